@@ -1,0 +1,7 @@
+"""Learn a distance and a few clean examples from labelled data; classify and search with them."""
+
+from latentmetric.estimators.mapml import MaPML
+
+__version__ = "0.1.0"
+
+__all__ = ["MaPML", "__version__"]

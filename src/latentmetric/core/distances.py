@@ -1,0 +1,145 @@
+"""Squared distances between rows, in blocks: the only place they are computed.
+
+Time O(n·m·d) for n queries against m references, as one GEMM per block of queries and tile of
+references. Memory: at most ``BLOCK_BYTES`` of distances per thread; an n×m array is never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentmetric.core.parallel import for_each
+from latentmetric.core.types import Floats, Ints
+
+BLOCK_BYTES = 8 * 2**20
+"""Bytes of one block of distances: large enough for GEMM, small enough for the cache."""
+
+TILE_ROWS = 4096
+"""References compared at a time; the best of each tile are merged."""
+
+REPEATED_ARGMIN_LIMIT = 8
+"""Up to this k, k passes of argmin are faster than one argpartition."""
+
+Mask = Callable[[Floats, slice, slice], None]
+"""Sets to infinity what a search must not find in a block of these queries and references."""
+
+
+def row_blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
+    """Slices that cut ``n_rows`` into blocks of at most ``BLOCK_BYTES``, at least a row each."""
+    step = max(1, BLOCK_BYTES // max(1, row_bytes))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def squared_norms(rows: Floats) -> Floats:
+    """‖row‖² of every row, without a temporary of the rows' size."""
+    norms: Floats = np.einsum("ij,ij->i", rows, rows)
+    return norms
+
+
+@dataclass(frozen=True)
+class References:
+    """Rows to be searched, with what every block of a search needs of them."""
+
+    rows: Floats
+    norms: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> References:
+        """Ready to be searched; the rows are not copied."""
+        return cls(rows, squared_norms(rows))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
+        """‖r‖² − 2 q·r: the squared distance less ‖q‖², which no comparison for one query needs."""
+        block = (queries * queries.dtype.type(-2)) @ self.rows[tile].T
+        block += self.norms[tile]
+        return block
+
+
+def paired_squared_distances(left: Floats, right: Floats, right_index: Ints) -> Floats:
+    """‖left[i] − right[right_index[i]]‖² by differences, exact where the rows are close."""
+    distances = np.empty(len(left), dtype=left.dtype)
+    for rows in row_blocks(len(left), left.shape[1] * left.itemsize):
+        distances[rows] = squared_norms(left[rows] - right[right_index[rows]])
+    return distances
+
+
+def search(
+    queries: Floats, references: References, k: int, mask: Mask | None = None, n_threads: int = 1
+) -> tuple[Floats, Ints]:
+    """The k nearest references of every query, nearest first, the earlier of two equals first.
+
+    Returns their comparable distances (see ``References.comparable``) and their rows.
+    """
+    values = np.full((len(queries), k), np.inf, dtype=queries.dtype)
+    indices = np.zeros((len(queries), k), dtype=np.intp)
+    tile_rows = min(TILE_ROWS, len(references))
+    tiles = [
+        slice(at, min(at + tile_rows, len(references)))
+        for at in range(0, len(references), tile_rows)
+    ]
+
+    def search_block(rows: slice) -> None:
+        for tile in tiles:
+            block = references.comparable(queries[rows], tile)
+            if mask is not None:
+                mask(block, rows, tile)
+            found, columns = smallest(block, min(k, block.shape[1]))
+            values[rows], indices[rows] = _merge(
+                values[rows], indices[rows], found, columns + tile.start
+            )
+
+    for_each(search_block, list(row_blocks(len(queries), tile_rows * queries.itemsize)), n_threads)
+    return values, indices
+
+
+def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:
+    """Squared distances and rows of each query's k nearest references, nearest first.
+
+    The search ranks by the expanded square; the k distances returned are computed from
+    differences and sorted again, so that a row found among the references is at distance 0.
+    """
+    _, found = search(queries, references, k)
+    exact = np.empty(found.shape, dtype=queries.dtype)
+    for rank in range(k):
+        exact[:, rank] = paired_squared_distances(queries, references.rows, found[:, rank])
+    order = np.argsort(exact, axis=1, kind="stable")
+    return np.take_along_axis(exact, order, axis=1), np.take_along_axis(found, order, axis=1)
+
+
+def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
+    """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
+    if k > REPEATED_ARGMIN_LIMIT:
+        columns = np.argpartition(block, k - 1, axis=1)[:, :k]
+        columns.sort(axis=1)
+        values = np.take_along_axis(block, columns, axis=1)
+        order = np.argsort(values, axis=1, kind="stable")
+        return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+    columns = np.empty((len(block), k), dtype=np.intp)
+    values = np.empty((len(block), k), dtype=block.dtype)
+    every_row = np.arange(len(block))
+    for rank in range(k):
+        columns[:, rank] = np.argmin(block, axis=1)
+        values[:, rank] = block[every_row, columns[:, rank]]
+        block[every_row, columns[:, rank]] = np.inf
+    return values, columns
+
+
+def _merge(
+    values: Floats, indices: Ints, more_values: Floats, more_indices: Ints
+) -> tuple[Floats, Ints]:
+    """The smallest of two sorted lists per row; on equal values the first list goes first."""
+    k = values.shape[1]
+    if k == 1:
+        better = more_values < values
+        return np.where(better, more_values, values), np.where(better, more_indices, indices)
+    both = np.concatenate((values, more_values), axis=1)
+    order = np.argsort(both, axis=1, kind="stable")[:, :k]
+    both_indices = np.concatenate((indices, more_indices), axis=1)
+    return np.take_along_axis(both, order, axis=1), np.take_along_axis(both_indices, order, axis=1)

@@ -1,0 +1,129 @@
+"""Alg. 1 of the paper: move the latent examples of one class, with the metric held fixed.
+
+k-means under the metric with a proximal term (eq. 5), from the latent examples of the round
+before. Time O(n·m·d) per pass for a class of n rows and m latent examples; memory one copy of
+the class's rows under the metric and one block of distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from latentmetric.core.distances import (
+    References,
+    paired_squared_distances,
+    search,
+    squared_norms,
+)
+from latentmetric.core.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class ClassLatents:
+    """What Alg. 1 leaves behind for one class."""
+
+    latents: Floats
+    assignment: Ints
+    spread: float
+    """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
+    passes: int
+
+
+def update_latents(
+    rows: Floats, latents: Floats, components: Floats, latent_reg: float, max_passes: int
+) -> ClassLatents:
+    """Alg. 1 for one class: assign (eq. 7), move (eq. 6), until no row changes its latent example.
+
+    The passes run under the metric, where distances are Euclidean; both steps are linear in the
+    rows, so the same memberships give the latent examples in the input space.
+    """
+    points, start = rows @ components.T, latents @ components.T
+    moved: Floats = start
+    assignment: Ints = np.full(len(rows), -1)
+    passes, changed = 0, True
+    while changed and passes < max_passes:
+        passes += 1
+        before, assignment = assignment, search(points, References.of(moved), 1)[1][:, 0]
+        assignment = refill_empty(points, moved, start, assignment, latent_reg)
+        changed = not np.array_equal(before, assignment)
+        if changed:
+            moved = move(points, assignment, start, latent_reg)
+    spread = paired_squared_distances(points, moved, assignment).mean(dtype=np.float64)
+    return ClassLatents(
+        move(rows, assignment, latents, latent_reg), assignment, float(spread), passes
+    )
+
+
+def move(points: Floats, assignment: Ints, previous: Floats, latent_reg: float) -> Floats:
+    """Eq. 6: each latent example to the mean of its rows and γ times its previous place.
+
+    One without rows stays where it was, which minimises eq. 5 too.
+    """
+    counts = np.bincount(assignment, minlength=len(previous))
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    by_latent = np.argsort(assignment, kind="stable")
+    ones = np.ones(len(points), dtype=points.dtype)
+    membership = csr_array((ones, by_latent, offsets), shape=(len(previous), len(points)))
+    moved = membership @ points
+    moved += points.dtype.type(latent_reg) * previous
+    empty = counts == 0
+    moved /= np.where(empty, 1, counts + latent_reg).astype(points.dtype)[:, None]
+    moved[empty] = previous[empty]
+    return moved
+
+
+def refill_empty(
+    points: Floats, latents: Floats, previous: Floats, assignment: Ints, latent_reg: float
+) -> Ints:
+    """Give each latent example without rows a worst served row, where that lowers eq. 5."""
+    empty = np.flatnonzero(np.bincount(assignment, minlength=len(latents)) == 0)
+    if not len(empty):
+        return assignment
+    served = paired_squared_distances(points, latents, assignment)
+    worst_first = np.argsort(-served, kind="stable")[: len(empty)]
+    assignment = assignment.copy()
+    counts = np.bincount(assignment, minlength=len(latents))
+    for latent, row in zip(empty, worst_first, strict=False):
+        pull = latent_reg / (1 + latent_reg) * squared_norms(points[[row]] - previous[latent])[0]
+        if served[row] > pull and counts[assignment[row]] > 1:
+            counts[assignment[row]] -= 1
+            assignment[row] = latent
+    return assignment
+
+
+def objective(
+    points: Floats, latents: Floats, previous: Floats, assignment: Ints, latent_reg: float
+) -> float:
+    """Eq. 5 of one class under the metric: what no step of Alg. 1 may raise."""
+    within = paired_squared_distances(points, latents, assignment).sum(dtype=np.float64)
+    moves = squared_norms(latents - previous).sum(dtype=np.float64)
+    return float(within + latent_reg * moves)
+
+
+def first_latents(
+    rows: Floats, n_latents: int, init: str, generator: np.random.Generator
+) -> Floats:
+    """Where the latent examples of a class start: distinct rows, at random or by k-means++."""
+    if init == "random":
+        return rows[generator.choice(len(rows), size=n_latents, replace=False)]
+    return rows[_k_means_plus_plus(rows, n_latents, generator)]
+
+
+def _k_means_plus_plus(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
+    """Further rows drawn in proportion to their squared distance from those drawn before."""
+    chosen = np.empty(n_latents, dtype=np.intp)
+    chosen[0] = generator.integers(len(rows))
+    nearest = squared_norms(rows - rows[chosen[0]]).astype(np.float64)
+    for position in range(1, n_latents):
+        nearest[chosen[:position]] = 0
+        total = nearest.sum()
+        if total > 0:
+            chosen[position] = generator.choice(len(rows), p=nearest / total)
+        else:
+            left = np.setdiff1d(np.arange(len(rows)), chosen[:position])
+            chosen[position] = generator.choice(left)
+        np.minimum(nearest, squared_norms(rows - rows[chosen[position]]), out=nearest)
+    return chosen

@@ -1,0 +1,186 @@
+"""Alg. 2 of the paper: learn the metric from active triplets, with the latent examples held fixed.
+
+Stochastic gradient descent, one triplet a step, exactly as written, computed in blocks of B
+steps at the speed of matrix products. Time O(S·d² + S·B·d) for S steps and O(d³) for the one
+projection at the end; memory a few d×d matrices and B×B blocks.
+
+Why blocks are exact. With M₀ the metric of the round before and A = Δq Δqᵀ − Δp Δpᵀ a triplet's
+matrix, a step and its clip are
+
+    M ← c · ((1 − 1/s) M + (1/s) M₀ + (1/(λ s)) [active] A),
+
+so inside a block M = a·M₀ + b·N + Σ wᵢ Aᵢ with N fixed since the start of the block. All a step
+needs are ⟨A, M₀⟩, ⟨A, N⟩ and ⟨Aᵢ, Aⱼ⟩: for a whole block these come from a few products with
+the 2B difference vectors, and what remains for each step is arithmetic on its coefficients.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from scipy.linalg import eigh
+
+from latentmetric.core.distances import squared_norms
+from latentmetric.core.triplets import Triplets
+from latentmetric.core.types import Floats
+
+STEPS_PER_BLOCK = 256
+
+
+def learn_metric(
+    latents: Floats,
+    components: Floats,
+    triplets: Triplets,
+    metric_reg: float,
+    max_norm: float,
+    steps_per_block: int = STEPS_PER_BLOCK,
+) -> Floats:
+    """The average of the second half of Alg. 2's steps, before the projection to the PSD cone.
+
+    ``triplets`` are the S steps in their order, repeats included; ``components`` is the factor
+    of the metric of the round before, M₀ = componentsᵀ components.
+    """
+    n_steps = len(triplets)
+    start = components.T @ components
+    start_norm = _inner(start, start)
+    points = latents @ components.T
+    learned: Floats = np.zeros_like(start)
+    suffix: Floats = np.zeros_like(start)
+    start_share, suffix_start_share = 1.0, 0.0
+    for first in range(0, n_steps, steps_per_block):
+        block = triplets[first : first + steps_per_block]
+        impostor, target = block.differences(latents)
+        mixture = _Mixture(
+            start_share,
+            squared_norm=_mixture_norm(start_share, start, learned),
+            with_start=start_share * start_norm + _inner(learned, start),
+            start_norm=start_norm,
+        )
+        mixture.run(
+            range(first + 1, first + len(block) + 1),
+            suffix_after=n_steps // 2,
+            margins=block.margins.tolist(),
+            on_start=_gaps(*block.differences(points)).tolist(),
+            on_learned=_gaps_under(learned, impostor, target).tolist(),
+            products=_triplet_products(impostor, target),
+            metric_reg=metric_reg,
+            max_norm=max_norm,
+        )
+        if first + len(block) > n_steps // 2:
+            suffix += _mix(
+                mixture.suffix_learned, learned, mixture.suffix_weights, impostor, target
+            )
+        learned = _mix(mixture.learned, learned, mixture.weights, impostor, target)
+        start_share = mixture.start
+        suffix_start_share += mixture.suffix_start
+    suffix += suffix.dtype.type(suffix_start_share) * start
+    suffix /= suffix.dtype.type(n_steps - n_steps // 2)
+    return suffix
+
+
+class _Mixture:
+    """M = start·M₀ + learned·N + Σ weightsᵢ Aᵢ through one block, and its sum over the suffix."""
+
+    def __init__(
+        self, start: float, squared_norm: float, with_start: float, start_norm: float
+    ) -> None:
+        self.start, self.learned = start, 1.0
+        self.squared_norm, self.with_start, self.start_norm = squared_norm, with_start, start_norm
+        self.suffix_start, self.suffix_learned = 0.0, 0.0
+        self.weights = np.zeros(0)
+        self.suffix_weights = np.zeros(0)
+
+    def run(
+        self,
+        steps: range,
+        suffix_after: int,
+        margins: list[float],
+        on_start: list[float],
+        on_learned: list[float],
+        products: Floats,
+        metric_reg: float,
+        max_norm: float,
+    ) -> None:
+        """Alg. 2's loop, step by step, on the coefficients."""
+        weights = self.weights = np.zeros(len(steps))
+        suffix_weights = self.suffix_weights = np.zeros(len(steps))
+        for j, step in enumerate(steps):
+            row = products[j]
+            gap = self.start * on_start[j] + self.learned * on_learned[j]
+            gap += float(row[:j] @ weights[:j])
+            rate = 1 / (metric_reg * step) if gap < margins[j] else 0.0
+            keep = self._move(1 / step, rate, gap, on_start[j], float(row[j]), max_norm)
+            weights[:j] *= keep
+            weights[j] = rate * self._clip
+            if step > suffix_after:
+                self.suffix_start += self.start
+                self.suffix_learned += self.learned
+                suffix_weights[: j + 1] += weights[: j + 1]
+
+    def _move(
+        self, pull: float, rate: float, gap: float, on_start: float, squared: float, max_norm: float
+    ) -> float:
+        """One step and its clip; what is left of the earlier triplets' weights."""
+        keep = 1 - pull
+        norm = keep * keep * self.squared_norm + pull * pull * self.start_norm
+        norm += 2 * keep * pull * self.with_start
+        norm += rate * (rate * squared + 2 * keep * gap + 2 * pull * on_start)
+        self._clip = clip = max_norm / sqrt(norm) if norm > max_norm * max_norm else 1.0
+        self.squared_norm = norm * clip * clip
+        self.with_start = clip * (keep * self.with_start + pull * self.start_norm + rate * on_start)
+        self.start = clip * (keep * self.start + pull)
+        self.learned *= clip * keep
+        return clip * keep
+
+
+def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
+    """The nearest PSD matrix: its positive eigenvalues, largest first, and vectors in rows."""
+    values, vectors = eigh(symmetric, driver="evd", check_finite=False)
+    values, vectors = values[::-1], vectors[:, ::-1].T
+    kept = values > max(values[0], 0) * np.finfo(values.dtype).eps * len(values)
+    return values[kept], vectors[kept]
+
+
+def _inner(left: Floats, right: Floats) -> float:
+    return float(np.vdot(left, right))
+
+
+def _mixture_norm(start_share: float, start: Floats, learned: Floats) -> float:
+    squares = start_share**2 * _inner(start, start) + _inner(learned, learned)
+    return squares + 2 * start_share * _inner(start, learned)
+
+
+def _gaps(impostor: Floats, target: Floats) -> Floats:
+    """⟨A, M⟩ = D²(o, q) − D²(o, p) from differences already under the metric."""
+    return squared_norms(impostor) - squared_norms(target)
+
+
+def _gaps_under(matrix: Floats, impostor: Floats, target: Floats) -> Floats:
+    """⟨A, N⟩ for every triplet of a block."""
+    far: Floats = np.einsum("ij,ij->i", impostor @ matrix, impostor)
+    near: Floats = np.einsum("ij,ij->i", target @ matrix, target)
+    return far - near
+
+
+def _triplet_products(impostor: Floats, target: Floats) -> Floats:
+    """⟨Aᵢ, Aⱼ⟩ of a block, from the squares of its vectors' inner products; in float64."""
+    products = np.square(impostor @ impostor.T, dtype=np.float64)
+    products += np.square(target @ target.T, dtype=np.float64)
+    crossed = np.square(impostor @ target.T, dtype=np.float64)
+    products -= crossed
+    products -= crossed.T
+    return products
+
+
+def _mix(
+    share: float, learned: Floats, weights: Floats, impostor: Floats, target: Floats
+) -> Floats:
+    """share·N + Σ wᵢ Aᵢ, from the triplets that carry weight."""
+    carrying = weights > 0
+    roots = np.sqrt(weights[carrying]).astype(learned.dtype)[:, None]
+    far, near = impostor[carrying] * roots, target[carrying] * roots
+    mixed = learned * learned.dtype.type(share)
+    mixed += far.T @ far
+    mixed -= near.T @ near
+    return mixed

@@ -1,0 +1,93 @@
+"""Votes of a query's nearest references: labels, ties and probabilities.
+
+Time O(n·k²) for n queries with k neighbours each; memory O(n·k), and O(n·C) for probabilities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.types import Bools, Floats, Ints
+
+KERNEL_NEIGHBORS = 50
+"""References that a kernel vote reaches; the weight of those beyond is negligible."""
+
+TEMPERATURE_RANK = 4
+"""Temperatures are multiples of the mean squared distance to this nearest reference."""
+
+TEMPERATURE_SHARE = 0.1
+"""The multiple taken where nothing was held out to choose one."""
+
+TEMPERATURE_SAMPLE = 2000
+"""References whose spacing is measured."""
+
+TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)
+"""The multiples tried on held-out rows."""
+
+
+def vote_weights(distances: Floats, weights: str, temperature: float) -> Floats:
+    """The weight of each neighbour, from squared distances sorted by row, nearest first."""
+    if weights == "uniform":
+        return np.ones(distances.shape)
+    if weights == "distance":
+        at_zero = distances <= 0
+        found_itself = at_zero.any(axis=1)
+        inverse = 1 / np.sqrt(np.where(at_zero, 1, distances), dtype=np.float64)
+        inverse[found_itself] = at_zero[found_itself]
+        return inverse
+    beyond_nearest = (distances - distances[:, :1]).astype(np.float64)
+    if temperature > 0:
+        return np.exp(-beyond_nearest / temperature)
+    return (beyond_nearest <= 0).astype(np.float64)
+
+
+def vote(labels: Ints, weights: Floats) -> Ints:
+    """The label of greatest total weight; of several, that of the nearest neighbour among them."""
+    totals = np.zeros(weights.shape)
+    for rank in range(labels.shape[1]):
+        totals += np.where(labels == labels[:, rank, None], weights[:, rank, None], 0)
+    winner = np.argmax(totals, axis=1)
+    winning: Ints = labels[np.arange(len(labels)), winner]
+    return winning
+
+
+def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
+    """Each class's share of the weight, (n, C). The winner of ``vote`` has the largest entry.
+
+    Where classes tie, the winner's share is raised by one unit in the last place.
+    """
+    shares = np.zeros((len(labels), n_classes))
+    every_row = np.arange(len(labels))
+    for rank in range(labels.shape[1]):
+        shares[every_row, labels[:, rank]] += weights[:, rank]
+    shares /= shares.sum(axis=1, keepdims=True)
+    winners = vote(labels, weights)
+    tied = np.argmax(shares, axis=1) != winners
+    shares[tied, winners[tied]] = np.nextafter(shares[tied].max(axis=1), 2)
+    return shares
+
+
+def temperature_from_references(references: References) -> float:
+    """The kernel's temperature where only the references are known, from their own spacing."""
+    rank = min(TEMPERATURE_RANK, len(references) - 1)
+    if rank < 1:
+        return 0.0
+    spaced = np.linspace(0, len(references) - 1, min(TEMPERATURE_SAMPLE, len(references)))
+    distances, _ = k_nearest(references.rows[spaced.astype(np.intp)], references, rank + 1)
+    return TEMPERATURE_SHARE * float(distances[:, rank].mean(dtype=np.float64))
+
+
+def temperature_from_held_out(distances: Floats, correct: Bools) -> float:
+    """The temperature that makes held-out rows likeliest, from a grid around the usual one.
+
+    ``correct`` says which neighbour of each row bears the row's own label.
+    """
+    rank = min(TEMPERATURE_RANK, distances.shape[1]) - 1
+    grid = TEMPERATURE_GRID * float(distances[:, rank].mean(dtype=np.float64))
+    losses = []
+    for temperature in grid:
+        weights = vote_weights(distances, "kernel", temperature)
+        right = np.where(correct, weights, 0).sum(axis=1) / weights.sum(axis=1)
+        losses.append(-np.log(np.maximum(right, np.finfo(np.float32).eps)).mean())
+    return float(grid[np.argmin(losses)])

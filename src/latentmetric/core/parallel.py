@@ -1,0 +1,90 @@
+"""Threads over independent pieces of work, each with single-threaded BLAS.
+
+Many small GEMMs gain nothing from a threaded BLAS; many threads with one GEMM each do. NumPy
+releases the interpreter's lock inside GEMM, argmin and copies, so threads are enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads that ``n_jobs`` stands for; None is as many as BLAS may use at this moment."""
+    if n_jobs is None:
+        pools = _controller().info()
+        return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
+    if n_jobs < 0:
+        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return n_jobs
+
+
+def for_each(function: Callable[[Item], object], items: Sequence[Item], n_threads: int) -> None:
+    """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error."""
+    n_threads = min(n_threads, len(items))
+    if n_threads <= 1:
+        _exhaust(map(function, items))
+        return
+    with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
+        _exhaust(pool.map(function, items))
+
+
+@contextmanager
+def blas_threads(n_threads: int) -> Iterator[None]:
+    """BLAS limited to ``n_threads`` inside the block, as it was before after the last block.
+
+    The limit belongs to the process. Where blocks overlap, nested or from several threads, the
+    smallest limit holds, and the last to leave restores what the first one found.
+    """
+    _LIMITS.enter(n_threads)
+    try:
+        yield
+    finally:
+        _LIMITS.leave(n_threads)
+
+
+class _SharedLimits:
+    """The limits asked for at this moment, and what BLAS was set to before the first."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._asked: list[int] = []
+        self._before: Any = None
+
+    def enter(self, n_threads: int) -> None:
+        with self._lock:
+            self._asked.append(n_threads)
+            limiter = _controller().limit(limits=min(self._asked), user_api="blas")
+            if len(self._asked) == 1:
+                self._before = limiter
+
+    def leave(self, n_threads: int) -> None:
+        with self._lock:
+            self._asked.remove(n_threads)
+            if self._asked:
+                _controller().limit(limits=min(self._asked), user_api="blas")
+            else:
+                self._before.restore_original_limits()
+
+
+_LIMITS = _SharedLimits()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _exhaust(results: Iterable[object]) -> None:
+    for _ in results:
+        pass

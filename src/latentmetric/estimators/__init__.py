@@ -1,0 +1,1 @@
+"""What scikit-learn users touch: parameters in, fitted attributes out."""

@@ -1,0 +1,232 @@
+"""What every estimator here can do once it has a metric and references: transform, search, vote.
+
+Queries are brought under the metric and searched block by block, so a prediction needs memory
+for the answers and one block per thread, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from latentmetric.core.distances import References, k_nearest, row_blocks
+from latentmetric.core.neighbors import KERNEL_NEIGHBORS, vote, vote_shares, vote_weights
+from latentmetric.core.parallel import for_each, thread_count
+from latentmetric.core.rows import Coordinates
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators._checks import check_integer
+
+
+class ReferenceClassifier(
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
+    """k-NN with labelled references under a learned metric.
+
+    A subclass's ``fit`` sets ``classes_``, ``components_``, ``_coordinates``, ``_references``
+    (under the metric), ``_reference_codes`` and ``_temperature``.
+    """
+
+    n_neighbors: int
+    weights: str
+    n_jobs: int | None
+    classes_: np.ndarray[Any, Any]
+    components_: Floats
+    _coordinates: Coordinates
+    _references: References
+    _reference_codes: Ints
+    _temperature: float
+
+    def transform(self, X: Any) -> Floats:
+        """Bring rows under the metric, where Euclidean distances are the learned ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank of the metric)
+        """
+        check_is_fitted(self)
+        return self._validated_queries(X) @ self.components_.T
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """The class that the nearest references of each row vote for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        labels, weights = self._ballots(self._validated_queries(X))
+        return self.classes_[vote(labels, weights)]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Each class's share of the vote, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        labels, weights = self._ballots(self._validated_queries(X))
+        return vote_shares(labels, weights, len(self.classes_))
+
+    def kneighbors(
+        self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> tuple[Floats, Ints] | Ints:
+        """The nearest references of each row under the learned metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        n_neighbors : int, default=None
+            How many; None takes the parameter of the estimator.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_neighbors)
+            Only if ``return_distance``.
+        indices : ndarray of shape (n_samples, n_neighbors)
+            Rows of the references: of ``latent_examples_``, or of the rows given to ``fit`` or
+            ``set_references`` where these are the references.
+        """
+        check_is_fitted(self)
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        check_integer("n_neighbors", k, 1)
+        if k > len(self._references):
+            raise ValueError(
+                f"n_neighbors is {k}, but the model holds only {len(self._references)} references"
+            )
+        squared, indices = self._nearest(self._validated_queries(X), k)
+        if not return_distance:
+            return indices
+        return np.sqrt(squared) * squared.dtype.type(self._coordinates.scale), indices
+
+    def get_mahalanobis_matrix(self) -> Floats:
+        """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    def set_references(self, X: Any, y: Any) -> Self:
+        """Vote with these labelled rows from now on; the metric stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels the model was fitted with.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        rows, labels = validate_data(self, X, y, reset=False, dtype="numeric")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y holds {len(unknown)} labels that the model was not fitted with, "
+                f"such as {unknown[0]!r}; it knows {len(self.classes_)} classes"
+            )
+        self._references = self._under_metric(_as_floats(rows), self.components_, self._coordinates)
+        self._reference_codes = np.searchsorted(self.classes_, labels)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _validated_training_data(self, X: Any, y: Any) -> tuple[Floats, Ints, Any]:
+        """Rows as floats, labels as codes 0 … C − 1, and the classes in order."""
+        _refuse_sparse(X)
+        rows, labels = validate_data(
+            self, X, y, dtype="numeric", ensure_min_samples=2, multi_output=True
+        )
+        check_classification_targets(labels)
+        classes, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 classes to tell apart, "
+                f"but y holds only 1 class: {classes[0]!r}"
+            )
+        return _as_floats(rows), codes, classes
+
+    def _validated_queries(self, X: Any) -> Floats:
+        _refuse_sparse(X)
+        return _as_floats(validate_data(self, X, reset=False, dtype="numeric"))
+
+    def _ballots(self, rows: Floats) -> tuple[Ints, Floats]:
+        """Codes of each row's nearest references, nearest first, and their weights."""
+        reach = KERNEL_NEIGHBORS if self.weights == "kernel" else self.n_neighbors
+        squared, indices = self._nearest(rows, min(reach, len(self._references)))
+        weights = vote_weights(squared, self.weights, self._temperature)
+        return self._reference_codes[indices], weights
+
+    def _nearest(self, rows: Floats, k: int) -> tuple[Floats, Ints]:
+        """Squared distances in inner coordinates, and references, of each row's k nearest."""
+        dtype = self.components_.dtype
+        squared = np.empty((len(rows), k), dtype=dtype)
+        indices = np.empty((len(rows), k), dtype=np.intp)
+
+        def search_block(block: slice) -> None:
+            queries = self._coordinates.into(rows[block].astype(dtype, copy=False))
+            squared[block], indices[block] = k_nearest(
+                queries @ self.components_.T, self._references, k
+            )
+
+        blocks = list(row_blocks(len(rows), rows.shape[1] * dtype.itemsize))
+        for_each(search_block, blocks, thread_count(self.n_jobs))
+        return squared, indices
+
+    @staticmethod
+    def _under_metric(rows: Floats, components: Floats, coordinates: Coordinates) -> References:
+        """References from rows in the caller's coordinates, without a copy of the rows."""
+        points = np.empty((len(rows), len(components)), dtype=components.dtype)
+        for block in row_blocks(len(rows), rows.shape[1] * components.itemsize):
+            inside = coordinates.into(rows[block].astype(components.dtype, copy=False))
+            np.matmul(inside, components.T, out=points[block])
+        return References.of(points)
+
+
+def _refuse_sparse(X: Any) -> None:
+    if issparse(X):
+        raise TypeError(
+            "sparse input is not supported: a learned metric is dense. "
+            "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def _as_floats(rows: np.ndarray[Any, Any]) -> Floats:
+    """float32 and float64 as they are; else converted once, to the smaller that holds it."""
+    widened = np.result_type(rows.dtype, np.float32)
+    return rows.astype(np.float64 if widened.itemsize > 8 else widened, copy=False)

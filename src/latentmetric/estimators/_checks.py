@@ -1,0 +1,74 @@
+"""Checks of parameters at the door, with messages that say what was given and what is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf, isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
+    """An integer (not a bool) from ``low`` to ``high``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+    _check_range(name, value, low, high, open_low=False)
+
+
+def check_real(
+    name: str, value: Any, low: float, high: float = inf, open_low: bool = False
+) -> None:
+    """A finite number (not a bool) from ``low`` to ``high``, or above ``low`` if that is open."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    if not isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    _check_range(name, value, low, high, open_low)
+
+
+def check_bool(name: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name} must be True or False, got {value!r} of type {type(value).__name__}"
+        )
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:
+    if value < low or value > high or (open_low and value == low):
+        above = f"above {low}" if open_low else f"at least {low}"
+        span = above if high == inf else f"{above} and at most {high}"
+        raise ValueError(f"{name} must be {span}, got {value!r}")
+
+
+def set_attributes(estimator: Any, attributes: Mapping[str, Any]) -> None:
+    """All of them at once, once they are all computed."""
+    for name, value in attributes.items():
+        setattr(estimator, name, value)
+
+
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave the estimator's fitted attributes as they were if the block does not finish."""
+
+    def fitted() -> dict[str, Any]:
+        return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+    before = fitted()
+    try:
+        yield
+    except BaseException:
+        for name in fitted().keys() - before.keys():
+            delattr(estimator, name)
+        set_attributes(estimator, before)
+        raise

@@ -1,0 +1,31 @@
+"""The one place that knows which scikit-learn is installed.
+
+From 1.9 on estimators report their progress to callbacks (``sklearn.callback``); before, there
+is nobody to report to and the same calls do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    class CallbackSupportMixin:
+        def set_callbacks(self, *callbacks: object) -> Any: ...
+        def _init_callback_context(self, *, max_subtasks: int | None) -> Any: ...
+
+    def with_callbacks(method: Method) -> Method: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class CallbackSupportMixin:
+            """Stands in where scikit-learn has no callbacks."""
+
+        def with_callbacks(method):
+            return method

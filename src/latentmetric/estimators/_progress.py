@@ -1,0 +1,65 @@
+"""Word of a fit's progress: to scikit-learn's callbacks where it has them, and to the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+logger = logging.getLogger("latentmetric")
+
+
+def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int) -> None:
+    """One line a round, at level INFO if ``verbose`` and DEBUG otherwise.
+
+    Where nobody has set up logging, ``verbose`` sends the lines to standard error.
+    """
+    if verbose and not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+        logger.setLevel(logging.INFO)
+    validation = record.get("validation_error")
+    logger.log(
+        logging.INFO if verbose else logging.DEBUG,
+        "%s round %d/%d: objective %.4g, active %.1f %%, rank %d%s, %.1f s",
+        name,
+        record["round"],
+        n_rounds,
+        record["objective"],
+        100 * record["active_share"],
+        record["rank"],
+        "" if validation is None else f", validation error {100 * validation:.2f} %",
+        sum(record["seconds"].values()),
+    )
+
+
+class RoundReporter:
+    """Tells the estimator's callbacks of every round, and whether one of them asks to stop."""
+
+    def __init__(self, estimator: Any, n_rounds: int) -> None:
+        self._estimator = estimator
+        start = getattr(estimator, "_init_callback_context", None)
+        self._fit = start(max_subtasks=n_rounds) if start is not None else None
+        self._round: Any = None
+
+    def fit_begins(self, X: Any, y: Any) -> None:
+        if self._fit is not None:
+            self._fit.call_on_fit_task_begin(estimator=self._estimator, X=X, y=y)
+
+    def round_begins(self, X: Any, y: Any) -> None:
+        if self._fit is not None:
+            self._round = self._fit.subcontext(task_name="round")
+            self._round.call_on_fit_task_begin(estimator=self._estimator, X=X, y=y)
+
+    def round_ends(self, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """True where a callback asks to stop. ``attributes`` is called only if one wants them."""
+        return self._round is not None and self._ends(self._round, X, y, attributes)
+
+    def fit_ends(self, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> None:
+        if self._fit is not None:
+            self._ends(self._fit, X, y, attributes)
+
+    def _ends(self, task: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> bool:
+        stop: bool = task.call_on_fit_task_end(
+            estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes
+        )
+        return stop

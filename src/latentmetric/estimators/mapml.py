@@ -1,0 +1,435 @@
+"""MaPML: margin preserving metric learning with latent examples.
+
+Qian, Tang, Li, Zhu, Jin: "Large-scale Distance Metric Learning with Uncertainty", CVPR 2018.
+The class drives; what it computes is in ``latentmetric.core``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latentmetric.core.alternation import Settings, State, first_state, next_state, state_from
+from latentmetric.core.distances import References
+from latentmetric.core.neighbors import (
+    KERNEL_NEIGHBORS,
+    temperature_from_held_out,
+    temperature_from_references,
+    vote,
+)
+from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.rows import ClassRows
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators._base import ReferenceClassifier
+from latentmetric.estimators._checks import (
+    check_bool,
+    check_choice,
+    check_integer,
+    check_real,
+    set_attributes,
+    unchanged_on_failure,
+)
+from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
+from latentmetric.estimators._progress import RoundReporter, log_round
+
+MAX_PASSES = 10
+"""Passes of Alg. 1 a round. The next round goes on from where one stopped."""
+
+PATIENCE = 3
+"""Early stopping gives up after this many rounds without a lower validation error."""
+
+
+class MaPML(CallbackSupportMixin, ReferenceClassifier):
+    """Metric and latent examples, learned together, for nearest-neighbour classification.
+
+    Rows are taken for noisy observations of a few clean latent examples of their class. Rounds
+    alternate between learning a Mahalanobis metric from active triplets of latent examples, with
+    a margin that grows with each class's spread, and moving the latent examples under it. The
+    k-NN vote then compares a query with the latent examples only.
+
+    Results do not depend on the scale, place or rotation of the features, the order of the rows
+    or the names of the classes.
+
+    Parameters
+    ----------
+    latent_ratio : float, int or dict, default=0.1
+        Latent examples of a class: a float is their share of its rows (τ in the paper), an int
+        their number for every class, a dict the number for each class. A class has at least one
+        and at most as many as it has rows.
+    n_neighbors : int, default=3
+        Nearest references that vote.
+    reference : {"latent", "original"}, default="latent"
+        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O").
+    weights : {"uniform", "distance", "kernel"}, default="uniform"
+        One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
+        distance; or votes by exp(−D²/T) of the nearest 50 references, with T found from the
+        spacing of the references, or on the held-out rows with ``early_stopping``.
+    max_iter : int, default=10
+        Rounds (K). 0 leaves the Euclidean metric with its own latent examples.
+    n_steps : int, default=10_000
+        Steps of stochastic gradient descent a round, one triplet each (S).
+    metric_reg : float, default=1.7
+        Strength λ that holds the metric near that of the round before, in units of the
+        features' mean variance.
+    latent_reg : float, default=0.0
+        Strength γ that holds each latent example near its place of the round before, in rows.
+    max_norm : float, default=None
+        Bound δ on the metric's Frobenius norm, in units of that of the Euclidean metric. None
+        sets no bound.
+    target_neighbors : int, default=3
+        Nearest latent examples of its own class among which an anchor's p is drawn.
+    impostors : int, default=1
+        Nearest violators of other classes among which an anchor's q is drawn.
+    n_components : int, default=None
+        Largest rank of the metric. None sets no limit.
+    init : {"random", "k-means++"}, default="random"
+        How the rows at which latent examples start are drawn.
+    early_stopping : bool, default=False
+        Hold out ``validation_fraction`` of every class, stop when the error on it no longer
+        falls, and return the best round, the Euclidean round 0 included.
+    validation_fraction : float, default=0.1
+        Share of every class's rows held out for ``early_stopping``.
+    warm_start : bool, default=False
+        Go on from the metric and the latent examples of the last fit.
+    n_jobs : int, default=None
+        Threads. None is as many as BLAS uses, -1 all processors.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The same seed gives the same model, to the last bit for the same
+        number of threads on the same machine.
+    verbose : int, default=0
+        1 logs a line a round.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    latent_examples_ : ndarray of shape (n_latents, n_features)
+        The latent examples z, in the space of the features, class by class.
+    latent_labels_ : ndarray of shape (n_latents,)
+    components_ : ndarray of shape (rank, n_features)
+        The factor of the metric: M = components_.T @ components_.
+    margins_ : ndarray of shape (n_classes,)
+        The margin of each class, 1 + E[D²(x, z)], in squared units of the features.
+    history_ : list of dict
+        For each round: objective, active share of the triplets, norm and rank of the metric,
+        mean margin, passes of k-means, validation error with ``early_stopping``, seconds a part.
+    n_iter_ : int
+        Rounds run.
+    best_iter_ : int
+        The round that was kept: the last one without ``early_stopping``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if the rows given to ``fit`` had feature names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from latentmetric import MaPML
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = MaPML(random_state=0).fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.95)
+    True
+    >>> len(X_train), len(model.latent_examples_)
+    (1347, 135)
+    """
+
+    def __init__(
+        self,
+        latent_ratio: float | int | Mapping[Any, int] = 0.1,
+        *,
+        n_neighbors: int = 3,
+        reference: str = "latent",
+        weights: str = "uniform",
+        max_iter: int = 10,
+        n_steps: int = 10_000,
+        metric_reg: float = 1.7,
+        latent_reg: float = 0.0,
+        max_norm: float | None = None,
+        target_neighbors: int = 3,
+        impostors: int = 1,
+        n_components: int | None = None,
+        init: str = "random",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.latent_ratio = latent_ratio
+        self.n_neighbors = n_neighbors
+        self.reference = reference
+        self.weights = weights
+        self.max_iter = max_iter
+        self.n_steps = n_steps
+        self.metric_reg = metric_reg
+        self.latent_reg = latent_reg
+        self.max_norm = max_norm
+        self.target_neighbors = target_neighbors
+        self.impostors = impostors
+        self.n_components = n_components
+        self.init = init
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the metric and the latent examples.
+
+        A fit that fails or is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_failure(self):
+            self._check_parameters()
+            rows, codes, classes = self._validated_training_data(X, y)
+            n_threads = thread_count(self.n_jobs)
+            with blas_threads(n_threads):
+                data = self._prepare(rows, codes, classes)
+                attributes = self._run(data, self._settings(data.rows.shape[1], n_threads))
+        set_attributes(self, attributes)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.latent_ratio, Mapping):
+            if isinstance(self.latent_ratio, Integral):
+                check_integer("latent_ratio as a number of latent examples", self.latent_ratio, 1)
+            else:
+                check_real("latent_ratio", self.latent_ratio, 0, 1, open_low=True)
+        check_integer("n_neighbors", self.n_neighbors, 1)
+        check_choice("reference", self.reference, ("latent", "original"))
+        check_choice("weights", self.weights, ("uniform", "distance", "kernel"))
+        check_integer("max_iter", self.max_iter, 0)
+        check_integer("n_steps", self.n_steps, 1)
+        check_real("metric_reg", self.metric_reg, 0, open_low=True)
+        check_real("latent_reg", self.latent_reg, 0)
+        if self.max_norm is not None:
+            check_real("max_norm", self.max_norm, 0, open_low=True)
+        check_integer("target_neighbors", self.target_neighbors, 1)
+        check_integer("impostors", self.impostors, 1)
+        check_choice("init", self.init, ("random", "k-means++"))
+        check_bool("early_stopping", self.early_stopping)
+        check_real("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
+        check_bool("warm_start", self.warm_start)
+        check_integer("verbose", self.verbose, 0)
+        if self.n_jobs is not None:
+            check_integer("n_jobs", self.n_jobs, -(2**31))
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must be None, -1 or a number of threads, got 0")
+
+    def _settings(self, n_features: int, n_threads: int) -> Settings:
+        if self.n_components is not None:
+            check_integer("n_components", self.n_components, 1, n_features)
+        return Settings(
+            n_steps=self.n_steps,
+            metric_reg=self.metric_reg,
+            latent_reg=self.latent_reg,
+            max_norm=inf if self.max_norm is None else self.max_norm,
+            target_neighbors=self.target_neighbors,
+            impostors=self.impostors,
+            n_components=self.n_components,
+            max_passes=MAX_PASSES,
+            n_threads=n_threads,
+        )
+
+    def _prepare(self, rows: Floats, codes: Ints, classes: Any) -> _Data:
+        """Sort by class and part with the held-out rows."""
+        generator = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**32, dtype=np.uint32)
+        )
+        training = ClassRows.of(rows, codes)
+        held_out = np.empty(0, dtype=np.intp)
+        if self.early_stopping:
+            training, held_out = training.hold_out(self.validation_fraction, generator)
+            if not len(held_out):
+                raise ValueError(
+                    f"early_stopping holds out {self.validation_fraction} of every class, which is "
+                    f"no row of any of the {len(classes)} classes in {len(rows)} rows; raise "
+                    "validation_fraction or set early_stopping=False"
+                )
+        return _Data(rows, codes, classes, training, held_out, generator)
+
+    def _run(self, data: _Data, settings: Settings) -> dict[str, Any]:
+        """The rounds, and the fitted attributes of the one that is kept."""
+        X, y = data.rows, data.classes[data.codes]
+        reporter = RoundReporter(self, self.max_iter + 1)
+        reporter.fit_begins(X, y)
+        history = list(self.history_) if self._continues() else []
+        states = self._states(data, settings)
+        kept: State | None = None
+        kept_error = inf
+        for _ in range(self.max_iter + 1):
+            reporter.round_begins(X, y)
+            state = next(states)
+            history.append(self._measured(data, state))
+            log_round(type(self).__name__, history[-1], self.max_iter, self.verbose)
+            error = history[-1].get("validation_error", -inf)
+            if kept is None or error < kept_error or not self.early_stopping:
+                kept, kept_error = state, error
+            stop = reporter.round_ends(X, y, partial(self._attributes, data, kept, history))
+            if stop or state.round - kept.round >= PATIENCE:
+                break
+        assert kept is not None
+        attributes = self._attributes(data, kept, history)
+        if self.reference == "original":
+            attributes |= self._original_references(data, kept, np.arange(len(data.rows)))
+        reporter.fit_ends(X, y, lambda: attributes)
+        return attributes
+
+    def _continues(self) -> bool:
+        return self.warm_start and hasattr(self, "components_")
+
+    def _states(self, data: _Data, settings: Settings) -> Iterator[State]:
+        """Round 0, or the last of an earlier fit under ``warm_start``, and those that follow."""
+        if self._continues():
+            state = self._last_state(data, settings)
+        else:
+            counts = self._latent_counts(data)
+            state = first_state(data.training, counts, self.init, settings, data.generator)
+        while True:
+            yield state
+            state = next_state(state, data.training, settings, data.generator)
+
+    def _last_state(self, data: _Data, settings: Settings) -> State:
+        """Where the last fit ended, with the rows of this one."""
+        if not np.array_equal(data.classes, self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
+                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, y has {len(data.classes)}, "
+                f"from {data.classes[0]!r} to {data.classes[-1]!r}; set warm_start=False"
+            )
+        if data.rows.shape[1] != self.latent_examples_.shape[1]:
+            raise ValueError(
+                f"warm_start needs the features of the last fit: X has {data.rows.shape[1]}, "
+                f"it had {self.latent_examples_.shape[1]}; set warm_start=False"
+            )
+        latents = data.training.coordinates.into(self.latent_examples_.astype(data.rows.dtype))
+        of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
+        return state_from(
+            data.training,
+            self.components_.astype(data.rows.dtype),
+            np.concatenate(of_class),
+            np.cumsum([0, *map(len, of_class)]),
+            settings,
+            data.generator,
+            number=self.n_iter_,
+        )
+
+    def _latent_counts(self, data: _Data) -> Ints:
+        """How many latent examples the class at each position has."""
+        sizes = data.training.sizes
+        if isinstance(self.latent_ratio, Mapping):
+            asked = self._counts_by_class(self.latent_ratio, data)
+        elif isinstance(self.latent_ratio, Integral):
+            asked = np.full(len(sizes), int(self.latent_ratio))
+        else:
+            asked = np.rint(float(self.latent_ratio) * sizes).astype(np.intp)
+        return np.clip(asked, 1, sizes)
+
+    @staticmethod
+    def _counts_by_class(counts: Mapping[Any, int], data: _Data) -> Ints:
+        classes = data.classes.tolist()
+        missing = [label for label in classes if label not in counts]
+        unknown = [label for label in counts if label not in classes]
+        if missing or unknown:
+            raise ValueError(
+                f"latent_ratio must name the {len(classes)} classes of y: "
+                f"it lacks {missing[:5]} and names {unknown[:5]}, which y does not hold"
+            )
+        for label in classes:
+            check_integer(f"latent_ratio of class {label!r}", counts[label], 1)
+        return np.array([counts[classes[code]] for code in data.training.codes])
+
+    def _measured(self, data: _Data, state: State) -> dict[str, Any]:
+        """The record of a round in the units of the data, with its validation error."""
+        unit = data.training.coordinates.scale**2
+        record = dict(state.record)
+        record["objective"] *= unit
+        record["mean_margin"] *= unit
+        if self.early_stopping:
+            model = self._with(self._attributes(data, state, []))
+            labels, weights = model._ballots(data.rows[data.held_out])
+            wrong = vote(labels, weights) != data.codes[data.held_out]
+            record["validation_error"] = float(wrong.mean())
+        return record
+
+    def _attributes(
+        self, data: _Data, state: State, history: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The fitted attributes of a state; classes in the order of ``classes_``."""
+        coordinates = data.training.coordinates
+        positions = np.argsort(data.training.codes)
+        parts = np.split(state.latents, state.class_starts[1:-1])
+        latents = np.concatenate([parts[position] for position in positions])
+        codes = np.repeat(np.arange(len(parts)), [len(parts[position]) for position in positions])
+        attributes = {
+            "classes_": data.classes,
+            "components_": state.components,
+            "latent_examples_": coordinates.out_of(latents),
+            "latent_labels_": data.classes[codes],
+            "margins_": (1 + state.spreads[positions]) * coordinates.scale**2,
+            "history_": list(history),
+            "n_iter_": history[-1]["round"] if history else state.round,
+            "best_iter_": state.round,
+            "_coordinates": coordinates,
+            "_references": References.of(latents @ state.components.T),
+            "_reference_codes": codes,
+        }
+        if self.reference == "original":
+            voters = np.sort(np.concatenate(data.training.members))
+            attributes |= self._original_references(data, state, voters)
+        attributes["_temperature"] = self._temperature_of(data, attributes)
+        return attributes
+
+    def _original_references(self, data: _Data, state: State, voters: Ints) -> dict[str, Any]:
+        references = self._under_metric(
+            data.rows[voters], state.components, data.training.coordinates
+        )
+        return {"_references": references, "_reference_codes": data.codes[voters]}
+
+    def _temperature_of(self, data: _Data, attributes: dict[str, Any]) -> float:
+        if not len(data.held_out):
+            return temperature_from_references(attributes["_references"])
+        model = self._with(attributes)
+        reach = min(KERNEL_NEIGHBORS, len(model._references))
+        distances, indices = model._nearest(data.rows[data.held_out], reach)
+        correct = model._reference_codes[indices] == data.codes[data.held_out, None]
+        return temperature_from_held_out(distances, correct)
+
+    def _with(self, attributes: dict[str, Any]) -> Self:
+        """A copy of this estimator with these attributes."""
+        model = copy(self)
+        set_attributes(model, attributes)
+        return model
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What one call of ``fit`` works on."""
+
+    rows: Floats
+    codes: Ints
+    classes: Any
+    training: ClassRows
+    held_out: Ints
+    generator: np.random.Generator
