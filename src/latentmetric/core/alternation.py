@@ -20,13 +20,16 @@ import numpy as np
 
 from latentmetric.core.latents import ClassLatents, first_latents, update_latents
 from latentmetric.core.metric import learn_metric, project_psd
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.rows import ClassRows
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is followed on at most this many triplets, drawn once in round 0."""
+
+THREADED_FEATURES = 512
+"""Below this many features Alg. 2's products are too small to gain from several threads."""
 
 
 @dataclass(frozen=True)
@@ -191,14 +194,15 @@ def _learn(
         return state.components
     triplets = candidates.take(generator.choice(active, size=settings.n_steps))
     n_features = state.latents.shape[1]
-    averaged = learn_metric(
-        state.latents,
-        state.components,
-        triplets,
-        settings.metric_reg,
-        settings.max_norm * sqrt(n_features),
-    )
-    values, directions = project_psd(averaged)
+    with blas_threads(settings.n_threads if n_features >= THREADED_FEATURES else 1):
+        averaged = learn_metric(
+            state.latents,
+            state.components,
+            triplets,
+            settings.metric_reg,
+            settings.max_norm * sqrt(n_features),
+        )
+        values, directions = project_psd(averaged)
     if not len(values):
         return state.components
     components = np.sqrt(values)[:, None] * directions

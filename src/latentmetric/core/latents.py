@@ -1,8 +1,8 @@
 """Alg. 1 of the paper: move the latent examples of one class, with the metric held fixed.
 
 k-means under the metric with a proximal term (eq. 5), from the latent examples of the round
-before. Time O(n·m·d) per pass for a class of n rows and m latent examples; memory one copy of
-the class's rows under the metric and one block of distances.
+before. Time at most O(n·m·d) per pass for a class of n rows and m latent examples; memory one
+copy of the class's rows under the metric and one block of distances.
 """
 
 from __future__ import annotations
@@ -41,20 +41,63 @@ def update_latents(
     rows, so the same memberships give the latent examples in the input space.
     """
     points, start = rows @ components.T, latents @ components.T
-    moved: Floats = start
-    assignment: Ints = np.full(len(rows), -1)
-    passes, changed = 0, True
-    while changed and passes < max_passes:
+    nearest = Nearest.of(points, start)
+    assignment = refill_empty(points, start, start, nearest.latent, latent_reg)
+    moved = move(points, assignment, start, latent_reg)
+    passes = 1
+    while passes < max_passes:
         passes += 1
-        before, assignment = assignment, search(points, References.of(moved), 1)[1][:, 0]
-        assignment = refill_empty(points, moved, start, assignment, latent_reg)
-        changed = not np.array_equal(before, assignment)
-        if changed:
-            moved = move(points, assignment, start, latent_reg)
+        nearest = nearest.after(points, moved)
+        before, assignment = (
+            assignment,
+            refill_empty(points, moved, start, nearest.latent, latent_reg),
+        )
+        if np.array_equal(before, assignment):
+            break
+        moved = move(points, assignment, start, latent_reg)
     spread = paired_squared_distances(points, moved, assignment).mean(dtype=np.float64)
     return ClassLatents(
         move(rows, assignment, latents, latent_reg), assignment, float(spread), passes
     )
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The nearest latent example of every row, kept up to date as some of them move.
+
+    A latent example that has not moved was no nearer than the nearest before. So rows are
+    compared with those that moved, and with the others only where that left the row worse off:
+    the same answer as a full search, for a share of it that shrinks from pass to pass.
+    """
+
+    latents: Floats
+    latent: Ints
+    distance: Floats
+    """Comparable, as in ``References``."""
+
+    @classmethod
+    def of(cls, points: Floats, latents: Floats) -> Nearest:
+        """By a full search."""
+        values, found = search(points, References.of(latents), 1)
+        return cls(latents, found[:, 0], values[:, 0])
+
+    def after(self, points: Floats, latents: Floats) -> Nearest:
+        """Now that the latent examples are where ``latents`` says."""
+        has_moved = np.any(latents != self.latents, axis=1)
+        moved, still = np.flatnonzero(has_moved), np.flatnonzero(~has_moved)
+        if not len(moved):
+            return self
+        challenge = Nearest.of(points, latents[moved])
+        wins = has_moved[self.latent] | (challenge.distance < self.distance)
+        latent = np.where(wins, moved[challenge.latent], self.latent)
+        distance = np.where(wins, challenge.distance, self.distance)
+        worse = np.flatnonzero(distance > self.distance)
+        if len(worse) and len(still):
+            rest = Nearest.of(points[worse], latents[still])
+            back = rest.distance < distance[worse]
+            latent[worse[back]] = still[rest.latent[back]]
+            distance[worse[back]] = rest.distance[back]
+        return Nearest(latents, latent, distance)
 
 
 def move(points: Floats, assignment: Ints, previous: Floats, latent_reg: float) -> Floats:

@@ -150,8 +150,8 @@ class ReferenceClassifier(
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
-                f"y holds {len(unknown)} labels that the model was not fitted with, "
-                f"such as {unknown[0]!r}; it knows {len(self.classes_)} classes"
+                f"y holds {len(unknown)} label(s) that the model was not fitted with, "
+                f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
             )
         self._references = self._under_metric(_as_floats(rows), self.components_, self._coordinates)
         self._reference_codes = np.searchsorted(self.classes_, labels)
@@ -177,7 +177,7 @@ class ReferenceClassifier(
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes to tell apart, "
-                f"but y holds only 1 class: {classes[0]!r}"
+                f"but y holds only 1 class: {classes.tolist()[0]!r}"
             )
         return _as_floats(rows), codes, classes
 

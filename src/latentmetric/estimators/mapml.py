@@ -6,7 +6,7 @@ The class drives; what it computes is in ``latentmetric.core``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +40,8 @@ from latentmetric.estimators._checks import (
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._progress import RoundReporter, log_round
 
-MAX_PASSES = 10
-"""Passes of Alg. 1 a round. The next round goes on from where one stopped."""
+MAX_PASSES = 100
+"""Passes of Alg. 1 a round, if rows still change their latent examples then."""
 
 PATIENCE = 3
 """Early stopping gives up after this many rounds without a lower validation error."""
@@ -86,7 +86,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         sets no bound.
     target_neighbors : int, default=3
         Nearest latent examples of its own class among which an anchor's p is drawn.
-    impostors : int, default=1
+    impostors : int, default=3
         Nearest violators of other classes among which an anchor's q is drawn.
     n_components : int, default=None
         Largest rank of the metric. None sets no limit.
@@ -155,7 +155,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         latent_reg: float = 0.0,
         max_norm: float | None = None,
         target_neighbors: int = 3,
-        impostors: int = 1,
+        impostors: int = 3,
         n_components: int | None = None,
         init: str = "random",
         early_stopping: bool = False,
@@ -275,40 +275,35 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         reporter = RoundReporter(self, self.max_iter + 1)
         reporter.fit_begins(X, y)
         history = list(self.history_) if self._continues() else []
-        states = self._states(data, settings)
-        kept: State | None = None
-        kept_error = inf
+        kept = _Kept(improving_only=self.early_stopping)
+        state: State | None = None
         for _ in range(self.max_iter + 1):
             reporter.round_begins(X, y)
-            state = next(states)
+            state = self._next_state(state, data, settings)
             history.append(self._measured(data, state))
             log_round(type(self).__name__, history[-1], self.max_iter, self.verbose)
-            error = history[-1].get("validation_error", -inf)
-            if kept is None or error < kept_error or not self.early_stopping:
-                kept, kept_error = state, error
-            stop = reporter.round_ends(X, y, partial(self._attributes, data, kept, history))
-            if stop or state.round - kept.round >= PATIENCE:
+            kept.offer(state, history[-1].get("validation_error", inf))
+            stop = reporter.round_ends(X, y, partial(self._attributes, data, kept.state, history))
+            if stop or state.round - kept.state.round >= PATIENCE:
                 break
-        assert kept is not None
-        attributes = self._attributes(data, kept, history)
+        attributes = self._attributes(data, kept.state, history)
         if self.reference == "original":
-            attributes |= self._original_references(data, kept, np.arange(len(data.rows)))
+            everyone = np.arange(len(data.rows))
+            attributes |= self._original_references(data, kept.state, everyone)
         reporter.fit_ends(X, y, lambda: attributes)
         return attributes
 
+    def _next_state(self, state: State | None, data: _Data, settings: Settings) -> State:
+        """The state after this one; the first is round 0, or the last fit's under warm_start."""
+        if state is not None:
+            return next_state(state, data.training, settings, data.generator)
+        if self._continues():
+            return self._last_state(data, settings)
+        counts = self._latent_counts(data)
+        return first_state(data.training, counts, self.init, settings, data.generator)
+
     def _continues(self) -> bool:
         return self.warm_start and hasattr(self, "components_")
-
-    def _states(self, data: _Data, settings: Settings) -> Iterator[State]:
-        """Round 0, or the last of an earlier fit under ``warm_start``, and those that follow."""
-        if self._continues():
-            state = self._last_state(data, settings)
-        else:
-            counts = self._latent_counts(data)
-            state = first_state(data.training, counts, self.init, settings, data.generator)
-        while True:
-            yield state
-            state = next_state(state, data.training, settings, data.generator)
 
     def _last_state(self, data: _Data, settings: Settings) -> State:
         """Where the last fit ended, with the rows of this one."""
@@ -433,3 +428,17 @@ class _Data:
     training: ClassRows
     held_out: Ints
     generator: np.random.Generator
+
+
+class _Kept:
+    """The round to be returned: the last one, or the best where only improvements count."""
+
+    state: State
+
+    def __init__(self, improving_only: bool) -> None:
+        self._improving_only = improving_only
+        self._error = inf
+
+    def offer(self, state: State, error: float) -> None:
+        if not self._improving_only or error < self._error:
+            self.state, self._error = state, error

@@ -1,0 +1,97 @@
+"""What every benchmark needs: the machine's measured speed, timing, tables, results on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import latentmetric
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def gemm_gflops(dtype: type = np.float32, size: int = 4096, repeats: int = 3) -> float:
+    """Billions of operations a second of one large matrix product, the best of a few."""
+    generator = np.random.default_rng(0)
+    left, right = generator.standard_normal((2, size, size)).astype(dtype)
+    return 2 * size**3 / best_seconds(lambda: left @ right, repeats) / 1e9
+
+
+def best_seconds(function: Callable[[], Any], repeats: int = 3) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+class PeakMemory:
+    """The largest resident size of this process inside a with-block, sampled in a thread."""
+
+    def __enter__(self) -> PeakMemory:
+        self.before = self.peak = _resident_bytes()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.peak = max(self.peak, _resident_bytes())
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.005):
+            self.peak = max(self.peak, _resident_bytes())
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine_facts(gflops: float) -> dict[str, Any]:
+    return {
+        "command": "python " + " ".join(["benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "cores": os.cpu_count(),
+        "gemm_float32_gflops": round(gflops, 1),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit_learn": sklearn.__version__,
+        "latentmetric": latentmetric.__version__,
+    }
+
+
+def write_json(name: str, results: Any) -> Path:
+    """Write the whole file or nothing."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    partial = path.with_suffix(".json.partial")
+    partial.write_text(json.dumps(results, indent=1) + "\n")
+    partial.replace(path)
+    return path
+
+
+def table(header: list[str], rows: list[list[Any]]) -> str:
+    """A Markdown table with aligned columns."""
+    cells = [header, *[[str(cell) for cell in row] for row in rows]]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    lines = [
+        " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in cells
+    ]
+    lines.insert(1, " | ".join("-" * width for width in widths))
+    return "\n".join(f"| {line} |" for line in lines)

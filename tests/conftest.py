@@ -1,0 +1,31 @@
+"""Data that several tests share, and one fixed profile for hypothesis."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def blobs():
+    """Three overlapping classes in 6 dimensions, of which only 2 tell them apart."""
+    return make_blobs()

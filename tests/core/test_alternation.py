@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric.core.alternation import (
+    Settings,
+    first_state,
+    next_state,
+    objective,
+    reduce_rank,
+    state_from,
+)
+from latentmetric.core.rows import ClassRows
+
+SETTINGS = Settings(
+    n_steps=500,
+    metric_reg=1.7,
+    latent_reg=0.0,
+    max_norm=np.inf,
+    target_neighbors=3,
+    impostors=3,
+    n_components=None,
+    max_passes=10,
+    n_threads=1,
+)
+
+
+def with_settings(**changes):
+    return Settings(**{**vars(SETTINGS), **changes})
+
+
+def run(n_rounds, settings=SETTINGS, seed=0, data=None):
+    X, y = data or make_blobs()
+    rows = ClassRows.of(X, y)
+    generator = np.random.default_rng(seed)
+    states = [first_state(rows, np.full(len(rows), 8), "random", settings, generator)]
+    for _ in range(n_rounds):
+        states.append(next_state(states[-1], rows, settings, generator))
+    return rows, states
+
+
+def test_round_zero_is_euclid_with_k_means_latents():
+    rows, (state,) = run(0)
+    np.testing.assert_array_equal(state.components, np.eye(6))
+    assert len(state.latents) == 24
+    for position in range(3):
+        members = rows.get(position)
+        latents = state.latents[state.class_starts[position] : state.class_starts[position + 1]]
+        squared = np.square(members[:, None] - latents[None]).sum(axis=2)
+        assert state.spreads[position] == pytest.approx(squared.min(axis=1).mean(), rel=0.02)
+
+
+@pytest.mark.parametrize("max_norm", [np.inf, 1.0, 0.3])
+@pytest.mark.parametrize("n_components", [None, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_round_stays_in_the_ball_and_the_cone(max_norm, n_components, seed):
+    settings = with_settings(max_norm=max_norm, n_components=n_components, metric_reg=0.2)
+    _, states = run(5, settings, seed)
+    for state in states:
+        metric = state.components.T @ state.components
+        assert np.linalg.norm(metric) <= max_norm * np.sqrt(6) * (1 + 1e-9)
+        assert np.linalg.eigvalsh(metric).min() >= -1e-9 * np.linalg.norm(metric)
+        assert len(state.components) <= (n_components or 6)
+        assert np.all(np.isfinite(state.latents))
+        assert state.record["rank"] == np.linalg.matrix_rank(metric)
+        assert state.record["norm"] == pytest.approx(np.linalg.norm(metric))
+
+
+def test_margins_are_one_plus_the_mean_squared_distance_of_each_class():
+    rows, states = run(3, with_settings(max_passes=500))
+    state = states[-1]
+    for position in range(3):
+        own = slice(state.class_starts[position], state.class_starts[position + 1])
+        points = rows.get(position) @ state.components.T
+        squared = np.square(points[:, None] - state.points[own][None]).sum(axis=2).min(axis=1)
+        np.testing.assert_allclose(state.margins[own], 1 + squared.mean())
+
+
+def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
+    _, states = run(4)
+    for state in states:
+        assert state.watched is states[0].watched
+        losses = []
+        for o, p, q in zip(
+            state.watched.anchors, state.watched.targets, state.watched.impostors, strict=True
+        ):
+            to_impostor = np.square(state.points[o] - state.points[q]).sum()
+            to_target = np.square(state.points[o] - state.points[p]).sum()
+            losses.append(max(0, state.margins[o] - (to_impostor - to_target)))
+        assert objective(state) == pytest.approx(np.mean(losses))
+        assert state.record["objective"] == objective(state)
+    assert objective(states[-1]) < objective(states[0])
+
+
+def test_the_metric_learns_to_ignore_features_that_tell_nothing():
+    _, states = run(8)
+    weights = np.diag(states[-1].components.T @ states[-1].components)
+    assert weights[-2:].min() > 1.5 * weights[:-2].max()
+
+
+def test_classes_far_apart_leave_the_metric_alone():
+    X, y = make_blobs()
+    _, states = run(2, data=(X + 1000 * y[:, None], y))
+    assert states[-1].record["active_share"] == 0
+    np.testing.assert_array_equal(states[-1].components, np.eye(6))
+
+
+def test_the_number_of_threads_changes_nothing():
+    _, one = run(3, with_settings(n_threads=1))
+    _, three = run(3, with_settings(n_threads=3))
+    np.testing.assert_allclose(one[-1].latents, three[-1].latents, rtol=1e-9)
+
+
+def test_a_state_can_be_taken_up_again():
+    rows, states = run(3, with_settings(max_passes=500))
+    last = states[-1]
+    again = state_from(
+        rows,
+        last.components,
+        last.latents,
+        last.class_starts,
+        SETTINGS,
+        np.random.default_rng(1),
+        3,
+    )
+    assert again.round == 3
+    np.testing.assert_allclose(again.latents, last.latents)
+    np.testing.assert_allclose(again.spreads, last.spreads)
+
+
+def test_rank_reduction_keeps_the_directions_in_which_latents_differ(rng):
+    latents = rng.standard_normal((50, 4)) * [0.01, 5, 0.01, 3]
+    reduced = reduce_rank(np.eye(4), latents, 2)
+    assert reduced.shape == (2, 4)
+    np.testing.assert_allclose(reduced.T @ reduced, np.diag([0, 1, 0, 1]), atol=0.05)
+    np.testing.assert_array_equal(reduce_rank(np.eye(4), latents, None), np.eye(4))

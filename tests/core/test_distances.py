@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from latentmetric.core import distances
+from latentmetric.core.distances import (
+    References,
+    k_nearest,
+    paired_squared_distances,
+    row_blocks,
+    search,
+    smallest,
+)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 100])
+@pytest.mark.parametrize("row_bytes", [1, 2**20, 2**40])
+def test_row_blocks_cover_every_row_once(n_rows, row_bytes):
+    blocks = list(row_blocks(n_rows, row_bytes))
+    covered = [row for block in blocks for row in range(n_rows)[block]]
+    assert covered == list(range(n_rows))
+    assert all(
+        (b.stop - b.start) * row_bytes <= distances.BLOCK_BYTES or b.stop - b.start == 1
+        for b in blocks
+    )
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_search_in_small_tiles_finds_what_brute_force_finds(rng, monkeypatch, k, n_threads, dtype):
+    monkeypatch.setattr(distances, "TILE_ROWS", 7)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 7 * 5 * 8)
+    queries = rng.standard_normal((53, 4)).astype(dtype)
+    references = rng.standard_normal((41, 4)).astype(dtype)
+    values, found = search(queries, References.of(references), k, n_threads=n_threads)
+    brute = cdist(queries, references, "sqeuclidean")
+    np.testing.assert_array_equal(found, np.argsort(brute, axis=1)[:, :k])
+    full = values + np.square(queries).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(full, np.sort(brute, axis=1)[:, :k], rtol=1e-4, atol=1e-4)
+    assert values.dtype == dtype
+
+
+def test_search_takes_the_earlier_of_equal_references_across_tiles(monkeypatch):
+    monkeypatch.setattr(distances, "TILE_ROWS", 2)
+    references = np.array([[1.0], [-1.0], [1.0], [-1.0], [1.0]])
+    for k in (1, 2, 5):
+        _, found = search(np.zeros((1, 1)), References.of(references), k)
+        assert found.tolist() == [list(range(k))]
+
+
+def test_search_never_finds_what_the_mask_hides(rng):
+    points = rng.standard_normal((30, 3))
+
+    def hide_even(block, rows, tile):
+        block[:, (tile.start % 2) :: 2] = np.inf
+
+    _, found = search(points, References.of(points), 4, hide_even)
+    assert np.all(found % 2 == 1)
+
+
+@pytest.mark.parametrize("k", [1, 8, 9, 30])
+def test_smallest_sorts_and_keeps_the_first_of_equals(rng, k):
+    block = rng.integers(0, 5, (20, 30)).astype(float)
+    values, columns = smallest(block.copy(), k)
+    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
+    np.testing.assert_array_equal(np.take_along_axis(block, columns, axis=1), values)
+    if k <= distances.REPEATED_ARGMIN_LIMIT:
+        np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
+    rows = (1000 + rng.standard_normal((50, 30))).astype(dtype)
+    squared, found = k_nearest(rows, References.of(rows), 3)
+    np.testing.assert_array_equal(found[:, 0], np.arange(50))
+    np.testing.assert_array_equal(squared[:, 0], 0)
+    assert np.all(np.diff(squared, axis=1) >= 0)
+
+
+def test_paired_distances_are_those_of_the_pairs(rng, monkeypatch):
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 100)
+    left, right = rng.standard_normal((20, 5)), rng.standard_normal((6, 5))
+    index = rng.integers(0, 6, 20)
+    expected = np.square(left - right[index]).sum(axis=1)
+    np.testing.assert_allclose(paired_squared_distances(left, right, index), expected)
+
+
+def test_no_block_exceeds_the_budget(rng, monkeypatch):
+    sizes = []
+    original = References.comparable
+
+    def spy(self, queries, tile=slice(None)):
+        block = original(self, queries, tile)
+        sizes.append(block.nbytes)
+        return block
+
+    monkeypatch.setattr(References, "comparable", spy)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr(distances, "TILE_ROWS", 128)
+    k_nearest(rng.standard_normal((500, 3)), References.of(rng.standard_normal((700, 3))), 2)
+    assert sizes
+    assert max(sizes) <= 2**14

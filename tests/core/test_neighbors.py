@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from latentmetric.core.distances import References
+from latentmetric.core.neighbors import (
+    temperature_from_held_out,
+    temperature_from_references,
+    vote,
+    vote_shares,
+    vote_weights,
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "winner"),
+    [
+        ([0, 1, 1], 1),
+        ([2, 1, 0], 2),
+        ([0, 1, 1, 0], 0),
+        ([3, 1, 2, 2, 1], 1),
+        ([5, 4, 4, 3, 3], 4),
+    ],
+)
+def test_ties_go_to_the_nearest_of_the_tied_classes(labels, winner):
+    labels = np.array([labels])
+    weights = vote_weights(np.ones(labels.shape), "uniform", 0.0)
+    assert vote(labels, weights).tolist() == [winner]
+    shares = vote_shares(labels, weights, 6)
+    assert np.argmax(shares) == winner
+    assert shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(shares[0], np.bincount(labels[0], minlength=6) / labels.size)
+
+
+def test_distance_weights_are_inverse_distances_and_zeros_vote_alone():
+    squared = np.array([[1.0, 4.0, 16.0], [0.0, 0.0, 9.0]])
+    weights = vote_weights(squared, "distance", 0.0)
+    np.testing.assert_allclose(weights, [[1, 0.5, 0.25], [1, 1, 0]])
+
+
+def test_kernel_weights_are_a_softmax():
+    squared = np.array([[1.0, 2.0, 5.0]])
+    weights = vote_weights(squared, "kernel", 2.0)
+    softmax = np.exp(-squared / 2) / np.exp(-squared / 2).sum()
+    np.testing.assert_allclose(weights / weights.sum(), softmax)
+    np.testing.assert_array_equal(vote_weights(squared, "kernel", 0.0), [[1, 0, 0]])
+
+
+def test_kernel_weights_survive_distances_far_beyond_the_temperature():
+    weights = vote_weights(np.array([[1e6, 1e6 + 1, 1e9]]), "kernel", 1e-3)
+    assert weights[0, 0] == 1
+    assert np.all(np.isfinite(weights))
+
+
+def test_votes_agree_with_shares_on_random_ballots(rng):
+    labels, weights = rng.integers(0, 5, (500, 7)), rng.random((500, 7))
+    shares = vote_shares(labels, weights, 5)
+    np.testing.assert_array_equal(np.argmax(shares, axis=1), vote(labels, weights))
+
+
+def test_temperature_scales_with_the_squared_spacing(rng):
+    rows = rng.standard_normal((100, 4))
+    one = temperature_from_references(References.of(rows))
+    assert one > 0
+    assert temperature_from_references(References.of(10 * rows)) == pytest.approx(100 * one)
+    assert temperature_from_references(References.of(rows[:1])) == 0
+
+
+def test_held_out_temperature_is_low_where_the_nearest_is_right_and_high_where_many_must_vote():
+    squared = np.tile([1.0, 1.1, 1.2, 1.3], (50, 1))
+    nearest_right = np.tile([True, False, False, False], (50, 1))
+    others_right = np.tile([False, True, True, True], (50, 1))
+    assert temperature_from_held_out(squared, nearest_right) < temperature_from_held_out(
+        squared, others_right
+    )

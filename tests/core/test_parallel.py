@@ -1,0 +1,68 @@
+import threading
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from latentmetric.core.parallel import blas_threads, for_each, thread_count
+
+
+def blas_limits():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_every_item_is_visited_once(n_threads):
+    seen = []
+    for_each(seen.append, range(20), n_threads)
+    assert sorted(seen) == list(range(20))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_an_error_in_a_thread_reaches_the_caller(n_threads):
+    def fail_on_three(item):
+        if item == 3:
+            raise RuntimeError("three")
+
+    with pytest.raises(RuntimeError, match="three"):
+        for_each(fail_on_three, range(5), n_threads)
+
+
+def test_threads_run_single_threaded_blas_and_restore_it():
+    with threadpool_limits(2, user_api="blas"):
+        inside = []
+        for_each(lambda _: inside.extend(blas_limits()), range(4), 2)
+        assert set(inside) == {1}
+        assert set(blas_limits()) == {2}
+
+
+def test_the_last_of_overlapping_limits_restores_what_the_first_found():
+    with threadpool_limits(2, user_api="blas"):
+        first, second = blas_threads(1), blas_threads(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_limits()) == {1}
+        second.__exit__(None, None, None)
+        assert set(blas_limits()) == {2}
+
+
+def test_many_callers_at_once_leave_the_limit_as_it_was():
+    with threadpool_limits(2, user_api="blas"):
+        callers = [
+            threading.Thread(target=for_each, args=(lambda _: None, range(8), 2)) for _ in range(16)
+        ]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert set(blas_limits()) == {2}
+
+
+def test_thread_count_follows_blas_unless_told(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    with threadpool_limits(1, user_api="blas"):
+        assert thread_count(None) == 1
+    assert thread_count(3) == 3
+    assert thread_count(-1) == 6
+    assert thread_count(-2) == 5
+    assert thread_count(-50) == 1

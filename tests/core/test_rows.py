@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from latentmetric.core.rows import ClassRows, Coordinates
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inner_rows_have_mean_zero_and_unit_mean_variance(rng, dtype):
+    rows = (50 + 7 * rng.standard_normal((300, 4))).astype(dtype)
+    coordinates = Coordinates.of(rows)
+    inside = coordinates.into(rows)
+    assert inside.dtype == dtype
+    np.testing.assert_allclose(inside.mean(axis=0), 0, atol=1e-5)
+    assert np.square(inside).mean() == pytest.approx(1, rel=1e-5)
+    back = coordinates.out_of(inside)
+    assert back.dtype == dtype
+    np.testing.assert_allclose(back, rows, rtol=1e-5)
+
+
+def test_rows_that_are_all_equal_keep_their_unit():
+    coordinates = Coordinates.of(np.full((5, 3), 7.0))
+    np.testing.assert_array_equal(coordinates.into(np.full((2, 3), 8.0)), np.ones((2, 3)))
+
+
+def test_classes_are_gathered_whole(rng):
+    rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
+    by_class = ClassRows.of(rows, codes)
+    assert sorted(by_class.codes) == [0, 1, 2, 3]
+    for position, code in enumerate(by_class.codes):
+        assert sorted(by_class.members[position]) == np.flatnonzero(codes == code).tolist()
+        expected = by_class.coordinates.into(rows[by_class.members[position]])
+        np.testing.assert_array_equal(by_class.get(position), expected)
+
+
+def test_the_order_depends_on_the_rows_alone(rng):
+    rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
+    shuffle = rng.permutation(60)
+    rename = np.array([2, 0, 3, 1])
+    rotation, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+    one = ClassRows.of(rows, codes)
+    other = ClassRows.of(7 * rows[shuffle] @ rotation + 3, rename[codes[shuffle]])
+    for members, same_members in zip(one.members, other.members, strict=True):
+        np.testing.assert_array_equal(members, shuffle[same_members])
+
+
+def test_holding_out_takes_its_share_of_every_class_and_never_all_of_one(rng):
+    codes = np.repeat([0, 1, 2], [50, 20, 1])
+    rows = rng.standard_normal((71, 2))
+    kept, held_out = ClassRows.of(rows, codes).hold_out(0.1, rng)
+    assert np.bincount(codes[held_out], minlength=3).tolist() == [5, 2, 0]
+    assert sorted([*np.concatenate(kept.members), *held_out]) == list(range(71))

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from latentmetric.core import distances
+from latentmetric.core.triplets import mine
+
+
+def brute_force(points, classes, margins, target_neighbors, impostors):
+    """All (o, p, q) by the definition, with their hinges."""
+    squared = cdist(points, points, "sqeuclidean")
+    found = {}
+    for o in range(len(points)):
+        own = [i for i in range(len(points)) if classes[i] == classes[o] and i != o] or [o]
+        others = [i for i in range(len(points)) if classes[i] != classes[o]]
+        own = sorted(own, key=lambda i: squared[o, i])[:target_neighbors]
+        others = sorted(others, key=lambda i: squared[o, i])[:impostors]
+        for p in own:
+            for q in others:
+                found[o, p, q] = margins[o] - (squared[o, q] - squared[o, p])
+    return found
+
+
+@pytest.mark.parametrize("sizes", [[1, 1], [1, 5, 2], [10, 3, 7, 1], [40, 30]])
+@pytest.mark.parametrize(("target_neighbors", "impostors"), [(1, 1), (3, 2), (50, 60)])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_mining_finds_what_brute_force_finds(
+    rng, monkeypatch, sizes, target_neighbors, impostors, n_threads
+):
+    monkeypatch.setattr(distances, "TILE_ROWS", 4)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 4 * 3 * 8)
+    classes = np.repeat(np.arange(len(sizes)), sizes)
+    points, margins = rng.standard_normal((len(classes), 3)), rng.random(len(classes))
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    candidates = mine(points, starts, margins, target_neighbors, impostors, n_threads)
+    # Every anchor gets the same number of impostors: what the largest class leaves over.
+    impostors = min(impostors, len(points) - max(sizes))
+    expected = brute_force(points, classes, margins, target_neighbors, impostors)
+    triplets = candidates.take(candidates.all())
+    keys = list(zip(triplets.anchors, triplets.targets, triplets.impostors, strict=True))
+    assert sorted(keys) == sorted(expected)
+    hinges = candidates.hinges[candidates.hinges > -np.inf]
+    np.testing.assert_allclose(hinges, [expected[key] for key in keys], rtol=1e-9, atol=1e-9)
+    active = candidates.take(candidates.active())
+    assert len(active) == sum(hinge > 0 for hinge in expected.values())
+    np.testing.assert_array_equal(active.margins, margins[active.anchors])
+
+
+def test_a_latent_alone_in_its_class_is_its_own_target():
+    points = np.array([[0.0], [1.0], [1.5]])
+    candidates = mine(points, np.array([0, 1, 3]), np.full(3, 10.0), 3, 1)
+    alone = candidates.take(candidates.all())[:1]
+    assert (alone.anchors[0], alone.targets[0], alone.impostors[0]) == (0, 0, 1)
+    impostor, target = alone.differences(points)
+    assert impostor.tolist() == [[1.0]]
+    assert target.tolist() == [[0.0]]
+
+
+def test_far_classes_leave_nothing_active():
+    points = np.array([[0.0], [0.1], [100.0], [100.1]])
+    assert len(mine(points, np.array([0, 2, 4]), np.ones(4), 1, 1).active()) == 0

@@ -1,0 +1,170 @@
+"""Ugly but valid data is fitted; bad input is refused with a message that says what was wrong."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+
+from latentmetric import MaPML
+
+QUICK = {"n_steps": 100, "max_iter": 3, "random_state": 0}
+
+
+def assert_sound(model, X, y):
+    metric = model.get_mahalanobis_matrix()
+    assert np.all(np.isfinite(metric))
+    assert np.linalg.eigvalsh(metric).min() >= -1e-6 * np.linalg.norm(metric)
+    assert np.all(np.isfinite(model.latent_examples_))
+    assert np.all(np.isfinite(model.margins_))
+    assert set(model.predict(X)) <= set(y)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def hard_cases():
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((60, 4))
+    y = np.arange(60) % 3
+    wide = generator.standard_normal((12, 50))
+    yield "collinear", np.column_stack((X, X @ generator.standard_normal((4, 4)))), y
+    yield "constant features", np.column_stack((X, np.full((60, 2), 7.0))), y
+    yield "duplicate features", np.column_stack((X, X, X)), y
+    yield "all features constant", np.ones((60, 3)), y
+    yield "duplicate rows", np.repeat(X[:3], 20, axis=0), np.repeat(np.arange(3), 20)
+    yield "same rows in every class", np.tile(X[:20], (3, 1)), np.repeat(np.arange(3), 20)
+    yield "fewer rows than features", wide, np.arange(12) % 2
+    yield "one row a class", X[:5], np.arange(5)
+    yield "one class of one row", X, np.r_[0, np.ones(59, int)]
+    yield "one feature", X[:, :1], y
+    yield "two rows", X[:2], np.array([0, 1])
+    yield "tiny spread far out", 1e6 + 1e-3 * X, y
+    yield "one huge outlier", np.concatenate((X, [[1e9] * 4])), np.r_[y, 0]
+    yield "many classes", X, np.arange(60) // 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"reference": "original", "weights": "kernel"},
+        {"init": "k-means++", "latent_ratio": 0.9, "weights": "distance"},
+    ],
+    ids=["default", "original", "k-means++"],
+)
+@pytest.mark.parametrize(("X", "y"), [pytest.param(X, y, id=name) for name, X, y in hard_cases()])
+def test_hard_data_is_fitted(X, y, parameters, dtype):
+    X = X.astype(dtype)
+    assert_sound(MaPML(**QUICK, **parameters).fit(X, y), X, y)
+
+
+def test_bad_rows_and_labels_are_refused(blobs):
+    X, y = blobs
+    with_nan, with_inf = X.copy(), X.copy()
+    with_nan[3, 1], with_inf[3, 1] = np.nan, np.inf
+    for bad in (with_nan, with_inf):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            MaPML(**QUICK).fit(bad, y)
+    with pytest.raises(ValueError, match=r"240.*239"):
+        MaPML(**QUICK).fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"at least 2 classes.*only 1 class: 5"):
+        MaPML(**QUICK).fit(X, np.full(len(X), 5))
+    with pytest.raises(ValueError, match=r"Unknown label type|continuous"):
+        MaPML(**QUICK).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"y contains NaN|NaN"):
+        MaPML(**QUICK).fit(X, np.where(y == 0, np.nan, y))
+    with pytest.raises(TypeError, match="TruncatedSVD"):
+        MaPML(**QUICK).fit(csr_array(X), y)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        MaPML(**QUICK).fit(X[:, 0], y)
+    with pytest.raises(ValueError, match="1 sample"):
+        MaPML(**QUICK).fit(X[:1], y[:1])
+
+
+def test_bad_queries_are_refused_with_both_numbers(blobs):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    for method in (model.predict, model.predict_proba, model.transform, model.kneighbors):
+        with pytest.raises(ValueError, match=r"X has 5 features.*6 features"):
+            method(X[:, :5])
+        with pytest.raises(TypeError, match="TruncatedSVD"):
+            method(csr_array(X))
+    with pytest.raises(ValueError, match=r"n_neighbors is 100.*only 24 references"):
+        model.kneighbors(X, 100)
+    with pytest.raises(ValueError, match="n_neighbors must be at least 1, got 0"):
+        model.kneighbors(X, 0)
+    with pytest.raises(ValueError, match=r"1 label.*such as.*9.*3 classes"):
+        model.set_references(X, np.where(y == 0, 9, y))
+
+
+def test_an_unfitted_model_says_so(blobs):
+    X, _ = blobs
+    model = MaPML()
+    for call in (model.predict, model.predict_proba, model.transform, model.kneighbors):
+        with pytest.raises(NotFittedError):
+            call(X)
+    with pytest.raises(NotFittedError):
+        model.get_mahalanobis_matrix()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"latent_ratio": 0.0}, ValueError, r"above 0 and at most 1, got 0\.0"),
+        ({"latent_ratio": 1.5}, ValueError, r"at most 1, got 1\.5"),
+        ({"latent_ratio": 0}, ValueError, "at least 1, got 0"),
+        ({"latent_ratio": "many"}, TypeError, "must be a number, got 'many'"),
+        ({"latent_ratio": {0: 3, 1: 2}}, ValueError, r"3 classes.*lacks \[2\]"),
+        ({"latent_ratio": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"names \[7\]"),
+        ({"latent_ratio": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
+        ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer"),
+        ({"reference": "latents"}, ValueError, "'latent', 'original', got 'latents'"),
+        ({"weights": None}, ValueError, "'kernel', got None"),
+        ({"max_iter": -1}, ValueError, "max_iter must be at least 0, got -1"),
+        ({"max_iter": True}, TypeError, "max_iter must be an integer"),
+        ({"n_steps": 0}, ValueError, "n_steps must be at least 1, got 0"),
+        ({"metric_reg": 0}, ValueError, "metric_reg must be above 0, got 0"),
+        ({"metric_reg": np.nan}, ValueError, "metric_reg must be finite"),
+        ({"latent_reg": -0.1}, ValueError, "latent_reg must be at least 0, got -0.1"),
+        ({"max_norm": 0.0}, ValueError, "max_norm must be above 0"),
+        ({"target_neighbors": 0}, ValueError, "target_neighbors must be at least 1"),
+        ({"impostors": 0}, ValueError, "impostors must be at least 1"),
+        ({"n_components": 7}, ValueError, "n_components must be at least 1 and at most 6, got 7"),
+        ({"init": "kmeans"}, ValueError, "init must be one of"),
+        ({"early_stopping": 1}, TypeError, "early_stopping must be True or False"),
+        ({"validation_fraction": 1.0}, ValueError, "at most 0.9, got 1.0"),
+        ({"early_stopping": True, "validation_fraction": 1e-4}, ValueError, "240 rows"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+        ({"verbose": -1}, ValueError, "verbose must be at least 0"),
+        ({"random_state": "seed"}, ValueError, "seed"),
+    ],
+)
+def test_parameters_out_of_range_are_refused_and_change_nothing(blobs, parameters, error, message):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    before = {name: value for name, value in vars(model).items() if name not in parameters}
+    with pytest.raises(error, match=message):
+        model.set_params(**parameters).fit(X, y)
+    assert {n: v for n, v in vars(model).items() if n not in parameters} == before
+
+
+def test_a_failed_refit_leaves_the_model_as_it_was(blobs):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    expected, before = model.predict(X), dict(vars(model))
+    with_nan = np.full((10, 3), np.nan)
+    for bad in ((X[:, :4], y[:-1]), (X[:, :4], np.zeros(len(X))), (with_nan, y[:10])):
+        with pytest.raises(ValueError, match=r"."):
+            model.fit(*bad)
+        assert vars(model) == before
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_warm_start_refuses_other_classes_and_features(blobs):
+    X, y = blobs
+    model = MaPML(warm_start=True, **QUICK).fit(X, y)
+    with pytest.raises(ValueError, match=r"it had 3.*y has 2"):
+        model.fit(X, y > 0)
+    with pytest.raises(ValueError, match=r"X has 4.*it had 6"):
+        model.fit(X[:, :4], y)

@@ -1,0 +1,136 @@
+"""What must not matter: scale, place, rotation, order of rows, names of classes, memory layout."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+from latentmetric import MaPML
+
+seeds = st.integers(0, 2**31 - 1)
+QUICK = {"n_steps": 200, "max_iter": 3, "random_state": 0}
+
+
+def fit(X, y, **parameters):
+    return MaPML(**{**QUICK, **parameters}).fit(X, y)
+
+
+@given(seed=seeds, exponent=st.integers(-150, 150), factor=st.floats(1, 10))
+def test_scale(seed, exponent, factor):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    scale = factor * 10.0**exponent
+    one, other = fit(X, y), fit(scale * X, y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(scale * queries))
+    np.testing.assert_allclose(other.components_, one.components_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(other.latent_examples_ / scale, one.latent_examples_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"weights": "kernel"}, {"early_stopping": True}])
+def test_a_thousandfold_scale_on_real_data_with_default_parameters(parameters):
+    X, y = load_digits(return_X_y=True)
+    one = MaPML(random_state=0, **parameters).fit(X[::2], y[::2])
+    other = MaPML(random_state=0, **parameters).fit(1000 * X[::2], y[::2])
+    np.testing.assert_array_equal(one.predict(X[1::2]), other.predict(1000 * X[1::2]))
+
+
+@given(seed=seeds, shift=st.floats(-1e4, 1e4))
+def test_translation(seed, shift):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    one, other = fit(X, y), fit(X + shift, y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(queries + shift))
+
+
+@given(seed=seeds)
+def test_rotation(seed):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    rotation, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 6)))
+    one, other = fit(X, y), fit(X @ rotation, y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(queries @ rotation))
+    rotated = rotation.T @ one.get_mahalanobis_matrix() @ rotation
+    np.testing.assert_allclose(other.get_mahalanobis_matrix(), rotated, atol=1e-8)
+
+
+@given(seed=seeds, reference=st.sampled_from(["latent", "original"]), stopping=st.booleans())
+def test_order_of_rows(seed, reference, stopping):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    order = np.random.default_rng(seed).permutation(len(X))
+    parameters = {"reference": reference, "early_stopping": stopping}
+    one, other = fit(X, y, **parameters), fit(X[order], y[order], **parameters)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(queries))
+    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6, atol=1e-9)
+
+
+@given(seed=seeds, names=st.permutations(["10", "9", "zebra", "Apple", "apple"]))
+def test_names_of_classes(seed, names):
+    X, y = make_blobs(n_classes=5, seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    names = np.array(names)
+    one, other = fit(X, y), fit(X, names[y])
+    np.testing.assert_array_equal(names[one.predict(queries)], other.predict(queries))
+    order = np.argsort(names)
+    np.testing.assert_array_equal(one.margins_[order], other.margins_)
+
+
+def read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "read-only": read_only,
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "list": lambda X: X.tolist(),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layout_of_memory(blobs, layout):
+    X, y = blobs
+    queries, _ = make_blobs(seed=1)
+    lay_out = LAYOUTS[layout]
+    one, other = fit(X, y), fit(lay_out(X), y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(lay_out(queries)))
+
+
+@pytest.mark.parametrize(
+    ("given_dtype", "kept"),
+    [
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.float16, np.float32),
+        (np.uint8, np.float32),
+        (np.int16, np.float32),
+        (np.int64, np.float64),
+        (np.longdouble, np.float64),
+        (bool, np.float32),
+    ],
+)
+def test_dtype_is_kept_or_converted_once(given_dtype, kept):
+    X, y = make_blobs()
+    X = (20 * (X - X.min())).astype(given_dtype)
+    model = fit(X, y, weights="kernel")
+    assert model.components_.dtype == kept
+    assert model.latent_examples_.dtype == kept
+    assert model.transform(X).dtype == kept
+    assert model.kneighbors(X)[0].dtype == kept
+    assert np.all(np.isfinite(model.components_))
+
+
+def test_float32_and_float64_find_nearly_the_same_metric():
+    X, y = make_blobs()
+    wide, narrow = fit(X, y), fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(
+        narrow.components_.T @ narrow.components_,
+        wide.components_.T @ wide.components_,
+        rtol=0.01,
+        atol=0.01,
+    )
