@@ -126,6 +126,14 @@ def test_k_means_plus_plus_spreads_its_start():
         assert len(np.unique(np.round(start / 100), axis=0)) == 4
 
 
+def test_moving_some_gives_them_the_places_that_moving_all_does(rng):
+    points, previous = rng.standard_normal((50, 3)), rng.standard_normal((9, 3))
+    assignment = rng.integers(0, 8, 50)
+    which = np.array([1, 4, 8])
+    everyone = move(points, assignment, previous, 0.2)
+    np.testing.assert_array_equal(move(points, assignment, previous, 0.2, which), everyone[which])
+
+
 @pytest.mark.parametrize("share_that_moves", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("step", [0.01, 1.0])
 def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves, step):

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import ClassLatents, first_latents, update_latents
-from latentmetric.core.metric import learn_metric, project_psd
+from latentmetric.core.metric import gaps, learn_metric, project_psd
 from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.rows import ClassRows
 from latentmetric.core.triplets import Candidates, Triplets, mine
@@ -158,10 +159,12 @@ def move_latents(
 
 def objective(state: State) -> float:
     """The mean hinge loss of the watched triplets under the state's metric and margins."""
-    impostor, target = state.watched.differences(state.points)
-    gaps = np.square(impostor).sum(axis=1) - np.square(target).sum(axis=1)
-    hinges = np.maximum(state.margins[state.watched.anchors] - gaps, 0)
-    return float(hinges.mean(dtype=np.float64))
+    points, margins, total = state.points, state.margins, 0.0
+    for block in row_blocks(len(state.watched), points[:1].nbytes):
+        watched = state.watched[block]
+        hinges = margins[watched.anchors] - gaps(*watched.differences(points))
+        total += float(np.maximum(hinges, 0).sum(dtype=np.float64))
+    return total / len(state.watched)
 
 
 def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:

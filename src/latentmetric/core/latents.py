@@ -48,13 +48,14 @@ def update_latents(
     while passes < max_passes:
         passes += 1
         nearest = nearest.after(points, moved)
-        before, assignment = (
-            assignment,
-            refill_empty(points, moved, start, nearest.latent, latent_reg),
-        )
-        if np.array_equal(before, assignment):
+        before = assignment
+        assignment = refill_empty(points, moved, start, nearest.latent, latent_reg)
+        changed = before != assignment
+        if not changed.any():
             break
-        moved = move(points, assignment, start, latent_reg)
+        touched = np.union1d(before[changed], assignment[changed])
+        moved = moved.copy()
+        moved[touched] = move(points, assignment, start, latent_reg, touched)
     spread = paired_squared_distances(points, moved, assignment).mean(dtype=np.float64)
     return ClassLatents(
         move(rows, assignment, latents, latent_reg), assignment, float(spread), passes
@@ -100,21 +101,31 @@ class Nearest:
         return Nearest(latents, latent, distance)
 
 
-def move(points: Floats, assignment: Ints, previous: Floats, latent_reg: float) -> Floats:
+def move(
+    points: Floats,
+    assignment: Ints,
+    previous: Floats,
+    latent_reg: float,
+    which: Ints | None = None,
+) -> Floats:
     """Eq. 6: each latent example to the mean of its rows and γ times its previous place.
 
-    One without rows stays where it was, which minimises eq. 5 too.
+    One without rows stays where it was, which minimises eq. 5 too. ``which`` names those whose
+    places are wanted; None wants all.
     """
-    counts = np.bincount(assignment, minlength=len(previous))
-    offsets = np.concatenate(([0], np.cumsum(counts)))
+    which = np.arange(len(previous)) if which is None else which
+    sizes = np.bincount(assignment, minlength=len(previous))
     by_latent = np.argsort(assignment, kind="stable")
-    ones = np.ones(len(points), dtype=points.dtype)
-    membership = csr_array((ones, by_latent, offsets), shape=(len(previous), len(points)))
-    moved = membership @ points
-    moved += points.dtype.type(latent_reg) * previous
-    empty = counts == 0
-    moved /= np.where(empty, 1, counts + latent_reg).astype(points.dtype)[:, None]
-    moved[empty] = previous[empty]
+    wanted = np.zeros(len(previous), dtype=bool)
+    wanted[which] = True
+    members, sizes = by_latent[np.repeat(wanted, sizes)], sizes[which]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    ones = np.ones(len(members), dtype=points.dtype)
+    moved = csr_array((ones, members, offsets), shape=(len(which), len(points))) @ points
+    moved += points.dtype.type(latent_reg) * previous[which]
+    empty = sizes == 0
+    moved /= np.where(empty, 1, sizes + latent_reg).astype(points.dtype)[:, None]
+    moved[empty] = previous[which[empty]]
     return moved
 
 

@@ -61,7 +61,7 @@ def learn_metric(
             range(first + 1, first + len(block) + 1),
             suffix_after=n_steps // 2,
             margins=block.margins.tolist(),
-            on_start=_gaps(*block.differences(points)).tolist(),
+            on_start=gaps(*block.differences(points)).tolist(),
             on_learned=_gaps_under(learned, impostor, target).tolist(),
             products=_triplet_products(impostor, target),
             metric_reg=metric_reg,
@@ -151,7 +151,7 @@ def _mixture_norm(start_share: float, start: Floats, learned: Floats) -> float:
     return squares + 2 * start_share * _inner(start, learned)
 
 
-def _gaps(impostor: Floats, target: Floats) -> Floats:
+def gaps(impostor: Floats, target: Floats) -> Floats:
     """⟨A, M⟩ = D²(o, q) − D²(o, p) from differences already under the metric."""
     return squared_norms(impostor) - squared_norms(target)
 

@@ -16,7 +16,7 @@ KERNEL_NEIGHBORS = 50
 TEMPERATURE_RANK = 4
 """Temperatures are multiples of the mean squared distance to this nearest reference."""
 
-TEMPERATURE_SHARE = 0.16
+TEMPERATURE_SHARE = 0.14
 """The multiple taken where nothing was held out to choose one."""
 
 TEMPERATURE_SAMPLE = 2000

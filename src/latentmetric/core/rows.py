@@ -37,9 +37,9 @@ class Coordinates:
             radii[block] = squared_norms(rows[block] - self.centre)
         return radii
 
-    def into(self, rows: Floats) -> Floats:
-        """The rows in these coordinates, in their own dtype; a new array."""
-        inside = rows - self.centre.astype(rows.dtype)
+    def into(self, rows: Floats, out: Floats | None = None) -> Floats:
+        """The rows in these coordinates, in their own dtype; a new array, or ``out``."""
+        inside = np.subtract(rows, self.centre.astype(rows.dtype), out=out)
         inside /= rows.dtype.type(self.scale)
         return inside
 
@@ -96,7 +96,8 @@ class ClassRows:
 
     def get(self, position: int) -> Floats:
         """The rows of one class, in inner coordinates."""
-        return self.coordinates.into(self._rows[self.members[position]])
+        gathered = self._rows[self.members[position]]
+        return self.coordinates.into(gathered, out=gathered)
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[ClassRows, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""

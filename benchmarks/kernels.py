@@ -1,0 +1,146 @@
+"""Each part of a round against one large GEMM of the same floating-point work, in one run.
+
+    [LATENTMETRIC_DATA=folder] python benchmarks/kernels.py
+
+Size of MNIST: 60,000 × 784 rows, 10 classes, 6,000 latent examples, 10,000 steps. Without the
+data folder the rows are random with the same sizes. Work counts the operations that the part's
+matrix products really did; argmin, sorting and Python around them count as loss.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+
+import numpy as np
+from common import gemm_gflops, machine_facts, table, write_json
+
+from latentmetric.core import metric
+from latentmetric.core.alternation import Settings, first_state, move_latents
+from latentmetric.core.distances import References
+from latentmetric.core.metric import learn_metric, project_psd
+from latentmetric.core.parallel import thread_count
+from latentmetric.core.rows import ClassRows
+from latentmetric.core.triplets import mine
+from latentmetric.datasets import load_benchmark
+
+SETTINGS = Settings(
+    n_steps=10_000,
+    metric_reg=1.7,
+    latent_reg=0.0,
+    max_norm=np.inf,
+    target_neighbors=3,
+    impostors=3,
+    n_components=None,
+    max_passes=100,
+    n_threads=thread_count(None),
+)
+GOALS = {"latents": 60, "mining": 30, "metric": 25}
+
+
+def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
+    if os.environ.get("LATENTMETRIC_DATA"):
+        split = load_benchmark("mnist")
+        return "MNIST", split.X_train, split.y_train.astype(np.intp)
+    generator = np.random.default_rng(0)
+    y = np.arange(60_000) % 10
+    centres = generator.standard_normal((2_000, 784), dtype=np.float32)
+    X = centres[y + 10 * generator.integers(0, 200, len(y))]
+    return "random", X + generator.standard_normal(X.shape, dtype=np.float32), y
+
+
+@contextmanager
+def counted_searches():
+    """Operations of every product that a search does."""
+    counts, original = [], References.comparable
+
+    def counting(self, queries, tile=slice(None)):
+        block = original(self, queries, tile)
+        counts.append(2 * block.size * queries.shape[1])
+        return block
+
+    References.comparable = counting
+    try:
+        yield counts
+    finally:
+        References.comparable = original
+
+
+def sgd_operations(n_steps: int, n_features: int, block: int) -> int:
+    """Two products with N, symmetric rank updates of N and in the suffix, inner products."""
+    with_learned = 2 * 2 * n_features**2
+    updates = (1 + 0.5) * 2 * n_features**2
+    inner = 3 * 2 * block * n_features
+    return int(n_steps * (with_learned + updates + inner))
+
+
+def main() -> None:
+    name, X, y = rows_and_labels()
+    gflops = gemm_gflops()
+    results = {"machine": machine_facts(gflops), "data": name, "parts": {}}
+
+    def measure(part: str, operations: float, seconds: float) -> None:
+        speed = operations / seconds / 1e9
+        results["parts"][part] = {
+            "seconds": seconds,
+            "gflop": operations / 1e9,
+            "gemm_seconds": operations / gflops / 1e9,
+            "percent_of_gemm": 100 * speed / gflops,
+        }
+
+    rows = ClassRows.of(X, y)
+    generator = np.random.default_rng(0)
+    state = first_state(rows, np.rint(0.1 * rows.sizes).astype(int), "random", SETTINGS, generator)
+
+    start = time.perf_counter()
+    candidates = mine(state.points, state.class_starts, state.margins, 3, 3, SETTINGS.n_threads)
+    sizes = np.diff(state.class_starts)
+    operations = 2 * X.shape[1] * (float(len(state.latents)) ** 2 + float(np.sum(sizes**2)))
+    measure("mining", operations, time.perf_counter() - start)
+
+    triplets = candidates.take(generator.choice(candidates.active(), size=SETTINGS.n_steps))
+    start = time.perf_counter()
+    averaged = learn_metric(state.latents, state.components, triplets, SETTINGS.metric_reg, np.inf)
+    seconds = time.perf_counter() - start
+    measure("metric", sgd_operations(SETTINGS.n_steps, X.shape[1], metric.STEPS_PER_BLOCK), seconds)
+
+    start = time.perf_counter()
+    values, directions = project_psd(averaged)
+    results["projection_seconds"] = time.perf_counter() - start
+
+    components = np.sqrt(values)[:, None] * directions
+    with counted_searches() as counts:
+        start = time.perf_counter()
+        _, _, passes = move_latents(rows, components, state.latents, state.class_starts, SETTINGS)
+        seconds = time.perf_counter() - start
+    transform = 2.0 * X.size * len(components)
+    measure("latents", transform + sum(counts), seconds)
+    results["passes"] = passes
+
+    print(
+        f"{name}: {X.shape[0]:,} × {X.shape[1]}, {len(state.latents):,} latent examples; ", end=""
+    )
+    print(
+        f"GEMM {gflops:.0f} GFlop/s; projection {results['projection_seconds']:.2f} s; {passes} passes"
+    )
+    print(
+        table(
+            ["part", "seconds", "as one GEMM", "% of GEMM", "goal"],
+            [
+                [
+                    part,
+                    f"{found['seconds']:.2f}",
+                    f"{found['gemm_seconds']:.2f}",
+                    f"{found['percent_of_gemm']:.0f}",
+                    f"≥ {GOALS[part]}",
+                ]
+                for part, found in results["parts"].items()
+            ],
+        )
+    )
+    print(write_json("kernels", results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Fit on MNIST against scikit-learn's brute-force prediction, in time and in memory, in one run.
+
+    LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
+
+The yardstick is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
+against the 60,000 training images. Goals: fit at most 4 times as long, peak memory (the data
+included) at most 3 times the data.
+"""
+
+from __future__ import annotations
+
+import time
+
+from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from sklearn.neighbors import KNeighborsClassifier
+
+from latentmetric import MaPML
+from latentmetric.datasets import load_benchmark
+
+
+def main() -> None:
+    gflops = gemm_gflops()
+    with PeakMemory() as empty:
+        pass
+    split = load_benchmark("mnist")
+    rival = KNeighborsClassifier(3, algorithm="brute").fit(split.X_train, split.y_train)
+    start = time.perf_counter()
+    rival.predict(split.X_test)
+    brute = time.perf_counter() - start
+
+    model = MaPML(random_state=0)
+    start = time.perf_counter()
+    with PeakMemory() as memory:
+        model.fit(split.X_train, split.y_train)
+    fit = time.perf_counter() - start
+    start = time.perf_counter()
+    model.predict(split.X_test)
+    query = time.perf_counter() - start
+
+    data = split.X_train.nbytes
+    peak = memory.peak - memory.before + data
+    parts = {
+        part: sum(record["seconds"].get(part, 0) for record in model.history_)
+        for part in ("latents", "mining", "metric")
+    }
+    results = {
+        "machine": machine_facts(gflops),
+        "brute_predict_seconds": brute,
+        "fit_seconds": fit,
+        "fit_over_brute_predict": fit / brute,
+        "fit_parts_seconds": parts,
+        "query_seconds": query,
+        "data_megabytes": data / 1e6,
+        "peak_over_data": peak / data,
+        "process_before_data_megabytes": empty.before / 1e6,
+        "error_percent": 100 * (1 - model.score(split.X_test, split.y_test)),
+    }
+    print(
+        table(
+            ["what", "measured", "goal"],
+            [
+                ["scikit-learn brute predict, s", f"{brute:.1f}", ""],
+                ["MaPML fit, s", f"{fit:.1f}", ""],
+                ["fit / brute predict", f"{fit / brute:.2f}", "≤ 4"],
+                *[
+                    [f"  of which {part}, s", f"{seconds:.1f}", ""]
+                    for part, seconds in parts.items()
+                ],
+                ["MaPML predict, s", f"{query:.2f}", ""],
+                ["brute predict / MaPML predict", f"{brute / query:.1f}", ""],
+                ["peak memory / data", f"{peak / data:.2f}", "≤ 3"],
+                ["test error, %", f"{results['error_percent']:.2f}", ""],
+            ],
+        )
+    )
+    print(write_json("mnist_fit", results))
+
+
+if __name__ == "__main__":
+    main()
