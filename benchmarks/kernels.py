@@ -118,12 +118,9 @@ def main() -> None:
     measure("latents", transform + sum(counts), seconds)
     results["passes"] = passes
 
-    print(
-        f"{name}: {X.shape[0]:,} × {X.shape[1]}, {len(state.latents):,} latent examples; ", end=""
-    )
-    print(
-        f"GEMM {gflops:.0f} GFlop/s; projection {results['projection_seconds']:.2f} s; {passes} passes"
-    )
+    print(f"{name}: {X.shape[0]:,} × {X.shape[1]}, {len(state.latents):,} latent examples")
+    print(f"GEMM {gflops:.0f} GFlop/s; {passes} passes of k-means; ", end="")
+    print(f"projection {results['projection_seconds']:.2f} s")
     print(
         table(
             ["part", "seconds", "as one GEMM", "% of GEMM", "goal"],

@@ -59,9 +59,9 @@ def test_search_never_finds_what_the_mask_hides(rng):
     assert np.all(found % 2 == 1)
 
 
-@pytest.mark.parametrize("k", [1, 8, 9, 30])
+@pytest.mark.parametrize("k", [1, 8, 30, 60])
 def test_smallest_sorts_and_keeps_the_first_of_equals(rng, k):
-    block = rng.integers(0, 5, (20, 30)).astype(float)
+    block = rng.integers(0, 5, (20, 70)).astype(float)
     values, columns = smallest(block.copy(), k)
     np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
     np.testing.assert_array_equal(np.take_along_axis(block, columns, axis=1), values)

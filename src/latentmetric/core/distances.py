@@ -20,7 +20,7 @@ BLOCK_BYTES = 8 * 2**20
 TILE_ROWS = 4096
 """References compared at a time; the best of each tile are merged."""
 
-REPEATED_ARGMIN_LIMIT = 8
+REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
 
 Mask = Callable[[Floats, slice, slice], None]

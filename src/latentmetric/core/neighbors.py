@@ -10,7 +10,7 @@ import numpy as np
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.types import Bools, Floats, Ints
 
-KERNEL_NEIGHBORS = 50
+KERNEL_NEIGHBORS = 20
 """References that a kernel vote reaches; the weight of those beyond is negligible."""
 
 TEMPERATURE_RANK = 4

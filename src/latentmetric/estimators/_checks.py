@@ -44,6 +44,19 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
+def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
+    """A positive integer for every class and for nothing else."""
+    missing = [label for label in classes if label not in counts]
+    unknown = [label for label in counts if label not in classes]
+    if missing or unknown:
+        raise ValueError(
+            f"{name} must name the {len(classes)} classes of y: "
+            f"it lacks {missing[:5]} and names {unknown[:5]}, which y does not hold"
+        )
+    for label in classes:
+        check_integer(f"{name} of class {label!r}", counts[label], 1)
+
+
 def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:
     if value < low or value > high or (open_low and value == low):
         above = f"above {low}" if open_low else f"at least {low}"

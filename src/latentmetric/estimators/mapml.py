@@ -32,6 +32,7 @@ from latentmetric.estimators._base import ReferenceClassifier
 from latentmetric.estimators._checks import (
     check_bool,
     check_choice,
+    check_counts_by_class,
     check_integer,
     check_real,
     set_attributes,
@@ -70,7 +71,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O").
     weights : {"uniform", "distance", "kernel"}, default="uniform"
         One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
-        distance; or votes by exp(−D²/T) of the nearest 50 references, with T found from the
+        distance; or votes by exp(−D²/T) of the nearest 20 references, with T found from the
         spacing of the references, or on the held-out rows with ``early_stopping``.
     max_iter : int, default=10
         Rounds (K). 0 leaves the Euclidean metric with its own latent examples.
@@ -203,10 +204,10 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         with unchanged_on_failure(self):
             self._check_parameters()
             rows, codes, classes = self._validated_training_data(X, y)
-            n_threads = thread_count(self.n_jobs)
-            with blas_threads(n_threads):
-                data = self._prepare(rows, codes, classes)
-                attributes = self._run(data, self._settings(data.rows.shape[1], n_threads))
+            settings = self._settings()
+            self._check_against_data(rows.shape[1], classes)
+            with blas_threads(settings.n_threads):
+                attributes = self._run(self._prepare(rows, codes, classes), settings)
         set_attributes(self, attributes)
         return self
 
@@ -237,9 +238,27 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             if self.n_jobs == 0:
                 raise ValueError("n_jobs must be None, -1 or a number of threads, got 0")
 
-    def _settings(self, n_features: int, n_threads: int) -> Settings:
+    def _check_against_data(self, n_features: int, classes: Any) -> None:
+        """What can be checked only once the data is known."""
         if self.n_components is not None:
             check_integer("n_components", self.n_components, 1, n_features)
+        if isinstance(self.latent_ratio, Mapping):
+            check_counts_by_class("latent_ratio", self.latent_ratio, classes.tolist())
+        if not self._continues():
+            return
+        if not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
+                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, y has {len(classes)}, "
+                f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            )
+        if n_features != self.latent_examples_.shape[1]:
+            raise ValueError(
+                f"warm_start needs the features of the last fit: X has {n_features}, "
+                f"it had {self.latent_examples_.shape[1]}; set warm_start=False"
+            )
+
+    def _settings(self) -> Settings:
         return Settings(
             n_steps=self.n_steps,
             metric_reg=self.metric_reg,
@@ -249,7 +268,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             impostors=self.impostors,
             n_components=self.n_components,
             max_passes=MAX_PASSES,
-            n_threads=n_threads,
+            n_threads=thread_count(self.n_jobs),
         )
 
     def _prepare(self, rows: Floats, codes: Ints, classes: Any) -> _Data:
@@ -287,9 +306,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             if stop or state.round - kept.state.round >= PATIENCE:
                 break
         attributes = self._attributes(data, kept.state, history)
-        if self.reference == "original":
-            everyone = np.arange(len(data.rows))
-            attributes |= self._original_references(data, kept.state, everyone)
+        if self.reference == "original" and len(data.held_out):
+            attributes |= self._original_references(data, kept.state, slice(None))
         reporter.fit_ends(X, y, lambda: attributes)
         return attributes
 
@@ -307,17 +325,6 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 
     def _last_state(self, data: _Data, settings: Settings) -> State:
         """Where the last fit ended, with the rows of this one."""
-        if not np.array_equal(data.classes, self.classes_):
-            raise ValueError(
-                f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
-                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, y has {len(data.classes)}, "
-                f"from {data.classes[0]!r} to {data.classes[-1]!r}; set warm_start=False"
-            )
-        if data.rows.shape[1] != self.latent_examples_.shape[1]:
-            raise ValueError(
-                f"warm_start needs the features of the last fit: X has {data.rows.shape[1]}, "
-                f"it had {self.latent_examples_.shape[1]}; set warm_start=False"
-            )
         latents = data.training.coordinates.into(self.latent_examples_.astype(data.rows.dtype))
         of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
         return state_from(
@@ -334,26 +341,15 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         """How many latent examples the class at each position has."""
         sizes = data.training.sizes
         if isinstance(self.latent_ratio, Mapping):
-            asked = self._counts_by_class(self.latent_ratio, data)
+            classes = data.classes.tolist()
+            by_class = [self.latent_ratio[classes[code]] for code in data.training.codes]
+            asked = np.array(by_class, dtype=np.intp)
         elif isinstance(self.latent_ratio, Integral):
             asked = np.full(len(sizes), int(self.latent_ratio))
         else:
             asked = np.rint(float(self.latent_ratio) * sizes).astype(np.intp)
-        return np.clip(asked, 1, sizes)
-
-    @staticmethod
-    def _counts_by_class(counts: Mapping[Any, int], data: _Data) -> Ints:
-        classes = data.classes.tolist()
-        missing = [label for label in classes if label not in counts]
-        unknown = [label for label in counts if label not in classes]
-        if missing or unknown:
-            raise ValueError(
-                f"latent_ratio must name the {len(classes)} classes of y: "
-                f"it lacks {missing[:5]} and names {unknown[:5]}, which y does not hold"
-            )
-        for label in classes:
-            check_integer(f"latent_ratio of class {label!r}", counts[label], 1)
-        return np.array([counts[classes[code]] for code in data.training.codes])
+        counts: Ints = np.clip(asked, 1, sizes)
+        return counts
 
     def _measured(self, data: _Data, state: State) -> dict[str, Any]:
         """The record of a round in the units of the data, with its validation error."""
@@ -391,12 +387,17 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             "_reference_codes": codes,
         }
         if self.reference == "original":
-            voters = np.sort(np.concatenate(data.training.members))
-            attributes |= self._original_references(data, state, voters)
+            voters = np.setdiff1d(np.arange(len(data.rows)), data.held_out)
+            everyone = len(voters) == len(data.rows)
+            attributes |= self._original_references(
+                data, state, slice(None) if everyone else voters
+            )
         attributes["_temperature"] = self._temperature_of(data, attributes)
         return attributes
 
-    def _original_references(self, data: _Data, state: State, voters: Ints) -> dict[str, Any]:
+    def _original_references(
+        self, data: _Data, state: State, voters: Ints | slice
+    ) -> dict[str, Any]:
         references = self._under_metric(
             data.rows[voters], state.components, data.training.coordinates
         )

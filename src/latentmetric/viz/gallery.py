@@ -1,0 +1,99 @@
+"""Latent examples beside originals that they stand for: Fig. 5 of the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators.mapml import MaPML
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_latent_examples(
+    model: MaPML,
+    X: Any,
+    y: Any,
+    image_shape: tuple[int, ...],
+    *,
+    n_originals: int = 5,
+    latents_per_class: int = 1,
+    columns: int = 2,
+) -> Figure:
+    """Draw the latent examples with most rows, each beside some of its rows, as images.
+
+    Parameters
+    ----------
+    model : MaPML
+        Fitted on rows that are flattened images.
+    X : array-like of shape (n_samples, n_features)
+        The originals.
+    y : array-like of shape (n_samples,)
+    image_shape : tuple of int
+        Height and width, and channels if there are any.
+    n_originals : int, default=5
+        Originals beside each latent example, from the nearest to the farthest of its rows.
+    latents_per_class : int, default=1
+    columns : int, default=2
+        Latent examples side by side.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("drawing needs matplotlib: pip install 'latentmetric[demo]'") from error
+    check_is_fitted(model)
+    X, y = np.asarray(X), np.asarray(y)
+    if X.shape[1] != int(np.prod(image_shape)):
+        raise ValueError(
+            f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "
+            f"but X has {X.shape[1]} features"
+        )
+    strips = [
+        (model.latent_examples_[latent], X[rows])
+        for label in model.classes_
+        for latent, rows in _busiest(model, X, y, label, latents_per_class, n_originals)
+    ]
+    lines = -(-len(strips) // columns)
+    width = columns * (n_originals + 2) - 1
+    figure = Figure(figsize=(0.8 * width, 0.8 * lines), layout="compressed")
+    axes = figure.subplots(lines, width, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for place, (latent, originals) in enumerate(strips):
+        first = (place // lines) * (n_originals + 2)
+        line = axes[place % lines, first : first + n_originals + 1]
+        limits = {"vmin": X.min(), "vmax": X.max(), "cmap": "gray_r"}
+        for axis, image in zip(line, [latent, *originals], strict=False):
+            axis.imshow(np.reshape(image, image_shape), **limits)
+        line[0].set_axis_on()
+        line[0].set(xticks=[], yticks=[])
+        for edge in line[0].spines.values():
+            edge.set(color="tab:red", linewidth=2)
+    return figure
+
+
+def _busiest(
+    model: MaPML, X: Floats, y: Any, label: Any, n_latents: int, n_originals: int
+) -> list[tuple[int, Ints]]:
+    """The latent examples of a class with most rows, and rows of each from near to far."""
+    latents = np.flatnonzero(model.latent_labels_ == label)
+    rows = np.flatnonzero(y == label)
+    references = References.of(model.transform(model.latent_examples_[latents]))
+    squared, found = k_nearest(model.transform(X[rows]), references, 1)
+    busiest = np.argsort(-np.bincount(found[:, 0], minlength=len(latents)), kind="stable")
+    strips = []
+    for latent in busiest[:n_latents]:
+        own = np.flatnonzero(found[:, 0] == latent)
+        own = own[np.argsort(squared[own, 0], kind="stable")]
+        spread = np.linspace(0, len(own) - 1, min(n_originals, len(own))).astype(np.intp)
+        strips.append((int(latents[latent]), rows[own[spread]]))
+    return strips
