@@ -1,7 +1,8 @@
 """Learn a distance and a few clean examples from labelled data; classify and search with them."""
 
+from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 
 __version__ = "0.1.0"
 
-__all__ = ["MaPML", "__version__"]
+__all__ = ["Euclidean", "MaPML", "__version__"]

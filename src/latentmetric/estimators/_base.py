@@ -16,6 +16,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -216,6 +217,11 @@ class ReferenceClassifier(
             inside = coordinates.into(rows[block].astype(components.dtype, copy=False))
             np.matmul(inside, components.T, out=points[block])
         return References.of(points)
+
+
+def generator_from(random_state: Any) -> np.random.Generator:
+    """A generator seeded by what scikit-learn takes for ``random_state``."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 
 def _refuse_sparse(X: Any) -> None:

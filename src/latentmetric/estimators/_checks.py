@@ -44,6 +44,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
+def check_n_jobs(value: Any) -> None:
+    """None, or a number of threads that is not 0."""
+    if value is not None:
+        check_integer("n_jobs", value, -(2**31))
+        if value == 0:
+            raise ValueError("n_jobs must be None, -1 or a number of threads, got 0")
+
+
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
     """A positive integer for every class and for nothing else."""
     missing = [label for label in classes if label not in counts]

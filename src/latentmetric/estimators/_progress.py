@@ -17,17 +17,18 @@ def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int)
     if verbose and not logger.hasHandlers():
         logger.addHandler(logging.StreamHandler())
         logger.setLevel(logging.INFO)
-    validation = record.get("validation_error")
+    measured = [
+        f"{key.replace('_', ' ')} {value:.4g}"
+        for key, value in record.items()
+        if key not in ("round", "seconds")
+    ]
     logger.log(
         logging.INFO if verbose else logging.DEBUG,
-        "%s round %d/%d: objective %.4g, active %.1f %%, rank %d%s, %.1f s",
+        "%s round %d/%d: %s, %.1f s",
         name,
         record["round"],
         n_rounds,
-        record["objective"],
-        100 * record["active_share"],
-        record["rank"],
-        "" if validation is None else f", validation error {100 * validation:.2f} %",
+        ", ".join(measured),
         sum(record["seconds"].values()),
     )
 

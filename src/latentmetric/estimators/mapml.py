@@ -15,7 +15,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from latentmetric.core.alternation import Settings, State, first_state, next_state, state_from
 from latentmetric.core.distances import References
@@ -28,12 +27,13 @@ from latentmetric.core.neighbors import (
 from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.rows import ClassRows
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._base import ReferenceClassifier
+from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checks import (
     check_bool,
     check_choice,
     check_counts_by_class,
     check_integer,
+    check_n_jobs,
     check_real,
     set_attributes,
     unchanged_on_failure,
@@ -233,10 +233,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         check_real("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
         check_bool("warm_start", self.warm_start)
         check_integer("verbose", self.verbose, 0)
-        if self.n_jobs is not None:
-            check_integer("n_jobs", self.n_jobs, -(2**31))
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs must be None, -1 or a number of threads, got 0")
+        check_n_jobs(self.n_jobs)
 
     def _check_against_data(self, n_features: int, classes: Any) -> None:
         """What can be checked only once the data is known."""
@@ -273,9 +270,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 
     def _prepare(self, rows: Floats, codes: Ints, classes: Any) -> _Data:
         """Sort by class and part with the held-out rows."""
-        generator = np.random.default_rng(
-            check_random_state(self.random_state).randint(2**32, dtype=np.uint32)
-        )
+        generator = generator_from(self.random_state)
         training = ClassRows.of(rows, codes)
         held_out = np.empty(0, dtype=np.intp)
         if self.early_stopping:

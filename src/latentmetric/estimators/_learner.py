@@ -1,0 +1,129 @@
+"""What the rivals of MaPML share: a fit that follows an algorithm, and a vote of all rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from latentmetric.core.neighbors import temperature_from_references
+from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.rows import Coordinates
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators._base import ReferenceClassifier, generator_from
+from latentmetric.estimators._checks import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    set_attributes,
+    unchanged_on_failure,
+)
+from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
+from latentmetric.estimators._progress import RoundReporter, log_round
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where an algorithm stands: the factor of its metric, and what was measured."""
+
+    components: Floats
+    record: dict[str, Any]
+    """"round", "seconds" by part, and what else the algorithm can tell."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What one call of ``fit`` works on."""
+
+    rows: Floats
+    codes: Ints
+    classes: Any
+    coordinates: Coordinates
+
+
+class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
+    """k-NN with all rows under a metric that a subclass learns.
+
+    A subclass checks its own parameters, says how many steps it reports at most, and yields them.
+    """
+
+    random_state: Any
+    verbose: int
+
+    @abstractmethod
+    def _check_own_parameters(self) -> None:
+        """Raise on parameters out of range."""
+
+    @abstractmethod
+    def _n_reports(self) -> int:
+        """The largest number of steps that ``_steps`` yields."""
+
+    @abstractmethod
+    def _steps(
+        self, rows: Floats, codes: Ints, generator: np.random.Generator
+    ) -> Generator[Step, None, None]:
+        """The algorithm, on centred rows of unit mean variance; at least one step."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the metric. A fit that fails or is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_failure(self):
+            check_integer("n_neighbors", self.n_neighbors, 1)
+            check_choice("weights", self.weights, ("uniform", "distance", "kernel"))
+            check_integer("verbose", self.verbose, 0)
+            check_n_jobs(self.n_jobs)
+            self._check_own_parameters()
+            rows, codes, classes = self._validated_training_data(X, y)
+            with blas_threads(thread_count(self.n_jobs)):
+                attributes = self._run(Data(rows, codes, classes, Coordinates.of(rows)))
+        set_attributes(self, attributes)
+        return self
+
+    def _run(self, data: Data) -> dict[str, Any]:
+        """Follow the steps; the fitted attributes of the last one."""
+        X, y = data.rows, data.classes[data.codes]
+        reporter = RoundReporter(self, self._n_reports())
+        reporter.fit_begins(X, y)
+        history: list[dict[str, Any]] = []
+        generator = generator_from(self.random_state)
+        steps = self._steps(data.coordinates.into(data.rows), data.codes, generator)
+        reporter.round_begins(X, y)
+        for step in steps:
+            history.append(step.record)
+            log_round(type(self).__name__, step.record, self._n_reports(), self.verbose)
+            stop = reporter.round_ends(X, y, partial(self._attributes, data, step, history))
+            if stop or len(history) == self._n_reports():
+                break
+            reporter.round_begins(X, y)
+        steps.close()
+        attributes = self._attributes(data, step, history)
+        reporter.fit_ends(X, y, lambda: attributes)
+        return attributes
+
+    def _attributes(self, data: Data, step: Step, history: list[dict[str, Any]]) -> dict[str, Any]:
+        """The fitted attributes where the algorithm stands; all rows vote."""
+        references = self._under_metric(data.rows, step.components, data.coordinates)
+        return {
+            "classes_": data.classes,
+            "components_": step.components,
+            "history_": list(history),
+            "n_iter_": len(history),
+            "_coordinates": data.coordinates,
+            "_references": references,
+            "_reference_codes": data.codes,
+            "_temperature": temperature_from_references(references),
+        }
