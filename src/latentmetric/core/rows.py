@@ -48,6 +48,39 @@ class Coordinates:
         return (rows * self.scale + self.centre).astype(rows.dtype)
 
 
+@dataclass(frozen=True)
+class InnerRows:
+    """Rows in inner coordinates, made when they are asked for: nothing is copied before."""
+
+    rows: Floats
+    coordinates: Coordinates
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: slice | Ints) -> Floats:
+        return self.coordinates.into(self.rows[which])
+
+    @property
+    def n_features(self) -> int:
+        """Features of a row."""
+        return int(self.rows.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """The dtype all is computed in."""
+        return self.rows.dtype
+
+    def under(self, components: Floats, order: Ints | None = None) -> Floats:
+        """All rows under a metric, in this order."""
+        points = np.empty((len(self), len(components)), dtype=components.dtype)
+        for block in row_blocks(len(self), self.n_features * self.dtype.itemsize):
+            which = block if order is None else order[block]
+            inside = self.coordinates.into(self.rows[which].astype(components.dtype, copy=False))
+            np.matmul(inside, components.T, out=points[block])
+        return points
+
+
 class ClassRows:
     """Rows by class, in an order that depends on the rows alone.
 

@@ -87,8 +87,16 @@ def mine(
     ``points`` are the latent examples under the metric, class by class: class c is
     ``points[class_starts[c]:class_starts[c + 1]]``. ``margins`` holds one number per point.
     """
-    to_targets, targets = _own_nearest(points, class_starts, target_neighbors, n_threads)
-    n_impostors = min(impostors, len(points) - int(np.diff(class_starts).max()))
+    to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads)
+    to_others, others = other_nearest(points, class_starts, impostors, n_threads)
+    hinges = margins[:, None, None] + to_targets[:, :, None] - to_others[:, None, :]
+    return Candidates(targets, others, margins, hinges)
+
+
+def other_nearest(
+    points: Floats, class_starts: Ints, k: int, n_threads: int
+) -> tuple[Floats, Ints]:
+    """The k nearest of other classes for every point, or as many as the largest class leaves."""
 
     def hide_own_class(block: Floats, rows: slice, tile: slice) -> None:
         first = int(np.searchsorted(class_starts, rows.start, side="right")) - 1
@@ -98,14 +106,11 @@ def mine(
             own_columns = slice(max(begin - tile.start, 0), max(end - tile.start, 0))
             block[own_rows, own_columns] = np.inf
 
-    to_others, others = search(
-        points, References.of(points), n_impostors, hide_own_class, n_threads
-    )
-    hinges = margins[:, None, None] + to_targets[:, :, None] - to_others[:, None, :]
-    return Candidates(targets, others, margins, hinges)
+    k = min(k, len(points) - int(np.diff(class_starts).max()))
+    return search(points, References.of(points), k, hide_own_class, n_threads)
 
 
-def _own_nearest(points: Floats, class_starts: Ints, k: int, n_threads: int) -> tuple[Floats, Ints]:
+def own_nearest(points: Floats, class_starts: Ints, k: int, n_threads: int) -> tuple[Floats, Ints]:
     """The k nearest of its own class for every point, itself left out unless it is alone.
 
     Where the class has fewer, the rest are at −inf, so that they never incur a loss.

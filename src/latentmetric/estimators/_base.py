@@ -21,9 +21,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from latentmetric.core.distances import References, k_nearest, row_blocks
-from latentmetric.core.neighbors import KERNEL_NEIGHBORS, vote, vote_shares, vote_weights
+from latentmetric.core.neighbors import (
+    KERNEL_NEIGHBORS,
+    temperature_from_references,
+    vote,
+    vote_shares,
+    vote_weights,
+)
 from latentmetric.core.parallel import for_each, thread_count
-from latentmetric.core.rows import Coordinates
+from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._checks import check_integer
 
@@ -154,7 +160,9 @@ class ReferenceClassifier(
                 f"y holds {len(unknown)} label(s) that the model was not fitted with, "
                 f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
             )
-        self._references = self._under_metric(_as_floats(rows), self.components_, self._coordinates)
+        inner = InnerRows(_as_floats(rows), self._coordinates)
+        self._references = References.of(inner.under(self.components_))
+        self._temperature = temperature_from_references(self._references)
         self._reference_codes = np.searchsorted(self.classes_, labels)
         return self
 
@@ -208,15 +216,6 @@ class ReferenceClassifier(
         blocks = list(row_blocks(len(rows), rows.shape[1] * dtype.itemsize))
         for_each(search_block, blocks, thread_count(self.n_jobs))
         return squared, indices
-
-    @staticmethod
-    def _under_metric(rows: Floats, components: Floats, coordinates: Coordinates) -> References:
-        """References from rows in the caller's coordinates, without a copy of the rows."""
-        points = np.empty((len(rows), len(components)), dtype=components.dtype)
-        for block in row_blocks(len(rows), rows.shape[1] * components.itemsize):
-            inside = coordinates.into(rows[block].astype(components.dtype, copy=False))
-            np.matmul(inside, components.T, out=points[block])
-        return References.of(points)
 
 
 def generator_from(random_state: Any) -> np.random.Generator:

@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from latentmetric.core.distances import References
 from latentmetric.core.neighbors import temperature_from_references
 from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.rows import Coordinates
+from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checks import (
@@ -64,7 +65,7 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
 
     @abstractmethod
     def _steps(
-        self, rows: Floats, codes: Ints, generator: np.random.Generator
+        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
     ) -> Generator[Step, None, None]:
         """The algorithm, on centred rows of unit mean variance; at least one step."""
 
@@ -100,7 +101,7 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
         reporter.fit_begins(X, y)
         history: list[dict[str, Any]] = []
         generator = generator_from(self.random_state)
-        steps = self._steps(data.coordinates.into(data.rows), data.codes, generator)
+        steps = self._steps(InnerRows(data.rows, data.coordinates), data.codes, generator)
         reporter.round_begins(X, y)
         for step in steps:
             history.append(step.record)
@@ -116,7 +117,8 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
 
     def _attributes(self, data: Data, step: Step, history: list[dict[str, Any]]) -> dict[str, Any]:
         """The fitted attributes where the algorithm stands; all rows vote."""
-        references = self._under_metric(data.rows, step.components, data.coordinates)
+        inner = InnerRows(data.rows, data.coordinates)
+        references = References.of(inner.under(step.components))
         return {
             "classes_": data.classes,
             "components_": step.components,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.rows import InnerRows
+from latentmetric.core.types import Ints
 from latentmetric.estimators._learner import MetricLearner, Step
 
 
@@ -66,6 +67,6 @@ class Euclidean(MetricLearner):
         return 1
 
     def _steps(
-        self, rows: Floats, codes: Ints, generator: np.random.Generator
+        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
     ) -> Generator[Step, None, None]:
-        yield Step(np.eye(rows.shape[1], dtype=rows.dtype), {"round": 0, "seconds": {}})
+        yield Step(np.eye(rows.n_features, dtype=rows.dtype), {"round": 0, "seconds": {}})

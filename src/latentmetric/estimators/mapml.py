@@ -25,7 +25,7 @@ from latentmetric.core.neighbors import (
     vote,
 )
 from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.rows import ClassRows
+from latentmetric.core.rows import ClassRows, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checks import (
@@ -393,9 +393,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     def _original_references(
         self, data: _Data, state: State, voters: Ints | slice
     ) -> dict[str, Any]:
-        references = self._under_metric(
-            data.rows[voters], state.components, data.training.coordinates
-        )
+        inner = InnerRows(data.rows[voters], data.training.coordinates)
+        references = References.of(inner.under(state.components))
         return {"_references": references, "_reference_codes": data.codes[voters]}
 
     def _temperature_of(self, data: _Data, attributes: dict[str, Any]) -> float:

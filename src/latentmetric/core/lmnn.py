@@ -1,0 +1,239 @@
+"""Large margin nearest neighbours: pull each row's targets near, push impostors a margin beyond.
+
+The loss is (1 − μ) Σ D²(i, j) + μ Σ [1 + D²(i, j) − D²(i, l)]₊ over rows i, their fixed target
+neighbours j and all rows l of other classes. It is minimised over the factor of the metric by
+L-BFGS on the impostors that matter, which are searched for again every few iterations.
+
+Time O(n²·d) a search as blocked GEMM, O(n·d² + p·d) an iteration for p impostor pairs. Memory:
+the rows under the metric and O(p); no n×n array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from latentmetric.core.distances import paired_squared_distances, row_blocks, squared_norms
+from latentmetric.core.parallel import for_each
+from latentmetric.core.rows import InnerRows
+from latentmetric.core.triplets import other_nearest, own_nearest
+from latentmetric.core.types import Floats, Ints
+
+SEARCH_EVERY = 20
+"""Iterations of L-BFGS between two searches for impostors."""
+
+FIRST_DESCENT = 5
+"""Iterations before the second search: the first metrics change most."""
+
+MARGIN_SHARE = 0.1
+"""The margin as a share of the targets' mean squared distance at the start.
+
+It only sets the unit of the metric that is learned; small, so that the first searches find the
+impostors that matter and not all rows.
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What stays fixed during a fit: rows by class, their targets, the margin and the weights."""
+
+    rows: InnerRows
+    order: Ints
+    """Row numbers, class by class; all that follows counts in this order."""
+    class_starts: Ints
+    targets: Ints
+    margin: float
+    push: float
+    """μ, the weight of the impostors; the targets have 1 − μ."""
+    max_impostors: int
+    n_threads: int
+
+    @classmethod
+    def of(
+        cls, rows: InnerRows, codes: Ints, n_targets: int, push: float, max_impostors: int,
+        n_threads: int,
+    ) -> Problem:  # fmt: skip
+        """Choose the targets: each row's nearest of its class under the Euclidean distance."""
+        order = np.argsort(codes, kind="stable")
+        class_starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+        points = rows[order]
+        values, targets = own_nearest(points, class_starts, n_targets, n_threads)
+        # A row alone in its class, or with too few others, is its own target at distance 0.
+        targets = np.where(values > -np.inf, targets, np.arange(len(points))[:, None])
+        squared = _distances(points, targets)
+        margin = MARGIN_SHARE * float(squared.mean(dtype=np.float64)) or 1.0
+        return cls(rows, order, class_starts, targets, margin, push, max_impostors, n_threads)
+
+
+@dataclass(frozen=True)
+class Impostors:
+    """Pairs of a row and a row of another class that is, or may come, within its margin."""
+
+    of: Ints
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def union(self, other: Impostors, n_rows: int) -> Impostors:
+        """The pairs of both, each once."""
+        keys = np.union1d(self.of * n_rows + self.rows, other.of * n_rows + other.rows)
+        return Impostors(keys // n_rows, keys % n_rows)
+
+    def near(self, problem: Problem, points: Floats) -> Impostors:
+        """The pairs that a small change of the metric may bring within the margin."""
+        reach = _reach(problem, points) + problem.margin
+        kept = _pair_distances(points, self) < reach[self.of]
+        return Impostors(self.of[kept], self.rows[kept])
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The loss at a metric, on given impostors."""
+
+    loss: float
+    active: int
+    """Triplets that incur a loss."""
+    gradient: Floats
+    """With respect to the factor."""
+
+
+def find_impostors(problem: Problem, points: Floats) -> Impostors:
+    """For every row the nearest rows of other classes inside its widest margin."""
+    values, found = other_nearest(
+        points, problem.class_starts, problem.max_impostors, problem.n_threads
+    )
+    inside = values + squared_norms(points)[:, None] < _reach(problem, points)[:, None]
+    return Impostors(np.nonzero(inside)[0], found[inside])
+
+
+def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
+    """Loss and gradient. The latter needs one sparse and one dense product with the rows."""
+    points = problem.rows.under(components, problem.order)
+    to_targets = _distances(points, problem.targets)
+    to_impostors = _pair_distances(points, impostors)
+    hinges = problem.margin + to_targets[impostors.of] - to_impostors[:, None]
+    active = hinges > 0
+    pull, push = 1 - problem.push, problem.push
+    loss = pull * to_targets.sum(dtype=np.float64) + push * hinges[active].sum(dtype=np.float64)
+    on_targets: Floats = np.full((len(points), to_targets.shape[1]), pull)
+    for rank in range(on_targets.shape[1]):
+        counts = np.bincount(impostors.of, weights=active[:, rank], minlength=len(points))
+        on_targets[:, rank] += push * counts
+    weights = _pair_weights(problem, on_targets, impostors, -push * active.sum(axis=1))
+    gradient = 2 * components @ _scatter(problem, weights)
+    return Evaluation(float(loss), int(np.count_nonzero(active)), gradient)
+
+
+def steps(
+    problem: Problem, components: Floats, max_iter: int, tol: float
+) -> Generator[tuple[Floats, Evaluation, int], None, None]:
+    """Metrics of falling loss, each with its evaluation and the number of impostor pairs.
+
+    A descent may run into impostors it did not know of. Where they outweigh its gain it is
+    taken back and repeated with them, and the next ones are kept shorter.
+    """
+    impostors = find_impostors(problem, problem.rows.under(components, problem.order))
+    at = evaluate(problem, components, impostors)
+    yield components, at, len(impostors)
+    length, done = FIRST_DESCENT, 0
+    while done < max_iter:
+        length = min(length, max_iter - done)
+        moved = _descend(problem, components, impostors, length)
+        done += length
+        points = problem.rows.under(moved, problem.order)
+        found = find_impostors(problem, points)
+        there = evaluate(problem, moved, found)
+        if there.loss > at.loss:
+            impostors = impostors.union(found, len(points))
+            length = max(1, length // 2)
+            continue
+        gain, components, at = at.loss - there.loss, moved, there
+        impostors = impostors.near(problem, points).union(found, len(points))
+        length = min(2 * length, SEARCH_EVERY)
+        yield components, at, len(impostors)
+        if gain <= tol * at.loss:
+            return
+
+
+def _descend(
+    problem: Problem, components: Floats, impostors: Impostors, n_iterations: int
+) -> Floats:
+    """L-BFGS with a line search, so the loss on these impostors never rises."""
+
+    def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
+        factor = flat.reshape(components.shape).astype(components.dtype)
+        evaluation = evaluate(problem, factor, impostors)
+        return evaluation.loss, evaluation.gradient.ravel().astype(np.float64)
+
+    found = minimize(
+        loss_and_gradient,
+        components.ravel().astype(np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": n_iterations, "maxcor": 5},
+    )
+    moved: Floats = found.x.reshape(components.shape).astype(components.dtype)
+    return moved
+
+
+def _reach(problem: Problem, points: Floats) -> Floats:
+    """The squared distance of every row's farthest target, and the margin."""
+    farthest: Floats = _distances(points, problem.targets).max(axis=1)
+    return farthest + points.dtype.type(problem.margin)
+
+
+def _distances(points: Floats, partners: Ints) -> Floats:
+    """Squared distances of every point to each of its partners, (n, k)."""
+    squared = np.empty(partners.shape, dtype=points.dtype)
+    for rank in range(partners.shape[1]):
+        squared[:, rank] = paired_squared_distances(points, points, partners[:, rank])
+    return squared
+
+
+def _pair_distances(points: Floats, pairs: Impostors) -> Floats:
+    squared = np.empty(len(pairs), dtype=points.dtype)
+    for block in row_blocks(len(pairs), points[:1].nbytes):
+        squared[block] = squared_norms(points[pairs.of[block]] - points[pairs.rows[block]])
+    return squared
+
+
+def _pair_weights(
+    problem: Problem, on_targets: Floats, impostors: Impostors, on_impostors: Floats
+) -> csr_array:
+    """How much each pair counts in the gradient, in the caller's order of rows."""
+    n_rows, n_targets = on_targets.shape
+    left = np.concatenate((np.repeat(np.arange(n_rows), n_targets), impostors.of))
+    right = np.concatenate((problem.targets.ravel(), impostors.rows))
+    values = np.concatenate((on_targets.ravel(), on_impostors)).astype(problem.rows.dtype)
+    kept = values != 0
+    pairs = (problem.order[left[kept]], problem.order[right[kept]])
+    return csr_array((values[kept], pairs), shape=(n_rows, n_rows))
+
+
+def _scatter(problem: Problem, weights: csr_array) -> Floats:
+    """Σ wᵢⱼ (xᵢ − xⱼ)(xᵢ − xⱼ)ᵀ = Xᵀ (D − W − Wᵀ) X, in blocks of rows.
+
+    The rows of D − W − Wᵀ sum to 0, so it may be applied to rows that are not centred.
+    """
+    inner, both = problem.rows, (weights + weights.T).tocsr()
+    degrees = both.sum(axis=1).astype(inner.dtype)
+    scatter = np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype)
+    adding = Lock()
+
+    def add(block: slice) -> None:
+        laplacian = inner.rows[block] * degrees[block, None]
+        laplacian -= both[block] @ inner.rows
+        part = inner[block].T @ laplacian
+        with adding:
+            np.add(scatter, part, out=scatter)
+
+    blocks = list(row_blocks(len(inner), inner.n_features * inner.dtype.itemsize))
+    for_each(add, blocks, problem.n_threads)
+    scatter /= inner.dtype.type(inner.coordinates.scale)
+    return scatter

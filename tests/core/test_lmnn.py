@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric.core.lmnn import Impostors, Problem, evaluate, find_impostors, steps
+from latentmetric.core.rows import Coordinates, InnerRows
+
+
+def make_problem(max_impostors=1000, push=0.5, n_targets=3, data=None, n_threads=1):
+    X, y = data or make_blobs(n_rows=90)
+    rows = InnerRows(X, Coordinates.of(X))
+    return Problem.of(rows, y, n_targets, push, max_impostors, n_threads)
+
+
+def plain_loss(problem, components):
+    """The definition, over all rows of other classes."""
+    X = problem.rows[problem.order]
+    classes = np.searchsorted(problem.class_starts, np.arange(len(X)), side="right")
+    points = X @ components.T
+    squared = np.square(points[:, None] - points[None]).sum(axis=2)
+    loss = 0.0
+    for i in range(len(X)):
+        to_targets = squared[i, problem.targets[i]]
+        others = squared[i, classes != classes[i]]
+        hinges = problem.margin + to_targets[:, None] - others[None]
+        loss += (1 - problem.push) * to_targets.sum() + problem.push * np.maximum(hinges, 0).sum()
+    return loss
+
+
+def impostors_at(problem, components):
+    return find_impostors(problem, problem.rows.under(components, problem.order))
+
+
+def test_targets_are_the_nearest_of_the_same_class():
+    X, y = make_blobs(n_rows=90)
+    problem = make_problem(data=(X, y))
+    for place, row in enumerate(problem.order):
+        own = np.flatnonzero((y == y[row]) & (np.arange(90) != row))
+        nearest = own[np.argsort(np.square(X[own] - X[row]).sum(axis=1))[:3]]
+        assert problem.order[problem.targets[place]].tolist() == nearest.tolist()
+
+
+@pytest.mark.parametrize("push", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_is_that_of_the_definition(push, seed):
+    problem = make_problem(push=push)
+    components = np.random.default_rng(seed).standard_normal((6, 6))
+    found = evaluate(problem, components, impostors_at(problem, components))
+    assert found.active > 0
+    assert found.loss == pytest.approx(plain_loss(problem, components))
+
+
+@pytest.mark.parametrize("rank", [2, 6])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_gradient_is_that_of_finite_differences(rng, rank, n_threads):
+    problem = make_problem(n_threads=n_threads)
+    components = rng.standard_normal((rank, 6))
+    impostors = impostors_at(problem, components)
+    gradient = evaluate(problem, components, impostors).gradient
+    for _ in range(10):
+        direction = rng.standard_normal(components.shape)
+        step = 1e-6
+        above = evaluate(problem, components + step * direction, impostors).loss
+        below = evaluate(problem, components - step * direction, impostors).loss
+        slope = (above - below) / (2 * step)
+        assert np.sum(gradient * direction) == pytest.approx(slope, rel=1e-4)
+
+
+def test_a_far_away_centre_does_not_spoil_the_gradient(rng):
+    X, y = make_blobs(n_rows=90)
+    components = rng.standard_normal((6, 6))
+    near, far = make_problem(data=(X, y)), make_problem(data=(X + 1e5, y))
+    expected = evaluate(near, components, impostors_at(near, components)).gradient
+    gradient = evaluate(far, components, impostors_at(far, components)).gradient
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+
+
+def test_impostors_are_the_nearest_inside_the_margin():
+    problem, few = make_problem(), make_problem(max_impostors=2)
+    points = problem.rows.under(np.eye(6), problem.order)
+    every, nearest = find_impostors(problem, points), find_impostors(few, points)
+    squared = np.square(points[:, None] - points[None]).sum(axis=2)
+    classes = np.searchsorted(problem.class_starts, np.arange(90), side="right")
+    for i in range(90):
+        reach = squared[i, problem.targets[i]].max() + problem.margin
+        inside = np.flatnonzero((classes != classes[i]) & (squared[i] < reach))
+        assert sorted(every.rows[every.of == i]) == inside.tolist()
+        two = inside[np.argsort(squared[i, inside])[:2]]
+        assert sorted(nearest.rows[nearest.of == i]) == sorted(two)
+
+
+def test_union_has_every_pair_once():
+    one = Impostors(np.array([0, 2]), np.array([3, 1]))
+    other = Impostors(np.array([2, 2]), np.array([1, 0]))
+    both = one.union(other, 5)
+    assert list(zip(both.of, both.rows, strict=True)) == [(0, 3), (2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
+    problem = make_problem(data=make_blobs(n_rows=90, seed=seed))
+    found = list(steps(problem, np.eye(6), max_iter=200, tol=1e-6))
+    losses = [plain_loss(problem, components) for components, _, _ in found]
+    assert len(losses) > 3
+    assert np.all(np.diff(losses) <= 1e-9 * losses[0])
+    np.testing.assert_allclose(losses, [evaluation.loss for _, evaluation, _ in found])
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_row_alone_in_its_class_is_its_own_target():
+    X, y = make_blobs(n_rows=31)
+    y[0] = 7
+    problem = make_problem(data=(X, np.unique(y, return_inverse=True)[1]))
+    alone = int(np.flatnonzero(problem.order == 0)[0])
+    assert problem.targets[alone].tolist() == [alone] * 3
+    for components, evaluation, _ in steps(problem, np.eye(6), 20, 1e-4):
+        assert np.all(np.isfinite(components))
+        assert np.isfinite(evaluation.loss)

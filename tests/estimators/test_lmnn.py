@@ -1,0 +1,44 @@
+"""LMNN against metric-learn; golden/make_lmnn.py made the golden values."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from latentmetric import LMNN
+
+GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "lmnn.json").read_text())
+LOAD = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
+
+
+def lmnn_loss(X, y, components, n_targets=3):
+    """The loss by its definition, margin 1, pull and push weighing the same."""
+    plain = np.square(X[:, None] - X[None]).sum(axis=2)
+    points = X @ components.T
+    norms = np.square(points).sum(axis=1)
+    squared = norms[:, None] + norms[None] - 2 * points @ points.T
+    loss = 0.0
+    for i in range(len(X)):
+        own = np.flatnonzero((y == y[i]) & (np.arange(len(X)) != i))
+        own = own[np.argsort(plain[i, own], kind="stable")[:n_targets]]
+        hinges = 1 + squared[i, own][:, None] - squared[i, y != y[i]][None]
+        loss += 0.5 * squared[i, own].sum() + 0.5 * np.maximum(hinges, 0).sum()
+    return loss
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_loss_is_no_worse_and_the_accuracy_as_good_as_metric_learns(name):
+    X, y = LOAD[name](return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.3, random_state=0, stratify=y
+    )
+    scaler = StandardScaler().fit(X_train)
+    X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    model = LMNN().fit(X_train, y_train)
+    in_units_of_the_rows = model.components_ / model._coordinates.scale
+    assert lmnn_loss(X_train, y_train, in_units_of_the_rows) <= GOLDEN[name]["loss"] * 1.001
+    assert model.score(X_test, y_test) >= GOLDEN[name]["accuracy"] - 0.01
