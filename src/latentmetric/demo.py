@@ -19,11 +19,16 @@ from latentmetric.viz.gallery import plot_latent_examples
 
 
 def main() -> None:
-    """Fit, print the table, write the picture."""
+    """``python -m latentmetric.demo``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
-    folder = parser.parse_args().out
+    show(parser.parse_args().out)
+
+
+def show(folder: Path) -> None:
+    """Fit, print the table, write the picture."""
     try:
+        import matplotlib  # noqa: F401
         from rich.console import Console
     except ImportError as error:
         message = "the demo needs rich and matplotlib: pip install 'latentmetric[demo]'"

@@ -10,7 +10,9 @@ from latentmetric.core.alternation import (
     reduce_rank,
     state_from,
 )
+from latentmetric.core.latents import first_latents
 from latentmetric.core.rows import ClassRows
+from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
     n_steps=500,
@@ -71,25 +73,46 @@ def test_margins_are_one_plus_the_mean_squared_distance_of_each_class():
     state = states[-1]
     for position in range(3):
         own = slice(state.class_starts[position], state.class_starts[position + 1])
-        points = rows.get(position) @ state.components.T
-        squared = np.square(points[:, None] - state.points[own][None]).sum(axis=2).min(axis=1)
-        np.testing.assert_allclose(state.margins[own], 1 + squared.mean())
+        points, latents = (z @ state.components.T for z in (rows.get(position), state.latents[own]))
+        squared = np.square(points[:, None] - latents[None]).sum(axis=2).min(axis=1)
+        assert state.spreads[position] == pytest.approx(squared.mean())
+        np.testing.assert_allclose(state.candidates.margins[own], 1 + squared.mean())
 
 
 def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
     _, states = run(4)
     for state in states:
-        assert state.watched is states[0].watched
-        losses = []
-        for o, p, q in zip(
-            state.watched.anchors, state.watched.targets, state.watched.impostors, strict=True
-        ):
-            to_impostor = np.square(state.points[o] - state.points[q]).sum()
-            to_target = np.square(state.points[o] - state.points[p]).sum()
-            losses.append(max(0, state.margins[o] - (to_impostor - to_target)))
-        assert objective(state) == pytest.approx(np.mean(losses))
-        assert state.record["objective"] == objective(state)
-    assert objective(states[-1]) < objective(states[0])
+        watched, losses = state.watched, []
+        assert watched is states[0].watched
+        points = state.latents @ state.components.T
+        margins = np.repeat(1 + state.spreads, np.diff(state.class_starts))
+        for o, p, q in zip(watched.anchors, watched.targets, watched.impostors, strict=True):
+            to_impostor = np.square(points[o] - points[q]).sum()
+            to_target = np.square(points[o] - points[p]).sum()
+            losses.append(max(0, margins[o] - (to_impostor - to_target)))
+        assert state.record["objective"] == pytest.approx(np.mean(losses))
+        assert objective(points, margins, watched) == pytest.approx(np.mean(losses))
+    assert states[-1].record["objective"] < states[0].record["objective"]
+
+
+def test_the_active_share_is_that_of_the_round_it_stands_in():
+    _, states = run(4)
+    shares = []
+    for state in states:
+        points = state.latents @ state.components.T
+        margins = np.repeat(1 + state.spreads, np.diff(state.class_starts))
+        shares.append(mine(points, state.class_starts, margins, 3, 3).active_share)
+    np.testing.assert_allclose([state.record["active_share"] for state in states], shares)
+    assert len(set(shares)) > 3
+
+
+def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
+    _, free = run(1)
+    rows, held = run(1, with_settings(latent_reg=1e6))
+    generator = np.random.default_rng(0)
+    start = np.concatenate([first_latents(rows.get(c), 8, "random", generator) for c in range(3)])
+    np.testing.assert_allclose(held[-1].latents, start, atol=1e-3)
+    assert np.abs(free[-1].latents - start).max() > 0.1
 
 
 def test_the_metric_learns_to_ignore_features_that_tell_nothing():
@@ -113,17 +136,10 @@ def test_the_number_of_threads_changes_nothing():
 
 def test_a_state_can_be_taken_up_again():
     rows, states = run(3, with_settings(max_passes=500))
-    last = states[-1]
-    again = state_from(
-        rows,
-        last.components,
-        last.latents,
-        last.class_starts,
-        SETTINGS,
-        np.random.default_rng(1),
-        3,
-    )
-    assert again.round == 3
+    last, generator = states[-1], np.random.default_rng(1)
+    again = state_from(rows, last.components, last.latents, last.class_starts, SETTINGS, generator)
+    assert again.round == 0
+    np.testing.assert_array_equal(again.components, last.components)
     np.testing.assert_allclose(again.latents, last.latents)
     np.testing.assert_allclose(again.spreads, last.spreads)
 
@@ -134,3 +150,21 @@ def test_rank_reduction_keeps_the_directions_in_which_latents_differ(rng):
     assert reduced.shape == (2, 4)
     np.testing.assert_allclose(reduced.T @ reduced, np.diag([0, 1, 0, 1]), atol=0.05)
     np.testing.assert_array_equal(reduce_rank(np.eye(4), latents, None), np.eye(4))
+
+
+def test_rank_reduction_finds_directions_even_where_latents_show_none():
+    factor = np.diag([1.0, 3.0, 2.0])
+    for latents in (np.zeros((5, 3)), np.array([[1.0, 0, 0], [-1.0, 0, 0]])):
+        assert reduce_rank(factor, latents, 2).shape == (2, 3)
+    reduced = reduce_rank(factor, np.zeros((5, 3)), 2)
+    np.testing.assert_allclose(reduced.T @ reduced, np.diag([0, 9, 4]), atol=1e-9)
+
+
+def test_a_state_taken_up_is_brought_into_the_ball_and_to_the_rank():
+    rows, states = run(2)
+    last, settings = states[-1], with_settings(max_norm=0.2, n_components=3)
+    again = state_from(
+        rows, last.components, last.latents, last.class_starts, settings, np.random.default_rng(1)
+    )
+    assert again.components.shape == (3, 6)
+    assert again.record["norm"] <= 0.2 * np.sqrt(6) * (1 + 1e-9)

@@ -4,6 +4,7 @@ from scipy.optimize import minimize
 
 from latentmetric.core.distances import References, search
 from latentmetric.core.latents import (
+    START_SHARE,
     Nearest,
     first_latents,
     move,
@@ -84,16 +85,14 @@ def test_refilling_never_empties_another(rng):
 def test_alg_1_stops_at_a_fixed_point_and_reports_its_spread(rng, dtype):
     rows = rng.standard_normal((200, 5)).astype(dtype)
     factor = rng.standard_normal((3, 5)).astype(dtype)
-    found = update_latents(rows, rows[:20], factor, 0.3, max_passes=1000)
+    moved, found = update_latents(rows, rows[:20], factor, 0.3, max_passes=1000)
     assert found.passes < 1000
-    assert found.latents.dtype == dtype
-    points, latents = rows @ factor.T, found.latents @ factor.T
+    assert moved.dtype == dtype
+    points, latents = rows @ factor.T, moved @ factor.T
     np.testing.assert_array_equal(nearest(points, latents), found.assignment)
     spread = np.square(points - latents[found.assignment]).sum(axis=1).mean()
     assert found.spread == pytest.approx(spread, rel=1e-4)
-    np.testing.assert_allclose(
-        found.latents, move(rows, found.assignment, rows[:20], 0.3), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_array_equal(moved, move(rows, found.assignment, rows[:20], 0.3))
 
 
 def test_alg_1_agrees_with_plain_k_means(rng):
@@ -105,16 +104,46 @@ def test_alg_1_agrees_with_plain_k_means(rng):
             break
         latents = np.array([rows[labels == cluster].mean(axis=0) for cluster in range(8)])
         previous_labels = labels
-    found = update_latents(rows, rows[:8], np.eye(4), 0.0, max_passes=100)
-    np.testing.assert_allclose(found.latents, latents, rtol=1e-12)
+    moved, found = update_latents(rows, rows[:8], np.eye(4), 0.0, max_passes=100)
+    np.testing.assert_allclose(moved, latents, rtol=1e-12)
     np.testing.assert_array_equal(found.assignment, labels)
 
 
 @pytest.mark.parametrize("init", ["random", "k-means++"])
-def test_latents_start_at_distinct_rows(rng, init):
+def test_latents_start_near_distinct_rows(rng, init):
     rows = np.concatenate((np.zeros((5, 2)), rng.standard_normal((10, 2))))
     start = first_latents(rows, 15, init, rng)
-    np.testing.assert_array_equal(np.sort(start, axis=0), np.sort(rows, axis=0))
+    expected = rows + START_SHARE * (rows.mean(axis=0) - rows)
+    np.testing.assert_allclose(np.sort(start, axis=0), np.sort(expected, axis=0))
+    assert start.astype(np.float32).dtype == first_latents(rows.astype("f4"), 3, init, rng).dtype
+
+
+@pytest.mark.parametrize("latent_reg", [0.0, 0.5, 10.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_alg_1_lowers_the_surrogate_with_every_pass_it_is_given(seed, latent_reg):
+    generator = np.random.default_rng(seed)
+    points = generator.standard_normal((60, 3))
+    start = np.concatenate((points[:6], points[:2], 9 + generator.standard_normal((2, 3))))
+    values = []
+    for passes in range(1, 15):
+        latents, found = update_latents(points, start, np.eye(3), latent_reg, passes)
+        values.append(objective(points, latents, start, found.assignment, latent_reg))
+    assert values[-1] < values[0]
+    assert np.all(np.diff(values) <= 1e-9 * values[0])
+
+
+def test_alg_1_leaves_no_latent_empty_where_rows_are_left():
+    points = np.random.default_rng(0).standard_normal((60, 3))
+    far = np.concatenate((points[:6], 100 + points[:4]))
+    _, found = update_latents(points, far, np.eye(3), 0.0, max_passes=100)
+    assert np.bincount(found.assignment, minlength=10).min() >= 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_endless_pull_keeps_every_latent_in_its_place(rng, dtype):
+    rows = rng.standard_normal((30, 3)).astype(dtype)
+    latents, _ = update_latents(rows, rows[:4] + 1, np.eye(3, dtype=dtype), 1e39, max_passes=5)
+    np.testing.assert_allclose(latents, rows[:4] + 1, rtol=1e-6)
 
 
 def test_k_means_plus_plus_spreads_its_start():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 from latentmetric.core.distances import References
 from latentmetric.core.neighbors import (
@@ -55,6 +56,17 @@ def test_votes_agree_with_shares_on_random_ballots(rng):
     labels, weights = rng.integers(0, 5, (500, 7)), rng.random((500, 7))
     shares = vote_shares(labels, weights, 5)
     np.testing.assert_array_equal(np.argmax(shares, axis=1), vote(labels, weights))
+
+
+def test_temperature_is_a_share_of_the_mean_distance_to_the_fourth_nearest_other(rng):
+    rows = rng.standard_normal((100, 4))
+    fourth = np.sort(cdist(rows, rows, "sqeuclidean"), axis=1)[:, 4].mean()
+    assert temperature_from_references(References.of(rows)) == pytest.approx(0.14 * fourth)
+
+
+def test_unknown_weights_are_refused():
+    with pytest.raises(ValueError, match="bogus"):
+        vote_weights(np.ones((2, 2)), "bogus", 1.0)
 
 
 def test_temperature_scales_with_the_squared_spacing(rng):

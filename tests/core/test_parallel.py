@@ -35,6 +35,12 @@ def test_threads_run_single_threaded_blas_and_restore_it():
         assert set(blas_limits()) == {2}
 
 
+def test_few_items_share_out_the_threads():
+    inside = []
+    for_each(lambda _: inside.extend(blas_limits()), range(2), 6)
+    assert set(inside) == {3}
+
+
 def test_the_last_of_overlapping_limits_restores_what_the_first_found():
     with threadpool_limits(2, user_api="blas"):
         first, second = blas_threads(1), blas_threads(1)

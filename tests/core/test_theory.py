@@ -161,7 +161,7 @@ class LatentBound:
             if self.slopes[code] > 0:
                 own = self.problem.classes == code
                 latent_reg = len(rows) * self.pull / self.slopes[code]
-                latents[own] = run_alg_1(rows, latents[own], self.metric, latent_reg).latents
+                latents[own] = run_alg_1(rows, latents[own], self.metric, latent_reg)[0]
         return latents
 
 
@@ -176,7 +176,7 @@ def k_means(problem: Problem, metric: np.ndarray) -> np.ndarray:
     own = [problem.latents[problem.classes == code] for code in range(len(problem.rows))]
     return np.concatenate(
         [
-            run_alg_1(rows, start, metric, 0.0).latents
+            run_alg_1(rows, start, metric, 0.0)[0]
             for rows, start in zip(problem.rows, own, strict=True)
         ]
     )
@@ -612,7 +612,7 @@ def test_margin_is_exact_on_the_training_rows_of_k_means(seed):
         run_alg_1(rows, problem.latents[problem.classes == code], metric, 0.0)
         for code, rows in enumerate(problem.rows[:2])
     ]
-    own, other = found
+    (own_latents, own), (other_latents, other) = found
     anchors = problem.rows[0][own.assignment == 0]
     targets = problem.rows[0][own.assignment == 1]
     impostors = problem.rows[1][other.assignment == 0]
@@ -623,13 +623,13 @@ def test_margin_is_exact_on_the_training_rows_of_k_means(seed):
     def spread(rows, latent):
         return squared_distances(metric, rows, latent).mean()
 
-    to_impostor = squared_distances(metric, own.latents[0], other.latents[0])
-    to_target = squared_distances(metric, own.latents[0], own.latents[1])
-    impostor_spread = spread(impostors, other.latents[0])
+    to_impostor = squared_distances(metric, own_latents[0], other_latents[0])
+    to_target = squared_distances(metric, own_latents[0], own_latents[1])
+    impostor_spread = spread(impostors, other_latents[0])
     difference = mean_distance(anchors, impostors) - mean_distance(anchors, targets)
-    target_spread = spread(targets, own.latents[1])
+    target_spread = spread(targets, own_latents[1])
     assert difference == pytest.approx(to_impostor - to_target + impostor_spread - target_spread)
 
-    to_all = squared_distances(metric, own.latents[0], own.latents[own.assignment]).mean()
+    to_all = squared_distances(metric, own_latents[0], own_latents[own.assignment]).mean()
     difference = mean_distance(anchors, impostors) - mean_distance(anchors, problem.rows[0])
     assert difference == pytest.approx(to_impostor - to_all + impostor_spread - own.spread)

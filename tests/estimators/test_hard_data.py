@@ -40,6 +40,8 @@ def hard_cases():
     yield "tiny spread far out", 1e6 + 1e-3 * X, y
     yield "one huge outlier", np.concatenate((X, [[1e9] * 4])), np.r_[y, 0]
     yield "many classes", X, np.arange(60) // 2
+    yield "huge numbers", 1e30 * X, y
+    yield "tiny numbers", 1e-30 * X, y
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -77,6 +79,8 @@ def test_bad_rows_and_labels_are_refused(blobs):
         MaPML(**QUICK).fit(csr_array(X), y)
     with pytest.raises(ValueError, match="Expected 2D array"):
         MaPML(**QUICK).fit(X[:, 0], y)
+    with pytest.raises(TypeError, match="NoneType and int"):
+        MaPML(**QUICK).fit(X, np.where(y == 0, None, y))
     with pytest.raises(ValueError, match="1 sample"):
         MaPML(**QUICK).fit(X[:1], y[:1])
 
@@ -93,6 +97,8 @@ def test_bad_queries_are_refused_with_both_numbers(blobs):
         model.kneighbors(X, 100)
     with pytest.raises(ValueError, match="n_neighbors must be at least 1, got 0"):
         model.kneighbors(X, 0)
+    with pytest.raises(TypeError, match="TruncatedSVD"):
+        model.set_references(csr_array(X), y)
     with pytest.raises(ValueError, match=r"1 label.*such as.*9.*3 classes"):
         model.set_references(X, np.where(y == 0, 9, y))
 

@@ -116,6 +116,7 @@ class Recorder:
 
     def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
         self.events.append(f"end {context.task_name}")
+        self.given = X
         self.scores.append(fitted_estimator.score(X, y))
         return self.stop_after is not None and context.task_id + 1 >= self.stop_after
 
@@ -129,6 +130,7 @@ def test_callbacks_follow_every_round_and_can_stop_the_fit():
     assert recorder.events.count("end round") == model.n_iter_ + 1 == 4
     assert recorder.events[-2:] == ["end fit", "teardown"]
     assert recorder.scores[-1] == model.score(X, y)
+    assert recorder.given is X
     assert recorder.scores[0] == MaPML(**{**QUICK, "max_iter": 0}).fit(X, y).score(X, y)
     stopped = MaPML(**QUICK).set_callbacks(Recorder(stop_after=2)).fit(X, y)
     assert stopped.n_iter_ == 1

@@ -11,7 +11,7 @@ Memory O(m·d + d²) beside the rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from time import perf_counter
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import ClassLatents, first_latents, update_latents
+from latentmetric.core.latents import assign, first_latents, move
 from latentmetric.core.metric import gaps, learn_metric, project_psd
 from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.rows import ClassRows
@@ -31,6 +31,9 @@ OBJECTIVE_TRIPLETS = 10_000
 
 THREADED_FEATURES = 512
 """Below this many features Alg. 2's products are too small to gain from several threads."""
+
+UNSTRUCTURED_SHARE = 1e-3
+"""Weight of structureless rows when the rank of the metric is reduced."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class State:
     class_starts: Ints
     spreads: Floats
     """E[D²(x, z)] of every class under the metric: what its margin adds to 1."""
+    candidates: Candidates
+    """What mining offers the next round."""
     watched: Triplets
     """The triplets that the objective is followed on."""
     record: dict[str, Any]
@@ -68,17 +73,6 @@ class State:
         number: int = self.record["round"]
         return number
 
-    @property
-    def points(self) -> Floats:
-        """The latent examples under the metric."""
-        return self.latents @ self.components.T
-
-    @property
-    def margins(self) -> Floats:
-        """1 + E[D²(x, z)] for every latent example."""
-        margins = np.repeat(1 + self.spreads, np.diff(self.class_starts))
-        return margins.astype(self.latents.dtype)
-
 
 def first_state(
     rows: ClassRows,
@@ -88,14 +82,12 @@ def first_state(
     generator: np.random.Generator,
 ) -> State:
     """Round 0: the Euclidean metric and latent examples that start at rows of their class."""
-    components: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-    components *= sqrt(min(1.0, settings.max_norm))
     latents = np.concatenate(
         [first_latents(rows.get(c), int(counts[c]), init, generator) for c in range(len(rows))]
     )
     class_starts = np.concatenate(([0], np.cumsum(counts)))
-    components = reduce_rank(components, latents, settings.n_components)
-    return state_from(rows, components, latents, class_starts, settings, generator)
+    euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
+    return state_from(rows, euclid, latents, class_starts, settings, generator)
 
 
 def state_from(
@@ -105,36 +97,69 @@ def state_from(
     class_starts: Ints,
     settings: Settings,
     generator: np.random.Generator,
-    number: int = 0,
 ) -> State:
-    """A round that takes the metric as it is and only moves the latent examples."""
-    clock = _Clock()
-    latents, spreads, passes = move_latents(rows, components, latents, class_starts, settings)
-    clock.lap("latents")
-    state = State(components, latents, class_starts, spreads, Triplets.none(), {})
-    candidates = _mine(state, settings)
-    clock.lap("mining")
-    offered = candidates.all()
-    drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
-    state = replace(state, watched=candidates.take(np.sort(drawn)))
-    return replace(state, record=_record(state, number, candidates, passes, clock))
+    """Round 0 from a metric and latent examples at hand."""
+    components = reduce_rank(components, latents, settings.n_components)
+    bound = settings.max_norm * sqrt(rows.n_features)
+    components = components * components.dtype.type(sqrt(min(1.0, bound / _norm(components))))
+    return _settle(None, rows, components, latents, class_starts, settings, generator, _Clock())
 
 
 def next_state(
     state: State, rows: ClassRows, settings: Settings, generator: np.random.Generator
 ) -> State:
-    """One round: mine, learn the metric, move the latent examples under it."""
+    """One round: learn the metric from the mined triplets, move the latent examples under it."""
     clock = _Clock()
-    candidates = _mine(state, settings)
-    clock.lap("mining")
-    components = _learn(state, candidates, settings, generator)
+    components = _learn(state, settings, generator)
     clock.lap("metric")
-    latents, spreads, passes = move_latents(
-        rows, components, state.latents, state.class_starts, settings
+    return _settle(
+        state, rows, components, state.latents, state.class_starts, settings, generator, clock
     )
+
+
+def _settle(
+    before: State | None,
+    rows: ClassRows,
+    components: Floats,
+    latents: Floats,
+    class_starts: Ints,
+    settings: Settings,
+    generator: np.random.Generator,
+    clock: _Clock,
+) -> State:
+    """The end of a round: latent examples under the metric, margins, triplets, the record."""
+    latents, spreads, passes = move_latents(rows, components, latents, class_starts, settings)
     clock.lap("latents")
-    following = replace(state, components=components, latents=latents, spreads=spreads)
-    return replace(following, record=_record(following, state.round + 1, candidates, passes, clock))
+    points = latents @ components.T
+    margins = np.repeat(1 + spreads, np.diff(class_starts)).astype(latents.dtype)
+    candidates = mine(
+        points,
+        class_starts,
+        margins,
+        settings.target_neighbors,
+        settings.impostors,
+        settings.n_threads,
+    )
+    clock.lap("mining")
+    watched = draw_watched(candidates, generator) if before is None else before.watched
+    record = {
+        "round": 0 if before is None else before.round + 1,
+        "objective": objective(points, margins, watched),
+        "active_share": candidates.active_share,
+        "norm": _norm(components),
+        "rank": len(components),
+        "mean_margin": float(1 + spreads.mean()),
+        "passes": passes,
+        "seconds": clock.laps,
+    }
+    return State(components, latents, class_starts, spreads, candidates, watched, record)
+
+
+def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Triplets:
+    """The triplets that the objective is followed on."""
+    offered = candidates.all()
+    drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
+    return candidates.take(np.sort(drawn))
 
 
 def move_latents(
@@ -147,55 +172,51 @@ def move_latents(
 
     def move_class(position: int) -> None:
         own = slice(class_starts[position], class_starts[position + 1])
-        found: ClassLatents = update_latents(
-            rows.get(position), latents[own], components, settings.latent_reg, settings.max_passes
+        found = assign(
+            rows.under(components, position),
+            latents[own] @ components.T,
+            settings.latent_reg,
+            settings.max_passes,
         )
-        moved[own], spreads[position], passes[position] = found.latents, found.spread, found.passes
+        moved[own] = move(rows.get(position), found.assignment, latents[own], settings.latent_reg)
+        spreads[position], passes[position] = found.spread, found.passes
 
     largest_first = np.argsort([-len(members) for members in rows.members], kind="stable")
     for_each(move_class, largest_first.tolist(), settings.n_threads)
     return moved, spreads, int(passes.max())
 
 
-def objective(state: State) -> float:
-    """The mean hinge loss of the watched triplets under the state's metric and margins."""
-    points, margins, total = state.points, state.margins, 0.0
-    for block in row_blocks(len(state.watched), points[:1].nbytes):
-        watched = state.watched[block]
-        hinges = margins[watched.anchors] - gaps(*watched.differences(points))
+def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
+    """The mean hinge loss of the watched triplets, the latent examples being at ``points``."""
+    total = 0.0
+    for block in row_blocks(len(watched), points[:1].nbytes):
+        part = watched[block]
+        hinges = margins[part.anchors] - gaps(*part.differences(points))
         total += float(np.maximum(hinges, 0).sum(dtype=np.float64))
-    return total / len(state.watched)
+    return total / len(watched)
 
 
 def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:
-    """The metric of this rank that keeps the latent examples' distances best."""
+    """The metric of this rank that keeps the latent examples' distances best.
+
+    A trace of what rows without any structure would show decides where latent examples do not.
+    """
     if n_components is None or n_components >= len(components):
         return components
     points = latents @ components.T
     points -= points.mean(axis=0)
-    _, directions = project_psd(points.T @ points)
+    scatter, any_rows = points.T @ points, components @ components.T
+    share = UNSTRUCTURED_SHARE * max(float(np.trace(scatter)), 1e-3) / float(np.trace(any_rows))
+    _, directions = project_psd(scatter + scatter.dtype.type(share) * any_rows)
     return directions[:n_components] @ components
 
 
-def _mine(state: State, settings: Settings) -> Candidates:
-    return mine(
-        state.points,
-        state.class_starts,
-        state.margins,
-        settings.target_neighbors,
-        settings.impostors,
-        settings.n_threads,
-    )
-
-
-def _learn(
-    state: State, candidates: Candidates, settings: Settings, generator: np.random.Generator
-) -> Floats:
+def _learn(state: State, settings: Settings, generator: np.random.Generator) -> Floats:
     """The factor of the metric that Alg. 2 learns; the old one where there is nothing to learn."""
-    active = candidates.active()
+    active = state.candidates.active()
     if not len(active):
         return state.components
-    triplets = candidates.take(generator.choice(active, size=settings.n_steps))
+    triplets = state.candidates.take(generator.choice(active, size=settings.n_steps))
     n_features = state.latents.shape[1]
     with blas_threads(settings.n_threads if n_features >= THREADED_FEATURES else 1):
         averaged = learn_metric(
@@ -212,20 +233,9 @@ def _learn(
     return reduce_rank(components, state.latents, settings.n_components)
 
 
-def _record(
-    state: State, number: int, candidates: Candidates, passes: int, clock: _Clock
-) -> dict[str, Any]:
-    """What ``history_`` says of a round."""
-    return {
-        "round": number,
-        "objective": objective(state),
-        "active_share": len(candidates.active()) / len(candidates.all()),
-        "norm": float(np.linalg.norm(state.components @ state.components.T)),
-        "rank": len(state.components),
-        "mean_margin": float(1 + state.spreads.mean()),
-        "passes": passes,
-        "seconds": dict(clock.laps),
-    }
+def _norm(components: Floats) -> float:
+    """‖M‖_F of the metric with this factor."""
+    return float(np.linalg.norm(components @ components.T))
 
 
 class _Clock:

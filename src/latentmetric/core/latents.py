@@ -15,18 +15,26 @@ from scipy.sparse import csr_array
 from latentmetric.core.distances import (
     References,
     paired_squared_distances,
+    row_blocks,
     search,
     squared_norms,
 )
 from latentmetric.core.types import Floats, Ints
 
+START_SHARE = 0.01
+"""How far a latent example starts from its row towards the mean of the class.
+
+Rows of whole numbers can be exactly as far from one row as from another, and rounding, which
+differs with the scale of the data, would decide. From these places they practically never are.
+"""
+
 
 @dataclass(frozen=True)
-class ClassLatents:
-    """What Alg. 1 leaves behind for one class."""
+class Membership:
+    """What the passes of Alg. 1 find for one class."""
 
-    latents: Floats
     assignment: Ints
+    """The latent example of every row."""
     spread: float
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
     passes: int
@@ -34,13 +42,18 @@ class ClassLatents:
 
 def update_latents(
     rows: Floats, latents: Floats, components: Floats, latent_reg: float, max_passes: int
-) -> ClassLatents:
-    """Alg. 1 for one class: assign (eq. 7), move (eq. 6), until no row changes its latent example.
+) -> tuple[Floats, Membership]:
+    """Alg. 1 for one class, in the space of the features.
 
     The passes run under the metric, where distances are Euclidean; both steps are linear in the
     rows, so the same memberships give the latent examples in the input space.
     """
-    points, start = rows @ components.T, latents @ components.T
+    found = assign(rows @ components.T, latents @ components.T, latent_reg, max_passes)
+    return move(rows, found.assignment, latents, latent_reg), found
+
+
+def assign(points: Floats, start: Floats, latent_reg: float, max_passes: int) -> Membership:
+    """Assign (eq. 7) and move (eq. 6) under the metric, until no row changes its latent example."""
     nearest = Nearest.of(points, start)
     assignment = refill_empty(points, start, start, nearest.latent, latent_reg)
     moved = move(points, assignment, start, latent_reg)
@@ -57,9 +70,7 @@ def update_latents(
         moved = moved.copy()
         moved[touched] = move(points, assignment, start, latent_reg, touched)
     spread = paired_squared_distances(points, moved, assignment).mean(dtype=np.float64)
-    return ClassLatents(
-        move(rows, assignment, latents, latent_reg), assignment, float(spread), passes
-    )
+    return Membership(assignment, float(spread), passes)
 
 
 @dataclass(frozen=True)
@@ -93,11 +104,12 @@ class Nearest:
         latent = np.where(wins, moved[challenge.latent], self.latent)
         distance = np.where(wins, challenge.distance, self.distance)
         worse = np.flatnonzero(distance > self.distance)
-        if len(worse) and len(still):
-            rest = Nearest.of(points[worse], latents[still])
-            back = rest.distance < distance[worse]
-            latent[worse[back]] = still[rest.latent[back]]
-            distance[worse[back]] = rest.distance[back]
+        for block in row_blocks(len(worse) if len(still) else 0, points[:1].nbytes):
+            rows = worse[block]
+            rest = Nearest.of(points[rows], latents[still])
+            back = rest.distance < distance[rows]
+            latent[rows[back]] = still[rest.latent[back]]
+            distance[rows[back]] = rest.distance[back]
         return Nearest(latents, latent, distance)
 
 
@@ -121,11 +133,11 @@ def move(
     members, sizes = by_latent[np.repeat(wanted, sizes)], sizes[which]
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     ones = np.ones(len(members), dtype=points.dtype)
-    moved = csr_array((ones, members, offsets), shape=(len(which), len(points))) @ points
-    moved += points.dtype.type(latent_reg) * previous[which]
-    empty = sizes == 0
-    moved /= np.where(empty, 1, sizes + latent_reg).astype(points.dtype)[:, None]
-    moved[empty] = previous[which[empty]]
+    sums = csr_array((ones, members, offsets), shape=(len(which), len(points))) @ points
+    whole = np.where(sizes > 0, sizes + latent_reg, 1.0)
+    of_old = np.where(sizes > 0, latent_reg / whole, 1.0).astype(points.dtype)
+    sums *= (1 / whole).astype(points.dtype)[:, None]
+    moved: Floats = sums + of_old[:, None] * previous[which]
     return moved
 
 
@@ -160,17 +172,27 @@ def objective(
 def first_latents(
     rows: Floats, n_latents: int, init: str, generator: np.random.Generator
 ) -> Floats:
-    """Where the latent examples of a class start: distinct rows, at random or by k-means++."""
+    """Where the latent examples of a class start: near distinct rows, random or by k-means++."""
     if init == "random":
-        return rows[generator.choice(len(rows), size=n_latents, replace=False)]
-    return rows[_k_means_plus_plus(rows, n_latents, generator)]
+        chosen = generator.choice(len(rows), size=n_latents, replace=False)
+    else:
+        chosen = _k_means_plus_plus(rows, n_latents, generator)
+    share = rows.dtype.type(START_SHARE)
+    start: Floats = (1 - share) * rows[chosen] + share * rows.mean(axis=0)
+    return start
 
 
 def _k_means_plus_plus(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
     """Further rows drawn in proportion to their squared distance from those drawn before."""
+    norms = squared_norms(rows)
+
+    def distances_from(row: int) -> Floats:
+        squared = norms - 2 * (rows @ rows[row]) + norms[row]
+        return np.maximum(squared, 0).astype(np.float64, copy=False)
+
     chosen = np.empty(n_latents, dtype=np.intp)
     chosen[0] = generator.integers(len(rows))
-    nearest = squared_norms(rows - rows[chosen[0]]).astype(np.float64)
+    nearest = distances_from(chosen[0])
     for position in range(1, n_latents):
         nearest[chosen[:position]] = 0
         total = nearest.sum()
@@ -179,5 +201,5 @@ def _k_means_plus_plus(rows: Floats, n_latents: int, generator: np.random.Genera
         else:
             left = np.setdiff1d(np.arange(len(rows)), chosen[:position])
             chosen[position] = generator.choice(left)
-        np.minimum(nearest, squared_norms(rows - rows[chosen[position]]), out=nearest)
+        np.minimum(nearest, distances_from(chosen[position]), out=nearest)
     return chosen

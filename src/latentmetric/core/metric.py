@@ -51,10 +51,12 @@ def learn_metric(
     for first in range(0, n_steps, steps_per_block):
         block = triplets[first : first + steps_per_block]
         impostor, target = block.differences(latents)
+        cross = _inner(learned, start)
         mixture = _Mixture(
             start_share,
-            squared_norm=_mixture_norm(start_share, start, learned),
-            with_start=start_share * start_norm + _inner(learned, start),
+            squared_norm=start_share * (start_share * start_norm + 2 * cross)
+            + _inner(learned, learned),
+            with_start=start_share * start_norm + cross,
             start_norm=start_norm,
         )
         mixture.run(
@@ -110,9 +112,9 @@ class _Mixture:
             gap = self.start * on_start[j] + self.learned * on_learned[j]
             gap += float(row[:j] @ weights[:j])
             rate = 1 / (metric_reg * step) if gap < margins[j] else 0.0
-            keep = self._move(1 / step, rate, gap, on_start[j], float(row[j]), max_norm)
-            weights[:j] *= keep
-            weights[j] = rate * self._clip
+            keep, clip = self._move(1 / step, rate, gap, on_start[j], float(row[j]), max_norm)
+            weights[:j] *= clip * keep
+            weights[j] = clip * rate
             if step > suffix_after:
                 self.suffix_start += self.start
                 self.suffix_learned += self.learned
@@ -120,18 +122,18 @@ class _Mixture:
 
     def _move(
         self, pull: float, rate: float, gap: float, on_start: float, squared: float, max_norm: float
-    ) -> float:
-        """One step and its clip; what is left of the earlier triplets' weights."""
+    ) -> tuple[float, float]:
+        """One step: what the move and what the clip leave of the earlier weights."""
         keep = 1 - pull
         norm = keep * keep * self.squared_norm + pull * pull * self.start_norm
         norm += 2 * keep * pull * self.with_start
         norm += rate * (rate * squared + 2 * keep * gap + 2 * pull * on_start)
-        self._clip = clip = max_norm / sqrt(norm) if norm > max_norm * max_norm else 1.0
+        clip = max_norm / sqrt(norm) if norm > max_norm * max_norm else 1.0
         self.squared_norm = norm * clip * clip
         self.with_start = clip * (keep * self.with_start + pull * self.start_norm + rate * on_start)
         self.start = clip * (keep * self.start + pull)
         self.learned *= clip * keep
-        return clip * keep
+        return keep, clip
 
 
 def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
@@ -144,11 +146,6 @@ def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
 
 def _inner(left: Floats, right: Floats) -> float:
     return float(np.vdot(left, right))
-
-
-def _mixture_norm(start_share: float, start: Floats, learned: Floats) -> float:
-    squares = start_share**2 * _inner(start, start) + _inner(learned, learned)
-    return squares + 2 * start_share * _inner(start, learned)
 
 
 def gaps(impostor: Floats, target: Floats) -> Floats:

@@ -36,10 +36,12 @@ def vote_weights(distances: Floats, weights: str, temperature: float) -> Floats:
         inverse = 1 / np.sqrt(np.where(at_zero, 1, distances), dtype=np.float64)
         inverse[found_itself] = at_zero[found_itself]
         return inverse
-    beyond_nearest = (distances - distances[:, :1]).astype(np.float64)
-    if temperature > 0:
-        return np.exp(-beyond_nearest / temperature)
-    return (beyond_nearest <= 0).astype(np.float64)
+    if weights == "kernel":
+        beyond_nearest = (distances - distances[:, :1]).astype(np.float64)
+        if temperature > 0:
+            return np.exp(-beyond_nearest / temperature)
+        return (beyond_nearest <= 0).astype(np.float64)
+    raise ValueError(f"no such weights: {weights!r}")
 
 
 def vote(labels: Ints, weights: Floats) -> Ints:

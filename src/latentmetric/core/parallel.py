@@ -1,4 +1,4 @@
-"""Threads over independent pieces of work, each with single-threaded BLAS.
+"""Threads over independent pieces of work, which share out what BLAS would use.
 
 Many small GEMMs gain nothing from a threaded BLAS; many threads with one GEMM each do. NumPy
 releases the interpreter's lock inside GEMM, argmin and copies, so threads are enough.
@@ -31,11 +31,12 @@ def thread_count(n_jobs: int | None) -> int:
 
 def for_each(function: Callable[[Item], object], items: Sequence[Item], n_threads: int) -> None:
     """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error."""
-    n_threads = min(n_threads, len(items))
-    if n_threads <= 1:
+    n_workers = min(n_threads, len(items))
+    if n_workers <= 1:
         _exhaust(map(function, items))
         return
-    with blas_threads(1), ThreadPoolExecutor(n_threads) as pool:
+    share = max(1, n_threads // n_workers)
+    with blas_threads(share), ThreadPoolExecutor(n_workers) as pool:
         _exhaust(pool.map(function, items))
 
 

@@ -26,15 +26,28 @@ class Coordinates:
     @classmethod
     def of(cls, rows: Floats) -> Coordinates:
         """The coordinates in which these rows have mean 0 and mean squared norm d."""
-        centre = rows.mean(axis=0, dtype=np.float64)
-        variance = cls(centre, 1.0).radii(rows).mean() / rows.shape[1]
-        return cls(centre, float(np.sqrt(variance)) if variance > 0 else 1.0)
+        centre = np.zeros(rows.shape[1])
+        peak = 0.0
+        for block in row_blocks(len(rows), 8 * rows.shape[1]):
+            centre += (rows[block].astype(np.float64) / len(rows)).sum(axis=0)
+        for block in row_blocks(len(rows), 8 * rows.shape[1]):
+            peak = max(peak, float(np.abs(rows[block] - centre).max()))
+        if peak == 0:
+            return cls(centre, 1.0)
+        # In units of the peak nothing overflows and nothing that matters underflows.
+        spread = cls(centre, peak).radii(rows).mean() / rows.shape[1]
+        return cls(centre, peak * float(np.sqrt(spread)))
+
+    @property
+    def unit(self) -> float:
+        """What a squared inner distance of 1 is for the caller, kept within what floats hold."""
+        return min(self.scale * self.scale, 1e300)
 
     def radii(self, rows: Floats) -> Floats:
-        """‖x − centre‖² of every row, in float64."""
+        """‖x‖² of every row in these coordinates, in float64."""
         radii = np.empty(len(rows))
         for block in row_blocks(len(rows), 8 * rows.shape[1]):
-            radii[block] = squared_norms(rows[block] - self.centre)
+            radii[block] = squared_norms((rows[block] - self.centre) / self.scale)
         return radii
 
     def into(self, rows: Floats, out: Floats | None = None) -> Floats:
@@ -71,11 +84,12 @@ class InnerRows:
         """The dtype all is computed in."""
         return self.rows.dtype
 
-    def under(self, components: Floats, order: Ints | None = None) -> Floats:
-        """All rows under a metric, in this order."""
-        points = np.empty((len(self), len(components)), dtype=components.dtype)
-        for block in row_blocks(len(self), self.n_features * self.dtype.itemsize):
-            which = block if order is None else order[block]
+    def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
+        """These rows, or all, under a metric."""
+        n_rows = len(self) if which_rows is None else len(which_rows)
+        points = np.empty((n_rows, len(components)), dtype=components.dtype)
+        for block in row_blocks(n_rows, self.n_features * self.dtype.itemsize):
+            which = block if which_rows is None else which_rows[block]
             inside = self.coordinates.into(self.rows[which].astype(components.dtype, copy=False))
             np.matmul(inside, components.T, out=points[block])
         return points
@@ -84,9 +98,9 @@ class InnerRows:
 class ClassRows:
     """Rows by class, in an order that depends on the rows alone.
 
-    Inside a class rows are ordered by their distance from the centre, and classes by their
-    first row. Random draws refer to this order, so neither the order of the caller's rows nor
-    the names of the classes nor a rotation of the features changes what is drawn.
+    Inside a class rows are ordered by their distance from the centre, and classes by the mean of
+    these distances. Random draws refer to this order, so neither the order of the caller's rows
+    nor the names of the classes nor a rotation of the features changes what is drawn.
     """
 
     def __init__(
@@ -106,7 +120,7 @@ class ClassRows:
         radii = coordinates.radii(rows)
         by_class = np.lexsort((radii, codes))
         members = np.split(by_class, np.cumsum(np.bincount(codes))[:-1])
-        order = np.argsort([radii[of_class[0]] for of_class in members], kind="stable")
+        order = np.argsort([radii[of_class].mean() for of_class in members], kind="stable")
         return cls(rows, coordinates, order, [members[code] for code in order])
 
     def __len__(self) -> int:
@@ -131,6 +145,11 @@ class ClassRows:
         """The rows of one class, in inner coordinates."""
         gathered = self._rows[self.members[position]]
         return self.coordinates.into(gathered, out=gathered)
+
+    def under(self, components: Floats, position: int) -> Floats:
+        """The rows of one class under a metric."""
+        inner = InnerRows(self._rows, self.coordinates)
+        return inner.under(components, self.members[position])
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[ClassRows, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""

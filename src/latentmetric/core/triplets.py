@@ -2,7 +2,7 @@
 
 For an anchor o: p is one of its nearest latent examples of its own class, q one of the nearest
 of another class that violate its margin. Time O(m²·d) as blocked GEMM; memory one block of
-distances per thread and O(m) for the neighbours found.
+distances per thread and O(m·p·q) for p targets and q impostors an anchor.
 """
 
 from __future__ import annotations
@@ -53,7 +53,12 @@ class Candidates:
     impostors: Ints
     margins: Floats
     hinges: Floats
-    """(m, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p."""
+    """(m, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p or q."""
+
+    @property
+    def active_share(self) -> float:
+        """The share of the candidates that incur a loss."""
+        return float(np.count_nonzero(self.hinges > 0) / np.count_nonzero(self.hinges > -np.inf))
 
     def all(self) -> Ints:
         """Numbers of all candidates, for ``take``."""
@@ -89,14 +94,14 @@ def mine(
     """
     to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads)
     to_others, others = other_nearest(points, class_starts, impostors, n_threads)
-    hinges = margins[:, None, None] + to_targets[:, :, None] - to_others[:, None, :]
+    hinges = margins[:, None, None] + (to_targets[:, :, None] - to_others[:, None, :])
     return Candidates(targets, others, margins, hinges)
 
 
 def other_nearest(
     points: Floats, class_starts: Ints, k: int, n_threads: int
 ) -> tuple[Floats, Ints]:
-    """The k nearest of other classes for every point, or as many as the largest class leaves."""
+    """The k nearest of other classes for every point; at +inf where there are not so many."""
 
     def hide_own_class(block: Floats, rows: slice, tile: slice) -> None:
         first = int(np.searchsorted(class_starts, rows.start, side="right")) - 1
@@ -106,7 +111,7 @@ def other_nearest(
             own_columns = slice(max(begin - tile.start, 0), max(end - tile.start, 0))
             block[own_rows, own_columns] = np.inf
 
-    k = min(k, len(points) - int(np.diff(class_starts).max()))
+    k = min(k, len(points) - int(np.diff(class_starts).min()))
     return search(points, References.of(points), k, hide_own_class, n_threads)
 
 

@@ -28,10 +28,10 @@ from latentmetric.core.neighbors import (
     vote_shares,
     vote_weights,
 )
-from latentmetric.core.parallel import for_each, thread_count
+from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._checks import check_integer
+from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
 
 
 class ReferenceClassifier(
@@ -127,7 +127,7 @@ class ReferenceClassifier(
         squared, indices = self._nearest(self._validated_queries(X), k)
         if not return_distance:
             return indices
-        return np.sqrt(squared) * squared.dtype.type(self._coordinates.scale), indices
+        return self._as_distances(squared), indices
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').
@@ -153,6 +153,7 @@ class ReferenceClassifier(
         self
         """
         check_is_fitted(self)
+        _refuse_sparse(X)
         rows, labels = validate_data(self, X, y, reset=False, dtype="numeric")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
@@ -160,8 +161,7 @@ class ReferenceClassifier(
                 f"y holds {len(unknown)} label(s) that the model was not fitted with, "
                 f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
             )
-        inner = InnerRows(_as_floats(rows), self._coordinates)
-        self._references = References.of(inner.under(self.components_))
+        self._references = self._as_references(InnerRows(_as_floats(rows), self._coordinates))
         self._temperature = temperature_from_references(self._references)
         self._reference_codes = np.searchsorted(self.classes_, labels)
         return self
@@ -181,8 +181,8 @@ class ReferenceClassifier(
         rows, labels = validate_data(
             self, X, y, dtype="numeric", ensure_min_samples=2, multi_output=True
         )
+        classes, codes = _sorted_classes(column_or_1d(labels, warn=True))
         check_classification_targets(labels)
-        classes, codes = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes to tell apart, "
@@ -196,31 +196,62 @@ class ReferenceClassifier(
 
     def _ballots(self, rows: Floats) -> tuple[Ints, Floats]:
         """Codes of each row's nearest references, nearest first, and their weights."""
+        self._check_voting_parameters()
         reach = KERNEL_NEIGHBORS if self.weights == "kernel" else self.n_neighbors
         squared, indices = self._nearest(rows, min(reach, len(self._references)))
         weights = vote_weights(squared, self.weights, self._temperature)
         return self._reference_codes[indices], weights
 
+    def _check_voting_parameters(self) -> None:
+        """They may change after ``fit``, so they are checked when they are used."""
+        check_integer("n_neighbors", self.n_neighbors, 1)
+        check_choice("weights", self.weights, ("uniform", "distance", "kernel"))
+        check_n_jobs(self.n_jobs)
+
     def _nearest(self, rows: Floats, k: int) -> tuple[Floats, Ints]:
         """Squared distances in inner coordinates, and references, of each row's k nearest."""
-        dtype = self.components_.dtype
+        dtype = self._references.rows.dtype
         squared = np.empty((len(rows), k), dtype=dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
 
         def search_block(block: slice) -> None:
             queries = self._coordinates.into(rows[block].astype(dtype, copy=False))
-            squared[block], indices[block] = k_nearest(
-                queries @ self.components_.T, self._references, k
-            )
+            squared[block], indices[block] = self._search(queries, k)
 
-        blocks = list(row_blocks(len(rows), rows.shape[1] * dtype.itemsize))
-        for_each(search_block, blocks, thread_count(self.n_jobs))
+        n_threads = thread_count(self.n_jobs)
+        with blas_threads(n_threads):
+            blocks = list(row_blocks(len(rows), rows.shape[1] * dtype.itemsize))
+            for_each(search_block, blocks, n_threads)
         return squared, indices
+
+    def _search(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
+        """The same for one block of queries in inner coordinates."""
+        return k_nearest(queries @ self.components_.T, self._references, k)
+
+    def _as_distances(self, squared: Floats) -> Floats:
+        """What ``_nearest`` measures, in the caller's units."""
+        return np.sqrt(squared) * squared.dtype.type(self._coordinates.scale)
+
+    def _as_references(self, rows: InnerRows) -> References:
+        """Rows ready to be searched."""
+        return References.of(rows.under(self.components_))
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
     """A generator seeded by what scikit-learn takes for ``random_state``."""
     return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
+
+
+def _sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise TypeError(
+            f"labels must be of one kind, but y holds {' and '.join(kinds)}; "
+            "convert them, for example to strings"
+        ) from error
+    return classes, codes
 
 
 def _refuse_sparse(X: Any) -> None:

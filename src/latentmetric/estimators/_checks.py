@@ -44,6 +44,11 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
+def check_verbose(value: Any) -> None:
+    """A number from 0 on, or True or False as scikit-learn takes them."""
+    check_integer("verbose", int(value) if isinstance(value, bool | np.bool_) else value, 0)
+
+
 def check_n_jobs(value: Any) -> None:
     """None, or a number of threads that is not 0."""
     if value is not None:

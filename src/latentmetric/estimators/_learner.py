@@ -17,14 +17,15 @@ from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checks import (
-    check_choice,
-    check_integer,
-    check_n_jobs,
+    check_verbose,
     set_attributes,
     unchanged_on_failure,
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._progress import RoundReporter, log_round
+
+REPORTS = 10
+"""Steps that an algorithm of many small updates reports in a fit."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +84,17 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
         self
         """
         with unchanged_on_failure(self):
-            check_integer("n_neighbors", self.n_neighbors, 1)
-            check_choice("weights", self.weights, ("uniform", "distance", "kernel"))
-            check_integer("verbose", self.verbose, 0)
-            check_n_jobs(self.n_jobs)
+            self._check_voting_parameters()
+            check_verbose(self.verbose)
             self._check_own_parameters()
             rows, codes, classes = self._validated_training_data(X, y)
             with blas_threads(thread_count(self.n_jobs)):
-                attributes = self._run(Data(rows, codes, classes, Coordinates.of(rows)))
+                attributes = self._run(Data(rows, codes, classes, Coordinates.of(rows)), X, y)
         set_attributes(self, attributes)
         return self
 
-    def _run(self, data: Data) -> dict[str, Any]:
-        """Follow the steps; the fitted attributes of the last one."""
-        X, y = data.rows, data.classes[data.codes]
+    def _run(self, data: Data, X: Any, y: Any) -> dict[str, Any]:
+        """Follow the steps, telling callbacks of X and y; the attributes of the last one."""
         reporter = RoundReporter(self, self._n_reports())
         reporter.fit_begins(X, y)
         history: list[dict[str, Any]] = []

@@ -14,9 +14,8 @@ def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int)
 
     Where nobody has set up logging, ``verbose`` sends the lines to standard error.
     """
-    if verbose and not logger.hasHandlers():
-        logger.addHandler(logging.StreamHandler())
-        logger.setLevel(logging.INFO)
+    if verbose:
+        _let_it_be_seen()
     measured = [
         f"{key.replace('_', ' ')} {value:.4g}"
         for key, value in record.items()
@@ -31,6 +30,18 @@ def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int)
         ", ".join(measured),
         sum(record["seconds"].values()),
     )
+
+
+def _let_it_be_seen() -> None:
+    """Lines to standard error for as long as nobody else handles them."""
+    if _FALLBACK not in logger.handlers:
+        logger.addHandler(_FALLBACK)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+
+
+_FALLBACK = logging.StreamHandler()
+_FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
 
 class RoundReporter:

@@ -33,8 +33,8 @@ from latentmetric.estimators._checks import (
     check_choice,
     check_counts_by_class,
     check_integer,
-    check_n_jobs,
     check_real,
+    check_verbose,
     set_attributes,
     unchanged_on_failure,
 )
@@ -57,7 +57,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     k-NN vote then compares a query with the latent examples only.
 
     Results do not depend on the scale, place or rotation of the features, the order of the rows
-    or the names of the classes.
+    or the names of the classes, but where rows or classes tie exactly.
 
     Parameters
     ----------
@@ -66,9 +66,10 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         their number for every class, a dict the number for each class. A class has at least one
         and at most as many as it has rows.
     n_neighbors : int, default=3
-        Nearest references that vote.
+        Nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
-        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O").
+        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O"). It acts in
+        ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="uniform"
         One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
         distance; or votes by exp(−D²/T) of the nearest 20 references, with T found from the
@@ -99,7 +100,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
-        Go on from the metric and the latent examples of the last fit.
+        Start from the metric and the latent examples of the last fit, whatever ``latent_ratio``
+        says, instead of the Euclidean metric.
     n_jobs : int, default=None
         Threads. None is as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
@@ -117,7 +119,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: M = components_.T @ components_.
     margins_ : ndarray of shape (n_classes,)
-        The margin of each class, 1 + E[D²(x, z)], in squared units of the features.
+        The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
+        the features' mean variance.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
         mean margin, passes of k-means, validation error with ``early_stopping``, seconds a part.
@@ -207,7 +210,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             settings = self._settings()
             self._check_against_data(rows.shape[1], classes)
             with blas_threads(settings.n_threads):
-                attributes = self._run(self._prepare(rows, codes, classes), settings)
+                data = self._prepare(rows, codes, classes)
+                attributes = self._run(data, settings, X, y)
         set_attributes(self, attributes)
         return self
 
@@ -217,9 +221,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 check_integer("latent_ratio as a number of latent examples", self.latent_ratio, 1)
             else:
                 check_real("latent_ratio", self.latent_ratio, 0, 1, open_low=True)
-        check_integer("n_neighbors", self.n_neighbors, 1)
+        self._check_voting_parameters()
         check_choice("reference", self.reference, ("latent", "original"))
-        check_choice("weights", self.weights, ("uniform", "distance", "kernel"))
         check_integer("max_iter", self.max_iter, 0)
         check_integer("n_steps", self.n_steps, 1)
         check_real("metric_reg", self.metric_reg, 0, open_low=True)
@@ -232,8 +235,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         check_bool("early_stopping", self.early_stopping)
         check_real("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
         check_bool("warm_start", self.warm_start)
-        check_integer("verbose", self.verbose, 0)
-        check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
 
     def _check_against_data(self, n_features: int, classes: Any) -> None:
         """What can be checked only once the data is known."""
@@ -283,12 +285,11 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 )
         return _Data(rows, codes, classes, training, held_out, generator)
 
-    def _run(self, data: _Data, settings: Settings) -> dict[str, Any]:
-        """The rounds, and the fitted attributes of the one that is kept."""
-        X, y = data.rows, data.classes[data.codes]
+    def _run(self, data: _Data, settings: Settings, X: Any, y: Any) -> dict[str, Any]:
+        """The rounds, callbacks told of X and y; the fitted attributes of the one kept."""
         reporter = RoundReporter(self, self.max_iter + 1)
         reporter.fit_begins(X, y)
-        history = list(self.history_) if self._continues() else []
+        history: list[dict[str, Any]] = []
         kept = _Kept(improving_only=self.early_stopping)
         state: State | None = None
         for _ in range(self.max_iter + 1):
@@ -302,7 +303,8 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 break
         attributes = self._attributes(data, kept.state, history)
         if self.reference == "original" and len(data.held_out):
-            attributes |= self._original_references(data, kept.state, slice(None))
+            everyone = np.arange(len(data.rows))
+            attributes |= self._original_references(data, kept.state, everyone)
         reporter.fit_ends(X, y, lambda: attributes)
         return attributes
 
@@ -329,7 +331,6 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             np.cumsum([0, *map(len, of_class)]),
             settings,
             data.generator,
-            number=self.n_iter_,
         )
 
     def _latent_counts(self, data: _Data) -> Ints:
@@ -348,12 +349,12 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 
     def _measured(self, data: _Data, state: State) -> dict[str, Any]:
         """The record of a round in the units of the data, with its validation error."""
-        unit = data.training.coordinates.scale**2
+        unit = data.training.coordinates.unit
         record = dict(state.record)
         record["objective"] *= unit
         record["mean_margin"] *= unit
         if self.early_stopping:
-            model = self._with(self._attributes(data, state, []))
+            model = self._with(self._attributes(data, state, [record]))
             labels, weights = model._ballots(data.rows[data.held_out])
             wrong = vote(labels, weights) != data.codes[data.held_out]
             record["validation_error"] = float(wrong.mean())
@@ -373,9 +374,9 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             "components_": state.components,
             "latent_examples_": coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
-            "margins_": (1 + state.spreads[positions]) * coordinates.scale**2,
+            "margins_": (1 + state.spreads[positions]) * coordinates.unit,
             "history_": list(history),
-            "n_iter_": history[-1]["round"] if history else state.round,
+            "n_iter_": history[-1]["round"],
             "best_iter_": state.round,
             "_coordinates": coordinates,
             "_references": References.of(latents @ state.components.T),
@@ -383,22 +384,17 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         }
         if self.reference == "original":
             voters = np.setdiff1d(np.arange(len(data.rows)), data.held_out)
-            everyone = len(voters) == len(data.rows)
-            attributes |= self._original_references(
-                data, state, slice(None) if everyone else voters
-            )
+            attributes |= self._original_references(data, state, voters)
         attributes["_temperature"] = self._temperature_of(data, attributes)
         return attributes
 
-    def _original_references(
-        self, data: _Data, state: State, voters: Ints | slice
-    ) -> dict[str, Any]:
-        inner = InnerRows(data.rows[voters], data.training.coordinates)
-        references = References.of(inner.under(state.components))
+    def _original_references(self, data: _Data, state: State, voters: Ints) -> dict[str, Any]:
+        inner = InnerRows(data.rows, data.training.coordinates)
+        references = References.of(inner.under(state.components, voters))
         return {"_references": references, "_reference_codes": data.codes[voters]}
 
     def _temperature_of(self, data: _Data, attributes: dict[str, Any]) -> float:
-        if not len(data.held_out):
+        if not len(data.held_out) or self.weights != "kernel":
             return temperature_from_references(attributes["_references"])
         model = self._with(attributes)
         reach = min(KERNEL_NEIGHBORS, len(model._references))

@@ -51,7 +51,7 @@ def plot_latent_examples(
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'latentmetric[demo]'") from error
     check_is_fitted(model)
-    X, y = np.asarray(X), np.asarray(y)
+    X, y = np.asarray(X, dtype=model.components_.dtype), np.asarray(y)
     if X.shape[1] != int(np.prod(image_shape)):
         raise ValueError(
             f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "
@@ -62,6 +62,7 @@ def plot_latent_examples(
         for label in model.classes_
         for latent, rows in _busiest(model, X, y, label, latents_per_class, n_originals)
     ]
+    lowest, highest = float(X.min()), float(X.max())
     lines = -(-len(strips) // columns)
     width = columns * (n_originals + 2) - 1
     figure = Figure(figsize=(0.8 * width, 0.8 * lines), layout="compressed")
@@ -71,9 +72,9 @@ def plot_latent_examples(
     for place, (latent, originals) in enumerate(strips):
         first = (place // lines) * (n_originals + 2)
         line = axes[place % lines, first : first + n_originals + 1]
-        limits = {"vmin": X.min(), "vmax": X.max(), "cmap": "gray_r"}
         for axis, image in zip(line, [latent, *originals], strict=False):
-            axis.imshow(np.reshape(image, image_shape), **limits)
+            shown = np.reshape((image - lowest) / ((highest - lowest) or 1), image_shape)
+            axis.imshow(shown, vmin=0, vmax=1, cmap="gray_r")
         line[0].set_axis_on()
         line[0].set(xticks=[], yticks=[])
         for edge in line[0].spines.values():
@@ -87,8 +88,10 @@ def _busiest(
     """The latent examples of a class with most rows, and rows of each from near to far."""
     latents = np.flatnonzero(model.latent_labels_ == label)
     rows = np.flatnonzero(y == label)
-    references = References.of(model.transform(model.latent_examples_[latents]))
-    squared, found = k_nearest(model.transform(X[rows]), references, 1)
+    if not len(rows):
+        return []
+    references = References.of(model.latent_examples_[latents] @ model.components_.T)
+    squared, found = k_nearest(X[rows] @ model.components_.T, references, 1)
     busiest = np.argsort(-np.bincount(found[:, 0], minlength=len(latents)), kind="stable")
     strips = []
     for latent in busiest[:n_latents]:
