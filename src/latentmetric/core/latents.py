@@ -187,8 +187,9 @@ def _k_means_plus_plus(rows: Floats, n_latents: int, generator: np.random.Genera
     norms = squared_norms(rows)
 
     def distances_from(row: int) -> Floats:
-        squared = norms - 2 * (rows @ rows[row]) + norms[row]
-        return np.maximum(squared, 0).astype(np.float64, copy=False)
+        squared: Floats = norms - 2 * (rows @ rows[row]) + norms[row]
+        positive: Floats = np.maximum(squared, 0).astype(np.float64, copy=False)
+        return positive
 
     chosen = np.empty(n_latents, dtype=np.intp)
     chosen[0] = generator.integers(len(rows))
