@@ -226,6 +226,7 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
             settings.metric_reg,
             settings.max_norm * sqrt(n_features),
         )
+    with blas_threads(1):  # threads gain little here, and lose much on a busy machine
         values, directions = project_psd(averaged)
     if not len(values):
         return state.components

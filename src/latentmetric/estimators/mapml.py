@@ -143,7 +143,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     >>> bool(model.score(X_test, y_test) > 0.95)
     True
     >>> len(X_train), len(model.latent_examples_)
-    (1347, 135)
+    (1347, 134)
     """
 
     def __init__(

@@ -1,0 +1,153 @@
+"""A matrix kept in the cone of PSD matrices while a few directions at a time are taken from it.
+
+The exact projection of a d×d matrix is a full eigendecomposition. But from a PSD matrix A, taking
+b rank-one parts away leaves N = A − V Vᵀ with at most b negative eigenvalues, and these alone
+have to be found. One Cholesky factor of A + εI tells how many there are, because N + εI has as
+many negative eigenvalues as Vᵀ (A + εI)⁻¹ V has eigenvalues above 1. Their vectors solve
+(A + |λ|) x = V c, so they lie in the Krylov space of (A + εI)⁻¹ started from V, of which a few
+blocks are enough. The count proves that none was missed.
+
+Time O(d³/3 + d²·b) an update instead of some 10·d³, and O(d²·b) while a bound on the smallest
+eigenvalue shows that the cone cannot have been left; 4/3·d³ where what is taken is so large that
+the space does not converge. Memory one more d×d matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
+
+from latentmetric.core.metric import project_psd
+from latentmetric.core.parallel import blas_threads
+from latentmetric.core.types import Floats
+
+NEGLIGIBLE = 1e-10
+"""Eigenvalues above minus this share of the matrix's norm count as not negative."""
+
+RESIDUAL = 1e-7
+"""The error left in the negative part, as a share of the matrix's norm."""
+
+FEWEST_BLOCKS, MOST_BLOCKS = 5, 9
+"""Blocks of the Krylov space before the first look at it, and before it is given up."""
+
+PROMISING = 1e-4
+"""The error at a look, as a share of the matrix's norm, above which more blocks would not help."""
+
+UPDATES_AHEAD = 16
+"""How many updates of the present size a bound on the smallest eigenvalue should last at first."""
+
+
+class PSDMatrix:
+    """A symmetric matrix in float64 that every update leaves without negative eigenvalues."""
+
+    def __init__(self, n_features: int) -> None:
+        """The identity."""
+        self.matrix: Floats = np.eye(n_features)
+        self._floor = 1.0
+        self._updates_ahead = UPDATES_AHEAD
+
+    def update(self, added: Floats, removed: Floats) -> None:
+        """Project M + addedᵀ added − removedᵀ removed to the cone; the vectors are rows."""
+        signed = np.concatenate((added, -removed))
+        self.matrix += signed.T @ np.concatenate((added, removed))
+        if self._stays_inside(float(np.linalg.norm(removed @ removed.T, 2))):
+            return
+        values, vectors = negative_part(self.matrix, removed)
+        self.matrix -= (vectors.T * values) @ vectors
+
+    def _stays_inside(self, drop: float) -> bool:
+        """Whether no eigenvalue can have fallen below 0, where none falls by more than ``drop``.
+
+        A bound that is used up is replaced by one that lasts for fewer updates, the nearer the
+        boundary is. A matrix that once came to the boundary seldom leaves it, so in the end no
+        more bounds are looked for.
+        """
+        self._floor -= drop
+        while self._floor < 0 and self._updates_ahead:
+            if _is_above(self.matrix, self._updates_ahead * drop):
+                self._floor = self._updates_ahead * drop
+            else:
+                self._updates_ahead //= 4
+        return self._floor >= 0
+
+
+def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:
+    """The negative eigenvalues of A − removedᵀ removed and their vectors in rows, for a PSD A.
+
+    ``matrix`` is the difference. Where the Krylov space would not be small, or does not give
+    what the count says, all negative eigenvalues are computed the usual way.
+    """
+    norm = float(np.linalg.norm(matrix))
+    found = None
+    if len(removed) * MOST_BLOCKS < len(matrix):
+        found = _few_negative(matrix, removed, norm)
+    if found is not None:
+        return found
+    values, vectors = eigh(
+        matrix, driver="evr", subset_by_value=(-np.inf, -NEGLIGIBLE * norm), check_finite=False
+    )
+    return values, vectors.T
+
+
+def psd_factor(matrix: Floats) -> Floats:
+    """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; its rank in rows.
+
+    On one thread: an eigendecomposition gains little from more, and waits for them on a busy
+    machine.
+    """
+    with blas_threads(1):
+        values, directions = project_psd((matrix + matrix.T) / 2)
+    return np.sqrt(values)[:, None] * directions
+
+
+def _few_negative(matrix: Floats, removed: Floats, norm: float) -> tuple[Floats, Floats] | None:
+    """The same from a Krylov space; None where it does not give them."""
+    before = removed.T @ removed
+    before += matrix
+    before.flat[:: len(before) + 1] += NEGLIGIBLE * norm
+    try:
+        factor = cho_factor(before.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    blocks = [removed.T]
+    solved = cho_solve(factor, blocks[0], check_finite=False)
+    n_negative = int((np.linalg.eigvalsh(removed @ solved) > 1).sum())
+    if n_negative == 0:
+        return np.empty(0), np.empty((0, len(matrix)))
+    while len(blocks) < MOST_BLOCKS:
+        blocks.append(qr(solved, mode="economic", check_finite=False)[0])
+        if len(blocks) >= FEWEST_BLOCKS:
+            values, vectors, error = _negative_within(matrix, np.hstack(blocks), norm)
+            if len(values) == n_negative and error <= RESIDUAL * norm:
+                return values, vectors
+            if error > PROMISING * norm:
+                return None
+        solved = cho_solve(factor, blocks[-1], check_finite=False)
+    return None
+
+
+def _negative_within(matrix: Floats, spanning: Floats, norm: float) -> tuple[Floats, Floats, float]:
+    """The negative eigenpairs of the matrix restricted to a space, and what they lack.
+
+    The pairs are exact for a matrix that differs by that much in the Frobenius norm, and the
+    projections of two matrices to the cone differ no more than the matrices.
+    """
+    basis = qr(spanning, mode="economic", check_finite=False)[0]
+    image = matrix @ basis
+    values, rotation = np.linalg.eigh(basis.T @ image)
+    rotation = rotation[:, values < -NEGLIGIBLE * norm]
+    values = values[: rotation.shape[1]]
+    vectors = basis @ rotation
+    residual = image @ rotation - vectors * values
+    return values, vectors.T, float(np.sqrt(2) * np.linalg.norm(residual))
+
+
+def _is_above(matrix: Floats, bound: float) -> bool:
+    """Whether all eigenvalues are greater than ``bound``."""
+    shifted = matrix.copy()
+    shifted.flat[:: len(shifted) + 1] -= bound
+    try:
+        cho_factor(shifted.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""HR-SGD: mini-batch descent on random triplets, with a coin that decides on every update.
+
+Qian, Jin, Yi, Zhang and Zhu, "Efficient distance metric learning by adaptive sampling and
+mini-batch stochastic gradient descent (SGD)", Machine Learning 99 (2015). For a triplet (o, p, q)
+with A = Δq Δqᵀ − Δp Δpᵀ the loss is a smooth hinge of the gap z = ⟨A, M⟩ = D²(o, q) − D²(o, p):
+
+    ℓ(z) = log(1 + exp(−L (z − 1))) / L,    −ℓ'(z) = 1 / (1 + exp(L (z − 1))) between 0 and 1.
+
+What an iteration does, as implemented here:
+
+1. draw b triplets, and one of them at random (the R of the name);
+2. toss a coin that shows heads with that one triplet's −ℓ'(z): a triplet that already keeps its
+   margin hardly ever asks for an update;
+3. on heads, M ← Π(M + η/b Σ −ℓ'(zᵢ) Aᵢ), the mini-batch's mean gradient and the projection to the
+   PSD cone; on tails, nothing, and the other triplets' gaps are not even computed.
+
+The step is not divided by the probability of the coin. That would make it an unbiased gradient,
+but an unlikely update could then be arbitrarily long. It starts from the identity, and its result
+is the average of the metrics after each iteration, which a sum of PSD matrices keeps PSD.
+
+Time O(d²) an iteration, and O(d²·b + d³/3) for one that updates (see ``cone``); memory four
+d×d matrices.
+"""
+
+from __future__ import annotations
+
+from math import exp, log1p
+
+import numpy as np
+from scipy.special import expit
+
+from latentmetric.core.cone import PSDMatrix
+from latentmetric.core.rows import InnerRows
+from latentmetric.core.triplets import Triplets
+from latentmetric.core.types import Floats
+
+SHARPNESS = 3.0
+"""L: how closely the smooth loss follows the hinge."""
+
+
+class Descent:
+    """The metric on its way, and the sum of where it was."""
+
+    def __init__(self, n_features: int, learning_rate: float, batch_size: int) -> None:
+        self._rate, self._batch_size = learning_rate / batch_size, batch_size
+        self._metric = PSDMatrix(n_features)
+        self._sum: Floats = np.zeros((n_features, n_features))
+        self._n_summed, self._n_here = 0, 0
+
+    @property
+    def metric(self) -> Floats:
+        """The last metric, in float64."""
+        return self._metric.matrix
+
+    def average(self) -> Floats:
+        """The mean of the metrics after each iteration."""
+        total = self._sum + self._n_here * self.metric
+        return total / max(1, self._n_summed + self._n_here)
+
+    def run(
+        self, rows: InnerRows, triplets: Triplets, generator: np.random.Generator
+    ) -> tuple[Floats, int]:
+        """An iteration for every whole batch; the losses of the triplets drawn, and the updates.
+
+        The triplet that decides on the coin is a fair sample of its batch, so the mean of these
+        losses estimates the objective.
+        """
+        n_batches = len(triplets) // self._batch_size
+        drawn = generator.integers(self._batch_size, size=n_batches)
+        coins = generator.random(n_batches)
+        losses, n_updates = np.empty(n_batches), 0
+        for number in range(n_batches):
+            first = number * self._batch_size
+            batch = triplets[first : first + self._batch_size]
+            one = int(drawn[number])
+            gap = float(self._gaps(_vectors(rows, batch[one : one + 1]))[0])
+            losses[number] = _loss(gap)
+            if coins[number] < expit(SHARPNESS * (1 - gap)):
+                self._update(_vectors(rows, batch))
+                n_updates += 1
+            self._n_here += 1
+        return losses, n_updates
+
+    def _gaps(self, vectors: Floats) -> Floats:
+        """D²(o, q) − D²(o, p) for the impostors' vectors above the targets'."""
+        squared: Floats = np.einsum("ij,ij->i", vectors @ self.metric, vectors)
+        half = len(vectors) // 2
+        return squared[:half] - squared[half:]
+
+    def _update(self, vectors: Floats) -> None:
+        """A step along the mean gradient of a batch, and the projection."""
+        self._sum += self._n_here * self.metric
+        self._n_summed += self._n_here
+        self._n_here = 0
+        weights = self._rate * expit(SHARPNESS * (1 - self._gaps(vectors)))
+        vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
+        self._metric.update(added=vectors[: len(weights)], removed=vectors[len(weights) :])
+
+
+def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:
+    """Δq of every triplet above Δp of every triplet, in float64."""
+    ends = rows[np.concatenate((triplets.impostors, triplets.targets))].astype(np.float64)
+    anchors = rows[triplets.anchors]
+    ends -= np.concatenate((anchors, anchors))
+    return ends
+
+
+def _loss(gap: float) -> float:
+    """The smooth hinge, without overflow where the gap is far on the wrong side."""
+    excess = SHARPNESS * (1 - gap)
+    return (max(excess, 0.0) + log1p(exp(-abs(excess)))) / SHARPNESS

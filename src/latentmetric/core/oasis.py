@@ -1,0 +1,66 @@
+"""OASIS: a bilinear similarity learned by passive-aggressive steps, one random triplet a step.
+
+Chechik, Sharma, Shalit and Bengio, "Large Scale Online Learning of Image Similarity Through
+Ranking", JMLR 11 (2010). Time O(S·d² + S·B·d) for S steps in blocks of B; memory one d×d
+matrix and a few B×d and B×B blocks.
+
+Why blocks are exact. A step on the triplet (o, p, q) with Δ = p − q has the hinge
+1 − oᵀ W Δ and moves W by τ·o Δᵀ. Inside a block W = W₀ + Σ τᵢ oᵢ Δᵢᵀ with W₀ fixed, so
+
+    oⱼᵀ W Δⱼ = oⱼᵀ W₀ Δⱼ + Σ τᵢ (oⱼ·oᵢ)(Δᵢ·Δⱼ),
+
+and one product with W₀ and two Gram matrices give all that the steps of a block need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentmetric.core.rows import InnerRows
+from latentmetric.core.triplets import Triplets
+from latentmetric.core.types import Floats
+
+STEPS_PER_BLOCK = 256
+
+
+def learn_similarity(
+    similarity: Floats,
+    rows: InnerRows,
+    triplets: Triplets,
+    aggressiveness: float,
+    steps_per_block: int = STEPS_PER_BLOCK,
+) -> Floats:
+    """Move ``similarity`` (W, in place) by one step a triplet; the hinge that each step met."""
+    hinges = np.empty(len(triplets))
+    for first in range(0, len(triplets), steps_per_block):
+        block = triplets[first : first + steps_per_block]
+        anchors = rows[block.anchors]
+        differences = rows[block.targets] - rows[block.impostors]
+        on_start = np.einsum("ij,ij->i", anchors @ similarity, differences, dtype=np.float64)
+        products = (anchors @ anchors.T).astype(np.float64)
+        products *= differences @ differences.T
+        rates, hinges[first : first + len(block)] = _steps_of_a_block(
+            on_start, products, aggressiveness
+        )
+        moved = rates > 0
+        weighted = anchors[moved] * rates[moved, None].astype(rows.dtype)
+        similarity += weighted.T @ differences[moved]
+    return hinges
+
+
+def _steps_of_a_block(
+    on_start: Floats, products: Floats, aggressiveness: float
+) -> tuple[Floats, Floats]:
+    """The rate τ = min(C, hinge / ‖o Δᵀ‖²) and the hinge of each step, one after the other.
+
+    A triplet whose matrix is zero has no step that would help it, and takes none.
+    """
+    rates, hinges = np.zeros(len(on_start)), np.zeros(len(on_start))
+    starts, squares = on_start.tolist(), products.diagonal().tolist()
+    for j, start in enumerate(starts):
+        hinge = 1 - start - float(products[j, :j] @ rates[:j])
+        if hinge > 0:
+            hinges[j] = hinge
+            if squares[j] > 0:
+                rates[j] = min(aggressiveness, hinge / squares[j])
+    return rates, hinges

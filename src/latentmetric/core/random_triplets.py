@@ -1,0 +1,62 @@
+"""Triplets drawn at random from labelled rows: what OASIS and HR-SGD learn from.
+
+Time and memory O(1) a triplet, after O(n log n) once to sort the rows by class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+import numpy as np
+
+from latentmetric.core.rows import Coordinates, InnerRows
+from latentmetric.core.triplets import Triplets
+from latentmetric.core.types import Ints
+
+
+def of_unit_norm(rows: InnerRows) -> InnerRows:
+    """The rows with a mean squared norm of 1 instead of d, where a margin of 1 has a meaning."""
+    centre, scale = rows.coordinates.centre, rows.coordinates.scale
+    return InnerRows(rows.rows, Coordinates(centre, scale * sqrt(rows.n_features)))
+
+
+class RandomTriplets:
+    """Draws (o, p, q): o any row, p another row of its class, q a row of another class.
+
+    Each is uniform among what it may be. In a class of one row p is o itself.
+    """
+
+    def __init__(self, codes: Ints) -> None:
+        """``codes`` are 0 … C − 1, one a row, of at least two classes."""
+        self._codes = codes
+        self._by_class = np.argsort(codes, kind="stable")
+        self._sizes = np.bincount(codes)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._places = np.empty_like(self._by_class)
+        self._places[self._by_class] = np.arange(len(codes))
+
+    def draw(self, n_triplets: int, generator: np.random.Generator) -> Triplets:
+        """So many, independent of each other, with a margin of 1."""
+        anchors = generator.integers(len(self._codes), size=n_triplets)
+        classes = self._codes[anchors]
+        sizes, starts = self._sizes[classes], self._starts[classes]
+        # Draw among all but the excluded places, then step over these.
+        own = generator.integers(np.maximum(sizes - 1, 1))
+        own += (sizes > 1) & (own >= self._places[anchors] - starts)
+        other = generator.integers(len(self._codes) - sizes)
+        other += np.where(other >= starts, sizes, 0)
+        return Triplets(
+            anchors, self._by_class[starts + own], self._by_class[other], np.ones(n_triplets)
+        )
+
+    def in_parts(
+        self, n_triplets: int, n_parts: int, generator: np.random.Generator, batch_size: int = 1
+    ) -> Iterator[Triplets]:
+        """As many whole batches as there are in ``n_triplets``, in parts of nearly one size.
+
+        A part is drawn when it is asked for, so only one is held at a time.
+        """
+        ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
+        for n_batches in np.diff(ends).tolist():
+            yield self.draw(n_batches * batch_size, generator)

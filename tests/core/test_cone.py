@@ -1,0 +1,127 @@
+"""The cheap projection to the PSD cone against a full eigendecomposition."""
+
+import numpy as np
+import pytest
+
+from latentmetric.core import cone
+from latentmetric.core.cone import PSDMatrix, negative_part, psd_factor
+
+
+def projected(matrix):
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.maximum(values, 0)) @ vectors.T
+
+
+def psd(generator, n_features, rank, low=1.0, high=1.0):
+    directions = np.linalg.qr(generator.standard_normal((n_features, n_features)))[0][:, :rank]
+    return (directions * np.geomspace(low, high, rank)) @ directions.T
+
+
+def cheap(matrix, removed):
+    values, vectors = negative_part(matrix, removed)
+    assert np.all(values <= 0)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(values)), atol=1e-10)
+    return matrix - (vectors.T * values) @ vectors
+
+
+SPECTRA = {
+    "identity": (1.0, 1.0, 1.0),
+    "singular": (0.6, 0.1, 3.0),
+    "nearly singular": (1.0, 1e-6, 10.0),
+    "of rank 3": (0.02, 1.0, 1.0),
+    "from tiny to huge": (1.0, 1e-9, 1e4),
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("length", [1e-3, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("n_features", [1, 4, 60, 150])
+def test_the_cheap_projection_equals_the_full_one(spectrum, length, n_features, rng):
+    share, low, high = SPECTRA[spectrum]
+    matrix = psd(rng, n_features, max(1, round(share * n_features)), low, high)
+    removed = length * rng.standard_normal((10, n_features)) / np.sqrt(n_features)
+    added = length * rng.standard_normal((10, n_features)) / np.sqrt(n_features)
+    after = matrix + added.T @ added - removed.T @ removed
+    difference = cheap(after, removed) - projected(after)
+    assert np.linalg.norm(difference) <= 1e-6 * np.linalg.norm(after)
+
+
+def repeated(vectors):
+    return np.repeat(vectors[:2], 5, axis=0)
+
+
+def with_zeros(vectors):
+    return np.where(np.arange(10)[:, None] < 8, 0, vectors)
+
+
+def on_axes(vectors):
+    return 2 * np.eye(*vectors.shape)
+
+
+@pytest.mark.parametrize("make", [repeated, with_zeros, np.zeros_like, on_axes])
+@pytest.mark.parametrize("rank", [40, 150])
+def test_dependent_vectors(make, rank, rng):
+    matrix = psd(rng, 150, rank)
+    removed = make(rng.standard_normal((10, 150)) / 4)
+    after = matrix - removed.T @ removed
+    difference = cheap(after, removed) - projected(after)
+    assert np.linalg.norm(difference) <= 1e-6 * np.linalg.norm(after)
+
+
+def test_all_that_is_there_can_be_removed(rng):
+    removed = rng.standard_normal((10, 150))
+    matrix = np.zeros((150, 150))
+    assert np.linalg.norm(cheap(matrix - removed.T @ removed, removed)) < 1e-6
+    matrix = removed.T @ removed
+    assert np.linalg.norm(cheap(matrix - removed.T @ removed, removed)) < 1e-6
+
+
+def test_the_krylov_space_is_what_finds_them_and_the_full_way_takes_over(rng, monkeypatch):
+    removed = rng.standard_normal((10, 150)) / 20
+    matrix = projected(np.eye(150) + psd(rng, 150, 20, 0.1, 10.0) - 2 * psd(rng, 150, 5))
+    after = matrix - removed.T @ removed
+    norm = np.linalg.norm(after)
+    found = cone._few_negative(after, removed, norm)
+    assert found is not None
+    assert len(found[0]) == np.count_nonzero(np.linalg.eigvalsh(after) < 0) > 1
+    monkeypatch.setattr(cone, "MOST_BLOCKS", 2)
+    assert cone._few_negative(after, removed, norm) is None
+    np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
+    # Where the matrix was not PSD before, the count is not valid and must not be trusted.
+    after -= 5 * np.outer(np.eye(150)[0], np.eye(150)[0])
+    assert cone._few_negative(after, removed, norm) is None
+    np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_features", [3, 120])
+@pytest.mark.parametrize("length", [0.02, 0.3, 2.0])
+def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng):
+    matrix, exact, left_the_cone = PSDMatrix(n_features), np.eye(n_features), 0
+    for _ in range(60):
+        added, removed = length * rng.standard_normal((2, 10, n_features)) / np.sqrt(n_features)
+        removed[:, 0] *= 3
+        matrix.update(added, removed)
+        moved = exact + added.T @ added - removed.T @ removed
+        exact = projected(moved)
+        left_the_cone += not np.allclose(moved, exact)
+        values = np.linalg.eigvalsh(matrix.matrix)
+        assert values[0] >= -1e-9 * values[-1]
+    assert left_the_cone >= 10 * (length > 0.1)
+    assert np.linalg.norm(matrix.matrix - exact) <= 1e-5 * np.linalg.norm(exact)
+
+
+def test_nothing_is_searched_for_while_the_boundary_is_far(rng, monkeypatch):
+    monkeypatch.setattr(cone, "negative_part", None)
+    matrix, total = PSDMatrix(100), np.eye(100)
+    for _ in range(50):
+        added, removed = rng.standard_normal((2, 10, 100)) / 300
+        matrix.update(added, removed)
+        total += added.T @ added - removed.T @ removed
+    np.testing.assert_allclose(matrix.matrix, total, atol=1e-12)
+
+
+def test_factor_of_the_nearest_psd_matrix(rng):
+    matrix = rng.standard_normal((6, 6))
+    factor = psd_factor(matrix)
+    np.testing.assert_allclose(factor.T @ factor, projected((matrix + matrix.T) / 2), atol=1e-12)
+    assert len(factor) < 6

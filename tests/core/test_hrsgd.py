@@ -1,0 +1,149 @@
+"""HR-SGD against a plain version of itself, steps done by hand, and the odds of its coin."""
+
+import numpy as np
+import pytest
+
+from latentmetric.core import cone
+from latentmetric.core.hrsgd import SHARPNESS, Descent
+from latentmetric.core.random_triplets import RandomTriplets
+from latentmetric.core.rows import Coordinates, InnerRows
+from latentmetric.core.triplets import Triplets
+
+
+def as_they_are(rows):
+    return InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
+
+
+def the_triplet(times=1):
+    """(0, 1, 2), so many times."""
+    return Triplets(*(np.full(times, i) for i in range(3)), np.ones(times))
+
+
+def slope(gap):
+    return 1 / (1 + np.exp(SHARPNESS * (gap - 1)))
+
+
+def plain_hrsgd(rows, triplets, generator, learning_rate, batch_size):
+    """One matrix an iteration, and a full eigendecomposition an update."""
+    n_batches = len(triplets) // batch_size
+    drawn, coins = generator.integers(batch_size, size=n_batches), generator.random(n_batches)
+    metric = np.eye(rows.shape[1])
+    total, updates, losses = np.zeros_like(metric), 0, []
+    for number in range(n_batches):
+        matrices = []
+        for row in range(number * batch_size, (number + 1) * batch_size):
+            to_impostor, to_target = (
+                rows[end[row]] - rows[triplets.anchors[row]]
+                for end in (triplets.impostors, triplets.targets)
+            )
+            matrices.append(np.outer(to_impostor, to_impostor) - np.outer(to_target, to_target))
+        gaps = np.array([np.sum(matrix * metric) for matrix in matrices])
+        losses.append(np.log1p(np.exp(SHARPNESS * (1 - gaps[drawn[number]]))) / SHARPNESS)
+        if coins[number] < slope(gaps[drawn[number]]):
+            updates += 1
+            step = sum(slope(gap) * matrix for gap, matrix in zip(gaps, matrices, strict=True))
+            values, vectors = np.linalg.eigh(metric + learning_rate / batch_size * step)
+            metric = (vectors * np.maximum(values, 0)) @ vectors.T
+        total += metric
+    return metric, total / n_batches, updates, losses
+
+
+def problem(n_triplets, n_features, seed=0):
+    generator = np.random.default_rng(seed)
+    codes = generator.permutation(np.arange(60) % 4)
+    rows = generator.standard_normal((60, n_features)) / np.sqrt(n_features)
+    rows += 0.5 * generator.standard_normal((4, n_features))[codes] / np.sqrt(n_features)
+    return rows, RandomTriplets(codes).draw(n_triplets, generator)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 120])
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("learning_rate", [0.001, 0.1, 3.0])
+def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate):
+    rows, triplets = problem(60 * batch_size + batch_size - 1, n_features)
+    metric, average, updates, losses = plain_hrsgd(
+        rows, triplets, np.random.default_rng(1), learning_rate, batch_size
+    )
+    descent = Descent(n_features, learning_rate, batch_size)
+    found_losses, found_updates = descent.run(as_they_are(rows), triplets, np.random.default_rng(1))
+    assert found_updates == updates > 0
+    np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
+    assert np.linalg.norm(descent.metric - metric) <= 1e-5 * np.linalg.norm(metric)
+    assert np.linalg.norm(descent.average() - average) <= 1e-5 * np.linalg.norm(average)
+
+
+def test_runs_add_up():
+    rows, triplets = problem(600, 5)
+    whole, parts = Descent(5, 0.1, 10), Descent(5, 0.1, 10)
+    # Every triplet of these batches asks for its update, whatever the coin.
+    far = as_they_are(100 * rows[:, :1] * np.ones(5))
+    violated = Triplets(triplets.anchors, triplets.impostors, triplets.anchors, triplets.margins)
+    whole.run(far, violated, np.random.default_rng(0))
+    parts.run(far, violated[:200], np.random.default_rng(0))
+    parts.run(far, violated[200:], np.random.default_rng(0))
+    np.testing.assert_allclose(whole.metric, parts.metric, atol=1e-12)
+    np.testing.assert_allclose(whole.average(), parts.average(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "expected"),
+    [
+        # o = 0, p = (2, 0), q = (0, 1): the gap is 1 − 4 = −3, the slope there all but 1.
+        pytest.param(0.1, [1 - 0.4 * slope(-3), 1 + 0.1 * slope(-3)], id="inside the cone"),
+        pytest.param(1.0, [0, 1 + slope(-3)], id="projected to the cone"),
+    ],
+)
+def test_an_update_by_hand(learning_rate, expected):
+    rows = as_they_are(np.array([[0.0, 0], [2, 0], [0, 1]]))
+    descent = Descent(2, learning_rate, batch_size=1)
+    losses, updates = descent.run(rows, the_triplet(), np.random.default_rng(0))
+    assert updates == 1
+    assert losses[0] == pytest.approx(4, abs=1e-5)
+    np.testing.assert_allclose(descent.metric, np.diag(expected), atol=1e-12)
+    np.testing.assert_allclose(descent.average(), descent.metric, atol=1e-12)
+
+
+def test_batches_that_keep_their_margins_are_skipped():
+    rows = as_they_are(np.array([[0.0, 0], [1, 0], [0, 30]]))
+    descent = Descent(2, 1.0, batch_size=10)
+    losses, updates = descent.run(rows, the_triplet(500), np.random.default_rng(0))
+    assert updates == 0
+    assert np.all(losses < 1e-12)
+    np.testing.assert_array_equal(descent.metric, np.eye(2))
+    np.testing.assert_array_equal(descent.average(), np.eye(2))
+
+
+@pytest.mark.parametrize("gap", [0.5, 1.0, 1.7])
+def test_the_odds_of_an_update_are_the_slope_of_the_loss(gap):
+    # A step too short to change anything, so that every coin has the same odds.
+    rows = as_they_are(np.array([[0.0, 0], [1, 0], [0, np.sqrt(1 + gap)]]))
+    _, updates = Descent(2, 1e-13, 1).run(rows, the_triplet(4000), np.random.default_rng(0))
+    odds = slope(gap)
+    assert abs(updates - 4000 * odds) < 4 * np.sqrt(4000 * odds * (1 - odds))
+
+
+def test_the_metric_is_psd_after_every_update(monkeypatch):
+    rows, triplets = problem(2000, 120)
+    rows[:, :4] *= 4
+    lowest, update = [], cone.PSDMatrix.update
+
+    def checked(self, added, removed):
+        before = self.matrix + added.T @ added - removed.T @ removed
+        update(self, added, removed)
+        lowest.append([np.linalg.eigvalsh(m)[0] for m in (before, self.matrix)])
+
+    monkeypatch.setattr(cone.PSDMatrix, "update", checked)
+    descent = Descent(120, 1.0, 10)
+    descent.run(as_they_are(rows.astype(np.float32)), triplets, np.random.default_rng(0))
+    before, after = np.array(lowest).T
+    assert np.count_nonzero(before < -1e-3) > 20
+    assert np.all(after > -1e-8)
+    assert np.linalg.eigvalsh(descent.average())[0] > 0
+
+
+def test_huge_steps_stay_finite():
+    rows, triplets = problem(500, 20)
+    descent = Descent(20, 1e9, 10)
+    losses, _ = descent.run(as_they_are(1e3 * rows), triplets, np.random.default_rng(0))
+    assert np.all(np.isfinite(losses))
+    assert np.all(np.isfinite(descent.metric))

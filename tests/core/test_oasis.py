@@ -1,0 +1,95 @@
+"""OASIS in blocks against OASIS one step at a time, and against steps done by hand."""
+
+import numpy as np
+import pytest
+
+from latentmetric.core.oasis import learn_similarity
+from latentmetric.core.random_triplets import RandomTriplets
+from latentmetric.core.rows import Coordinates, InnerRows
+from latentmetric.core.triplets import Triplets
+
+
+def as_they_are(rows):
+    return InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
+
+
+def plain_oasis(similarity, rows, triplets, aggressiveness):
+    """Algorithm 1 of the paper: one triplet and one matrix a step."""
+    similarity, hinges = similarity.copy(), []
+    for o, p, q in zip(triplets.anchors, triplets.targets, triplets.impostors, strict=True):
+        gradient = np.outer(rows[o], rows[p] - rows[q])
+        hinge = max(0, 1 - rows[o] @ similarity @ rows[p] + rows[o] @ similarity @ rows[q])
+        hinges.append(hinge)
+        if hinge > 0 and gradient.any():
+            similarity += min(aggressiveness, hinge / np.sum(gradient**2)) * gradient
+    return similarity, np.array(hinges)
+
+
+def problem(n_steps, n_features, seed=0):
+    generator = np.random.default_rng(seed)
+    codes = generator.permutation(np.arange(40) % 5)
+    rows = generator.standard_normal((40, n_features)) / np.sqrt(n_features)
+    rows += generator.standard_normal((5, n_features))[codes] / np.sqrt(n_features)
+    return rows, RandomTriplets(codes).draw(n_steps, generator)
+
+
+@pytest.mark.parametrize("n_steps", [1, 7, 600])
+@pytest.mark.parametrize("n_features", [1, 4, 30])
+@pytest.mark.parametrize("aggressiveness", [0.01, 1000.0])
+@pytest.mark.parametrize("steps_per_block", [1, 7, 256])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)])
+def test_blocks_take_the_same_steps_as_the_plain_algorithm(
+    n_steps, n_features, aggressiveness, steps_per_block, dtype, tolerance
+):
+    rows, triplets = problem(n_steps, n_features)
+    expected, expected_hinges = plain_oasis(np.eye(n_features), rows, triplets, aggressiveness)
+    learned = np.eye(n_features, dtype=dtype)
+    hinges = learn_similarity(
+        learned, as_they_are(rows.astype(dtype)), triplets, aggressiveness, steps_per_block
+    )
+    assert learned.dtype == dtype
+    assert np.linalg.norm(learned - expected) <= tolerance * np.linalg.norm(expected)
+    np.testing.assert_allclose(hinges, expected_hinges, atol=50 * tolerance)
+    if n_steps > 100:
+        assert 0 < np.count_nonzero(hinges) < n_steps
+
+
+TRIPLET = Triplets(np.array([0]), np.array([1]), np.array([2]), np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("aggressiveness", "expected"),
+    [
+        # o = (1, 0), p − q = (−1, 0): the hinge is 1 + 1 = 2 and ‖o (p − q)ᵀ‖² = 1, so τ = 2.
+        pytest.param(10.0, [[-1, 0], [0, 1]], id="the whole step"),
+        pytest.param(0.5, [[0.5, 0], [0, 1]], id="the step cut at C"),
+    ],
+)
+def test_a_step_by_hand(aggressiveness, expected):
+    rows = np.array([[1.0, 0], [0, 1], [1, 1]])
+    learned = np.eye(2)
+    hinges = learn_similarity(learned, as_they_are(rows), TRIPLET, aggressiveness)
+    np.testing.assert_array_equal(learned, expected)
+    assert hinges.tolist() == [2]
+    gap = rows[0] @ learned @ (rows[1] - rows[2])
+    assert (gap == 1) == (aggressiveness > 2)
+
+
+def test_a_triplet_that_keeps_its_margin_moves_nothing():
+    learned = np.eye(2)
+    rows = as_they_are(np.array([[1.0, 0], [2, 0], [0, 1]]))
+    assert learn_similarity(learned, rows, TRIPLET, 1.0).tolist() == [0]
+    np.testing.assert_array_equal(learned, np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([[0.0, 0], [1, 0], [0, 1]], id="anchor at the centre"),
+        pytest.param([[1.0, 0], [2, 3], [2, 3]], id="target and impostor equal"),
+    ],
+)
+def test_a_triplet_no_step_can_help_moves_nothing(rows):
+    learned = np.eye(2)
+    assert learn_similarity(learned, as_they_are(np.array(rows)), TRIPLET, 1.0).tolist() == [1]
+    np.testing.assert_array_equal(learned, np.eye(2))

@@ -1,0 +1,47 @@
+"""Random triplets: who may be in one, and how often."""
+
+import numpy as np
+import pytest
+
+from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
+from latentmetric.core.rows import Coordinates, InnerRows
+
+
+@pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])
+def test_targets_are_of_the_class_and_impostors_are_not(codes, rng):
+    codes = np.array(codes)
+    triplets = RandomTriplets(codes).draw(2000, rng)
+    sizes = np.bincount(codes)[codes[triplets.anchors]]
+    assert np.all(codes[triplets.targets] == codes[triplets.anchors])
+    assert np.all(codes[triplets.impostors] != codes[triplets.anchors])
+    assert np.all((triplets.targets != triplets.anchors) == (sizes > 1))
+    assert np.all(triplets.margins == 1)
+
+
+def test_every_triplet_is_equally_likely_given_its_anchor(rng):
+    codes = np.array([2, 0, 1, 0, 2, 2, 0, 2])
+    triplets = RandomTriplets(codes).draw(60_000, rng)
+    drawn = np.zeros((8, 8, 8))
+    np.add.at(drawn, (triplets.anchors, triplets.targets, triplets.impostors), 1)
+    expected = np.zeros_like(drawn)
+    for anchor in range(8):
+        own = [i for i in range(8) if codes[i] == codes[anchor] and i != anchor] or [anchor]
+        others = [i for i in range(8) if codes[i] != codes[anchor]]
+        expected[np.ix_([anchor], own, others)] = 60_000 / 8 / len(own) / len(others)
+    possible = expected > 0
+    assert np.all(drawn[~possible] == 0)
+    deviation = (drawn - expected)[possible] / np.sqrt(expected[possible])
+    assert np.abs(deviation).max() < 5
+
+
+def test_parts_are_whole_batches_and_make_up_the_whole(rng):
+    sampler = RandomTriplets(np.array([0, 1, 1]))
+    assert [len(part) for part in sampler.in_parts(25, 10, rng)] == [2, 3] * 5
+    assert [len(part) for part in sampler.in_parts(59, 2, rng, batch_size=10)] == [20, 30]
+
+
+def test_unit_norm(rng):
+    X = 5 + 3 * rng.standard_normal((400, 7)) * np.arange(1, 8)
+    rows = of_unit_norm(InnerRows(X, Coordinates.of(X)))[np.arange(400)]
+    assert np.square(rows).sum(axis=1).mean() == pytest.approx(1)
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)

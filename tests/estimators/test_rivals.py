@@ -1,0 +1,323 @@
+"""Euclidean, OASIS and HR-SGD under the contract of MaPML."""
+
+import pickle
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentmetric import HRSGD, OASIS, Euclidean
+
+seeds = st.integers(0, 2**31 - 1)
+RIVALS = {
+    "Euclidean": Euclidean(random_state=0),
+    "OASIS": OASIS(n_steps=1000, aggressiveness=0.02, random_state=0),
+    "OASIS, a metric": OASIS(psd=True, n_steps=1000, aggressiveness=0.02, random_state=0),
+    "HRSGD": HRSGD(n_steps=1000, learning_rate=0.3, random_state=0),
+}
+LEARNERS = [name for name in RIVALS if name != "Euclidean"]
+
+
+def fit(name, X, y):
+    return clone(RIVALS[name]).fit(X, y)
+
+
+def matrix_of(model):
+    return model.similarity_ if isinstance(model, OASIS) else model.get_mahalanobis_matrix()
+
+
+@parametrize_with_checks(
+    [
+        Euclidean(),
+        Euclidean(weights="kernel"),
+        OASIS(n_steps=2000),
+        OASIS(n_steps=2000, psd=True),
+        OASIS(n_steps=2000, psd=True, weights="kernel"),
+        HRSGD(n_steps=2000),
+        HRSGD(n_steps=2000, weights="distance"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@given(seed=seeds, exponent=st.integers(-100, 100), factor=st.floats(1, 10))
+@pytest.mark.parametrize("name", RIVALS)
+def test_scale(name, seed, exponent, factor):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    scale = factor * 10.0**exponent
+    one, other = fit(name, X, y), fit(name, scale * X, y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(scale * queries))
+    np.testing.assert_allclose(matrix_of(one), matrix_of(other), rtol=1e-6, atol=1e-8)
+
+
+@given(seed=seeds, shift=st.floats(-1e4, 1e4))
+@pytest.mark.parametrize("name", RIVALS)
+def test_translation(name, seed, shift):
+    X, y = make_blobs(seed=seed)
+    queries, _ = make_blobs(seed=seed + 1)
+    one, other = fit(name, X, y), fit(name, X + shift, y)
+    np.testing.assert_array_equal(one.predict(queries), other.predict(queries + shift))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_tells_the_classes_apart_gains_weight(name):
+    X, y = make_blobs(600)
+    queries, labels = make_blobs(600, seed=1)
+    model = clone(RIVALS[name]).set_params(n_steps=20_000).fit(X, y)
+    weights = np.diag(matrix_of(model))
+    assert weights[-2:].min() > 2 * np.abs(weights[:-2]).max()
+    assert model.score(queries, labels) > Euclidean().fit(X, y).score(queries, labels) + 0.01
+    objectives = [record["objective"] for record in model.history_]
+    assert objectives[-1] < 0.8 * objectives[0]
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_history(name, blobs):
+    model = fit(name, *blobs)
+    assert model.n_iter_ == len(model.history_) == 10
+    for number, record in enumerate(model.history_, start=1):
+        assert record["round"] == number
+        assert record["objective"] > 0
+        assert 0 < record["active_share"] <= 1
+        assert record["seconds"].keys() == {"metric"}
+    assert model.history_[-1]["norm"] == pytest.approx(
+        np.linalg.norm(matrix_of(model)), rel=0.05 if name == "OASIS, a metric" else 1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "n_reports"),
+    [(OASIS(n_steps=3), 3), (HRSGD(n_steps=59), 5), (HRSGD(n_steps=8, batch_size=8), 1)],
+)
+def test_short_fits_report_less_often(model, n_reports, blobs):
+    assert model.fit(*blobs).n_iter_ == n_reports
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_the_same_seed_gives_the_same_model(name, blobs):
+    X, y = blobs
+    one, other = fit(name, X, y), fit(name, X, y)
+    np.testing.assert_array_equal(matrix_of(one), matrix_of(other))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(
+        one.predict_proba(X), pickle.loads(pickle.dumps(one)).predict_proba(X)
+    )
+    if name != "Euclidean":
+        assert not np.array_equal(
+            matrix_of(one), matrix_of(clone(RIVALS[name]).set_params(random_state=1).fit(X, y))
+        )
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(name, dtype, blobs):
+    X, y = blobs
+    X = X.astype(dtype)
+    model = fit(name, X, y)
+    assert matrix_of(model).dtype == dtype
+    assert model.kneighbors(X)[0].dtype == dtype
+
+
+@pytest.mark.parametrize("name", [name for name in RIVALS if name != "OASIS"])
+def test_distances_are_those_of_the_transformed_rows(name, blobs):
+    X, y = blobs
+    model = fit(name, X, y)
+    distances, indices = model.kneighbors(X[:20], 4)
+    points = model.transform(X)
+    apart = np.linalg.norm(points[:20, None] - points[indices], axis=2)
+    np.testing.assert_allclose(distances, apart, rtol=1e-6, atol=1e-9)
+    factor = model.components_
+    np.testing.assert_allclose(model.get_mahalanobis_matrix(), factor.T @ factor)
+    names = model.get_feature_names_out()
+    assert len(names) == len(factor)
+
+
+class TestSimilarity:
+    """What OASIS does while its model is not a metric."""
+
+    def similarities(self, model, X, queries):
+        centred = X - X.mean(axis=0)
+        spread = np.square(centred).sum(axis=1).mean()
+        return (queries - X.mean(axis=0)) @ model.similarity_ @ centred.T / spread
+
+    def test_the_most_similar_rows_are_the_neighbours(self, blobs):
+        X, y = blobs
+        queries, _ = make_blobs(50, seed=1)
+        model = fit("OASIS", X, y)
+        assert not np.allclose(model.similarity_, model.similarity_.T)
+        expected = self.similarities(model, X, queries)
+        negated, indices = model.kneighbors(queries, 7)
+        np.testing.assert_array_equal(indices, np.argsort(-expected, axis=1)[:, :7])
+        np.testing.assert_allclose(negated, np.sort(-expected, axis=1)[:, :7], atol=1e-10)
+        most_similar = clone(model).set_params(n_neighbors=1).fit(X, y)
+        np.testing.assert_array_equal(most_similar.predict(queries), y[np.argmax(expected, axis=1)])
+
+    def test_other_references(self, blobs):
+        X, y = blobs
+        model = fit("OASIS", X, y)
+        expected = self.similarities(model, X, X)[:, ::2]
+        model.set_references(X[::2], y[::2])
+        indices = model.kneighbors(X, 3, return_distance=False)
+        np.testing.assert_array_equal(indices, np.argsort(-expected, axis=1)[:, :3])
+
+    def test_what_needs_a_metric_is_there_only_with_one(self, blobs):
+        X, y = blobs
+        names = ["transform", "fit_transform", "get_feature_names_out", "get_mahalanobis_matrix"]
+        for model in (OASIS(n_steps=10), OASIS(n_steps=10).fit(X, y)):
+            assert not any(hasattr(model, name) for name in [*names, "set_output", "components_"])
+        for model in (OASIS(psd=True, n_steps=10), OASIS(psd=True, n_steps=10).fit(X, y)):
+            assert all(hasattr(model, name) for name in [*names, "set_output"])
+        pandas = OASIS(psd=True, n_steps=10).set_output(transform="pandas").fit_transform(X, y)
+        assert pandas.columns.tolist() == [f"oasis{i}" for i in range(6)]
+
+    def test_the_projection_is_that_of_the_symmetric_part(self, blobs):
+        X, y = blobs
+        plain, metric = fit("OASIS", X, y), fit("OASIS, a metric", X, y)
+        values, vectors = np.linalg.eigh((plain.similarity_ + plain.similarity_.T) / 2)
+        projected = (vectors * np.maximum(values, 0)) @ vectors.T
+        np.testing.assert_allclose(metric.similarity_, projected, atol=1e-10)
+        np.testing.assert_allclose(metric.get_mahalanobis_matrix(), projected, atol=1e-10)
+
+    def test_a_model_stays_what_it_was_fitted_as(self, blobs):
+        X, y = blobs
+        model = fit("OASIS, a metric", X, y)
+        distances = model.kneighbors(X)[0]
+        model.set_params(psd=False)
+        np.testing.assert_array_equal(model.kneighbors(X)[0], distances)
+        assert hasattr(model, "transform")
+        model.fit(X, y)
+        assert not hasattr(model, "transform")
+        assert not hasattr(model, "components_")
+        assert model.kneighbors(X)[0].min() < 0
+        model.set_params(weights="distance")
+        with pytest.raises(ValueError, match="psd=True"):
+            model.predict(X)
+
+
+class Recorder:
+    """A callback that writes down the scores on the way, and can ask for an end."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after, self.scores = stop_after, []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.scores.append(fitted_estimator.score(X, y))
+        return len(self.scores) == self.stop_after
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    X, y = blobs
+    recorder = Recorder()
+    model = clone(RIVALS[name]).set_callbacks(recorder).fit(X, y)
+    assert len(recorder.scores) == model.n_iter_ + 1
+    assert recorder.scores[-1] == recorder.scores[-2] == model.score(X, y)
+    np.testing.assert_array_equal(matrix_of(model), matrix_of(fit(name, X, y)))
+    if name != "Euclidean":
+        stopped = clone(RIVALS[name]).set_callbacks(Recorder(stop_after=2)).fit(X, y)
+        assert stopped.n_iter_ == 2
+        assert stopped.score(X, y) == recorder.scores[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "said"),
+    [
+        (OASIS(aggressiveness=0), ValueError, "aggressiveness must be above 0, got 0"),
+        (OASIS(aggressiveness=np.inf), ValueError, "aggressiveness must be finite, got inf"),
+        (OASIS(aggressiveness="1"), TypeError, "aggressiveness must be a number, got '1'"),
+        (OASIS(n_steps=0), ValueError, "n_steps must be at least 1, got 0"),
+        (OASIS(n_steps=1e5), TypeError, "n_steps must be an integer, got 100000.0"),
+        (OASIS(psd=1), TypeError, "psd must be True or False, got 1"),
+        (OASIS(weights="kernel"), ValueError, "weights='kernel' .* psd=False"),
+        (OASIS(weights="both"), ValueError, "weights must be one of .*, got 'both'"),
+        (OASIS(n_neighbors=0), ValueError, "n_neighbors must be at least 1, got 0"),
+        (HRSGD(learning_rate=-1), ValueError, "learning_rate must be above 0, got -1"),
+        (HRSGD(learning_rate=None), TypeError, "learning_rate must be a number, got None"),
+        (HRSGD(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
+        (HRSGD(batch_size=2.0), TypeError, "batch_size must be an integer, got 2.0"),
+        (HRSGD(n_steps=9), ValueError, "n_steps is 9, .* batch_size is 10"),
+        (HRSGD(n_steps=0), ValueError, "n_steps must be at least 1, got 0"),
+        (Euclidean(n_neighbors=2.5), TypeError, "n_neighbors must be an integer, got 2.5"),
+        (Euclidean(weights=None), ValueError, "weights must be one of .*, got None"),
+        (Euclidean(n_jobs=0), ValueError, "n_jobs .* got 0"),
+    ],
+)
+def test_bad_parameters(model, error, said, blobs):
+    with pytest.raises(error, match=said):
+        model.fit(*blobs)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_refit_that_is_refused_leaves_the_model_as_it_was(name, blobs):
+    X, y = blobs
+    model = fit(name, X, y)
+    before, predicted = dict(vars(model)), model.predict(X)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        model.fit(X[:, :3], np.zeros(len(X)))
+    assert vars(model).keys() == before.keys()
+    np.testing.assert_array_equal(model.predict(X), predicted)
+
+
+@pytest.mark.parametrize(
+    ("name", "worker"),
+    [
+        ("OASIS", "latentmetric.estimators.oasis.learn_similarity"),
+        ("OASIS, a metric", "latentmetric.estimators.oasis.learn_similarity"),
+        ("HRSGD", "latentmetric.core.hrsgd.Descent.run"),
+    ],
+)
+def test_an_interrupted_refit_leaves_the_model_as_it_was(name, worker, blobs, monkeypatch):
+    X, y = blobs
+    model = fit(name, X, y)
+    before, predicted = dict(vars(model)), model.predict(X)
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :3], 1 - y)
+    assert vars(model).keys() == before.keys()
+    assert model.n_features_in_ == 6
+    np.testing.assert_array_equal(model.predict(X), predicted)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize(
+    "X",
+    [
+        pytest.param(np.ones((6, 3)), id="constant"),
+        pytest.param(np.repeat(np.arange(6.0)[:, None], 3, axis=1), id="collinear"),
+        pytest.param(np.eye(6, 200), id="more features than rows"),
+        pytest.param(np.arange(6.0)[:, None], id="one feature"),
+    ],
+)
+def test_hard_data(name, X):
+    model = fit(name, X, [0, 0, 0, 0, 0, 1])
+    assert np.all(np.isfinite(matrix_of(model)))
+    assert model.predict_proba(X).shape == (6, 2)
+
+
+@pytest.mark.parametrize("model", [OASIS(aggressiveness=1e6), HRSGD(learning_rate=1e6)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parameters_far_too_large_stay_finite(model, dtype, blobs):
+    X, y = blobs
+    model = clone(model).set_params(n_steps=2000, random_state=0).fit(X.astype(dtype), y)
+    assert np.all(np.isfinite(matrix_of(model)))
+    assert np.isfinite(model.history_[-1]["objective"])
