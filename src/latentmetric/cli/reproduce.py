@@ -1,0 +1,44 @@
+"""``latentmetric reproduce``: the paper's experiments, resumable, with its claims checked."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Experiment(StrEnum):
+    """What can be reproduced."""
+
+    mnist = "mnist"
+    cifar10 = "cifar10"
+    cifar100 = "cifar100"
+    banking77 = "banking77"
+    clinc150 = "clinc150"
+    all = "all"
+
+
+def reproduce(
+    experiment: Annotated[Experiment, typer.Argument(help="Data set, or all of them.")],
+    quick: Annotated[
+        bool, typer.Option(help="One trial, 10,000 rows, 100 principal components.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("reproduction"),
+    trials: Annotated[int, typer.Option(min=1, help="Trials of methods that draw.")] = 5,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data; else $LATENTMETRIC_DATA.")
+    ] = None,
+) -> None:
+    """Run the paper's comparison, draw its figures and tables, and check its claims.
+
+    Finished cells are kept in the folder and not computed again.
+    """
+    from latentmetric.reproduction.run import run
+
+    names = [e.value for e in Experiment if e is not Experiment.all]
+    chosen = names if experiment is Experiment.all else [experiment.value]
+    try:
+        run(chosen, quick=quick, out=out, n_trials=1 if quick else trials, folder=data)
+    except FileNotFoundError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from error

@@ -1,0 +1,147 @@
+"""One cell: choose the parameter on validation rows, fit on all training rows, measure on the test.
+
+A finished cell is a file; a run that was interrupted takes up where it stopped. Results are
+written to a file of another name and renamed, so that a file is whole or not there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
+
+from latentmetric.datasets.benchmark import Split, load_benchmark
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.reproduction.plan import GRID, METHODS, Cell, Method, Setting
+
+SEARCH_ROWS = 10_000
+"""Training rows that the search for a parameter may use, a fifth of them for validation."""
+
+SEARCH_SHARE = 0.25
+"""In a quick run, the share of the training rows that the search may use."""
+
+
+def load_setting(setting: Setting, folder: str | None) -> Split:
+    """The rows of a setting: noise on the training rows, a sample of them, principal components."""
+    split = load_benchmark(setting.dataset, folder)
+    X_train, y_train, X_test = split.X_train, split.y_train, split.X_test
+    generator = np.random.default_rng(0)
+    if setting.n_rows and setting.n_rows < len(X_train):
+        X_train, _, y_train, _ = train_test_split(
+            X_train, y_train, train_size=setting.n_rows, stratify=y_train, random_state=0
+        )
+    if setting.noise:
+        noise = generator.standard_normal(X_train.shape, dtype=np.float32)
+        X_train = X_train + np.float32(setting.noise / 255) * noise
+    if setting.n_features and setting.n_features < X_train.shape[1]:
+        pca = PCA(setting.n_features, svd_solver="covariance_eigh").fit(X_train)
+        X_train, X_test = pca.transform(X_train), pca.transform(X_test)
+    return Split(split.name, X_train, y_train, X_test, split.y_test)
+
+
+_load_once = lru_cache(maxsize=1)(load_setting)
+
+
+def run_cell(cell: Cell, folder: str | None, out: Path) -> dict[str, Any]:
+    """The result of a cell, from its file if it is there."""
+    path = out / "cells" / f"{cell.name}.json"
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+    method = METHODS[cell.method]
+    setting, split = limited(cell.setting, method, folder)
+    searched = search_parameter(cell, method, split, out)
+    model = method.make(searched["value"], cell.seed)
+    result = {
+        "setting": cell.setting.name,
+        "method": cell.method,
+        "seed": cell.seed,
+        "fitted_on": asdict(setting)
+        | {"rows": len(split.X_train), "columns": split.X_train.shape[1]},
+        "parameter": searched,
+        **measure(model, split),
+    }
+    write_json(path, result)
+    return result
+
+
+def limited(setting: Setting, method: Method, folder: str | None) -> tuple[Setting, Split]:
+    """The setting as far as the method can take it; what is cut is told in the result."""
+    split = _load_once(setting, folder)
+    if method.max_features and method.max_features < split.X_train.shape[1]:
+        setting = Setting(
+            setting.dataset, setting.noise, setting.n_rows, n_features=method.max_features
+        )
+    if method.max_rows and method.max_rows < len(split.X_train):
+        setting = Setting(
+            setting.dataset, setting.noise, n_rows=method.max_rows, n_features=setting.n_features
+        )
+    return setting, _load_once(setting, folder)
+
+
+def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dict[str, Any]:
+    """The value of the grid with the lowest validation error, found once for all trials."""
+    if not method.searched:
+        return {"value": 1.0, "validation_errors": {}}
+    path = out / "searches" / f"{cell.setting.name}--{cell.method}.json"
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+    n_rows = min(
+        SEARCH_ROWS,
+        round(SEARCH_SHARE * len(split.X_train)) if cell.setting.n_rows else SEARCH_ROWS,
+    )
+    X, y = split.X_train, split.y_train
+    if n_rows < len(X):
+        X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=1)
+    X_fit, X_held, y_fit, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=2)
+    held = Split(split.name, X_fit, y_fit, X_held, y_held)
+    errors = {}
+    for value in GRID:
+        measured = measure(method.make(value, 0), held)
+        errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
+    best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
+    result = {"value": best, "validation_errors": {f"{v:g}": e for v, e in errors.items()}}
+    write_json(path, result)
+    return result
+
+
+def measure(model: Any, split: Split) -> dict[str, Any]:
+    """Fit and test: errors in percent, CPU and wall seconds, and the course of the fit."""
+    wall, cpu = perf_counter(), process_time()
+    model.fit(split.X_train, split.y_train)
+    result: dict[str, Any] = {
+        "fit_cpu_seconds": process_time() - cpu,
+        "fit_seconds": perf_counter() - wall,
+    }
+    wall = perf_counter()
+    result["error"] = percent_wrong(model, split)
+    result["query_microseconds"] = 1e6 * (perf_counter() - wall) / len(split.X_test)
+    if isinstance(model, MaPML):
+        result["latents"] = len(model.latent_examples_)
+        result["objectives"] = [record["objective"] for record in model.history_]
+        model.set_references(split.X_train, split.y_train)
+        wall = perf_counter()
+        result["error_original"] = percent_wrong(model, split)
+        result["query_original_microseconds"] = 1e6 * (perf_counter() - wall) / len(split.X_test)
+    return result
+
+
+def percent_wrong(model: Any, split: Split) -> float:
+    """Test error."""
+    return 100 * float(np.mean(model.predict(split.X_test) != split.y_test))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """All of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, indent=1) + "\n")
+    partial.replace(path)

@@ -1,0 +1,168 @@
+"""What is computed: experiments as lists of cells, one method on one setting with one seed each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from latentmetric.estimators.euclidean import Euclidean
+from latentmetric.estimators.hrsgd import HRSGD
+from latentmetric.estimators.lmnn import LMNN
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.estimators.oasis import OASIS
+
+GRID = tuple(10.0**exponent for exponent in range(-3, 4))
+"""The values the paper searches for every parameter; here they multiply the default."""
+
+RATIOS = (0.05, 0.10, 0.15, 0.20, 0.25)
+NOISES = (50, 100, 150, 200, 250)
+"""Standard deviations of the noise on training images, out of 255."""
+
+NCA_ROWS = 2_000
+LMNN_FEATURES = 164
+"""Principal components that LMNN is given, as its authors did on MNIST."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The data a method is fitted on."""
+
+    dataset: str
+    noise: int = 0
+    n_rows: int | None = None
+    """At most so many training rows; None takes all."""
+    n_features: int | None = None
+    """Principal components kept; None keeps the features."""
+
+    @property
+    def name(self) -> str:
+        """For file names and tables."""
+        parts = [self.dataset]
+        parts += [f"noise{self.noise}"] if self.noise else []
+        parts += [f"rows{self.n_rows}"] if self.n_rows else []
+        parts += [f"pca{self.n_features}"] if self.n_features else []
+        return "-".join(parts)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How an estimator is made from the one parameter that is searched and a seed."""
+
+    make: Callable[[float, int], Any]
+    searched: bool = True
+    """Whether the parameter does anything."""
+    random: bool = True
+    """Whether trials differ by their seed."""
+    max_rows: int | None = None
+    max_features: int | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table before its mean: a method on a setting with a seed."""
+
+    setting: Setting
+    method: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of the file it is kept in."""
+        return f"{self.setting.name}--{self.method}--{self.seed}"
+
+
+def mapml_name(ratio: float) -> str:
+    """As the paper writes it, τ in percent."""
+    return f"MaPML_{round(100 * ratio)}"
+
+
+def _mapml(ratio: float) -> Method:
+    return Method(
+        lambda value, seed: MaPML(ratio, metric_reg=1.7 * value, random_state=seed),
+    )
+
+
+def _prototypes(ratio: float) -> Method:
+    return Method(lambda value, seed: MaPML(ratio, max_iter=0, random_state=seed), searched=False)
+
+
+def _pca(value: float, seed: int) -> Any:
+    share = {-3: 0.5, -2: 0.7, -1: 0.8, 0: 0.9, 1: 0.95, 2: 0.98, 3: 0.995}[_exponent(value)]
+    return make_pipeline(PCA(share, svd_solver="full"), KNeighborsClassifier(3))
+
+
+def _exponent(value: float) -> int:
+    return GRID.index(value) - 3
+
+
+METHODS: dict[str, Method] = {
+    "Euclid": Method(lambda value, seed: Euclidean(), searched=False, random=False),
+    "LMNN": Method(
+        lambda value, seed: LMNN(),
+        searched=False,
+        random=False,
+        max_features=LMNN_FEATURES,
+    ),
+    "OASIS": Method(
+        lambda value, seed: OASIS(
+            aggressiveness=OASIS().aggressiveness * value, psd=True, random_state=seed
+        )
+    ),
+    "HR-SGD": Method(
+        lambda value, seed: HRSGD(learning_rate=HRSGD().learning_rate * value, random_state=seed),
+        max_features=LMNN_FEATURES,
+    ),
+    **{mapml_name(ratio): _mapml(ratio) for ratio in RATIOS},
+    "k-means prototypes": _prototypes(0.10),
+    "PCA + k-NN": Method(_pca, random=False),
+    "LDA + k-NN": Method(
+        lambda value, seed: make_pipeline(
+            LinearDiscriminantAnalysis(solver="eigen", shrinkage=min(1.0, max(1e-4, 0.1 * value))),
+            KNeighborsClassifier(3),
+        ),
+        random=False,
+    ),
+    "NCA": Method(
+        lambda value, seed: make_pipeline(
+            NeighborhoodComponentsAnalysis(max_iter=50, random_state=seed), KNeighborsClassifier(3)
+        ),
+        searched=False,
+        max_rows=NCA_ROWS,
+        max_features=LMNN_FEATURES,
+    ),
+    "logistic regression": Method(
+        lambda value, seed: make_pipeline(
+            StandardScaler(), LogisticRegression(C=0.1 * value, max_iter=200)
+        ),
+        random=False,
+    ),
+}
+PAPER_METHODS = ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML_10")
+ALTERNATIVES = ("k-means prototypes", "PCA + k-NN", "LDA + k-NN", "NCA", "logistic regression")
+
+
+def cells_of(experiment: str, n_trials: int, quick: bool) -> list[Cell]:
+    """All cells of one experiment, the cheap ones first."""
+    setting = Setting(experiment)
+    if quick:
+        setting = replace(setting, n_rows=10_000, n_features=100)
+    methods = [*PAPER_METHODS, *ALTERNATIVES]
+    plans = [(setting, method) for method in methods]
+    if experiment == "mnist":
+        plans += [(setting, mapml_name(ratio)) for ratio in RATIOS if ratio != 0.10]
+        plans += [
+            (replace(setting, noise=noise), method) for noise in NOISES for method in PAPER_METHODS
+        ]
+    return [
+        Cell(at, method, seed)
+        for at, method in plans
+        for seed in range(n_trials if METHODS[method].random else 1)
+    ]

@@ -1,0 +1,63 @@
+"""Run the cells of some experiments with a progress bar, then write the report."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import latentmetric
+from latentmetric.datasets.benchmark import load_benchmark
+from latentmetric.reproduction.cells import run_cell
+from latentmetric.reproduction.claims import Results, check_claims
+from latentmetric.reproduction.plan import cells_of
+from latentmetric.reproduction.report import write_report
+
+
+def run(
+    experiments: list[str], *, quick: bool, out: Path, n_trials: int, folder: Path | None
+) -> list[dict[str, Any]]:
+    """Compute what is not there yet, and write tables, figures and claims to ``out``."""
+    console = Console()
+    for name in experiments:
+        load_benchmark(name, folder)
+    cells = [cell for name in experiments for cell in cells_of(name, n_trials, quick)]
+    out.mkdir(parents=True, exist_ok=True)
+    found = []
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(cells))
+        for cell in cells:
+            progress.update(task, description=f"{cell.setting.name} {cell.method} {cell.seed}")
+            found.append(run_cell(cell, None if folder is None else str(folder), out))
+            progress.advance(task)
+    results = Results(found)
+    verdicts = check_claims(results)
+    page = write_report(results, verdicts, _facts(experiments, quick, n_trials), out)
+    for verdict in verdicts:
+        console.print(
+            f"[bold]{verdict.word:>12}[/]  {verdict.claim}\n              {verdict.figures}"
+        )
+    console.print(f"tables and figures: {page}", soft_wrap=True)
+    return found
+
+
+def _facts(experiments: list[str], quick: bool, n_trials: int) -> dict[str, Any]:
+    """What made the results."""
+    command = f"latentmetric reproduce {' '.join(experiments)}"
+    return {
+        "command": command + (" --quick" if quick else f" --trials {n_trials}"),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "latentmetric": latentmetric.__version__,
+    }

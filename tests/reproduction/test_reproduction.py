@@ -1,0 +1,145 @@
+"""The experiments in small: cells are computed once, claims follow, a page comes out."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from latentmetric.reproduction import cells, plan
+from latentmetric.reproduction.cells import load_setting, run_cell
+from latentmetric.reproduction.claims import Results, check_claims
+from latentmetric.reproduction.plan import Cell, Method, Setting, cells_of
+from latentmetric.reproduction.report import figures, write_report
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Digits in the clothes of MNIST."""
+    X, y = load_digits(return_X_y=True)
+    images = (X * 255 / 16).astype(np.uint8).reshape(-1, 8, 8)
+    path = tmp_path_factory.mktemp("data")
+    np.savez(
+        path / "mnist.npz", x_train=images[:1200], y_train=y[:1200], x_test=images[1200:],
+        y_test=y[1200:],
+    )  # fmt: skip
+    return str(path)
+
+
+def test_every_cell_of_the_paper_is_planned():
+    cells = cells_of("mnist", n_trials=5, quick=False)
+    assert len({cell.name for cell in cells}) == len(cells)
+    count = {}
+    for cell in cells:
+        count[cell.setting.name, cell.method] = count.get((cell.setting.name, cell.method), 0) + 1
+    assert count["mnist", "MaPML_25"] == 5
+    assert count["mnist", "Euclid"] == 1
+    assert count["mnist-noise250", "OASIS"] == 5
+    assert {method for setting, method in count if setting == "mnist-noise250"} == set(
+        plan.PAPER_METHODS
+    )
+
+
+def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proportion(folder):
+    plain = load_setting(Setting("mnist"), folder)
+    noisy = load_setting(Setting("mnist", noise=255), folder)
+    assert np.std(noisy.X_train - plain.X_train) == pytest.approx(1, rel=0.02)
+    np.testing.assert_array_equal(noisy.X_test, plain.X_test)
+    few = load_setting(Setting("mnist", n_rows=300, n_features=10), folder)
+    assert few.X_train.shape == (300, 10)
+    np.testing.assert_allclose(
+        np.bincount(few.y_train) / 300, np.bincount(plain.y_train) / 1200, atol=0.01
+    )
+
+
+def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(
+    folder, tmp_path, monkeypatch
+):
+    made = []
+
+    def make(value, seed):
+        made.append((value, seed))
+        return plan.MaPML(0.1, metric_reg=1.7 * value, n_steps=50, max_iter=1, random_state=seed)
+
+    monkeypatch.setitem(plan.METHODS, "MaPML_10", Method(make))
+    seen = []
+    original = cells.measure
+    monkeypatch.setattr(
+        cells, "measure", lambda model, split: seen.append(split) or original(model, split)
+    )
+    first = run_cell(Cell(Setting("mnist"), "MaPML_10", 3), folder, tmp_path)
+    assert [value for value, _ in made] == [*plan.GRID, first["parameter"]["value"]]
+    test_rows = {row.tobytes() for row in seen[-1].X_test}
+    for split in seen[:-1]:
+        assert not test_rows & {row.tobytes() for row in split.X_test}
+        assert len(split.X_train) == 960
+    errors = first["parameter"]["validation_errors"]
+    assert errors[f"{first['parameter']['value']:g}"] == min(errors.values())
+    made.clear()
+    assert run_cell(Cell(Setting("mnist"), "MaPML_10", 3), folder, tmp_path) == first
+    assert made == []
+    run_cell(Cell(Setting("mnist"), "MaPML_10", 4), folder, tmp_path)
+    assert len(made) == 1, "the search is done once for all trials"
+    assert {"error", "error_original", "objectives", "fit_cpu_seconds"} <= set(first)
+
+
+def test_a_cell_cut_short_leaves_no_file(folder, tmp_path, monkeypatch):
+    def interrupted(model, split):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(Cell(Setting("mnist"), "Euclid", 0), folder, tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def result(setting, method, error, **more):
+    return {
+        "setting": setting, "method": method, "seed": 0, "error": error,
+        "fit_cpu_seconds": 1.0, "query_microseconds": 1.0,
+        "fitted_on": {"rows": 100, "columns": 7}, **more,
+    }  # fmt: skip
+
+
+def fake_results(mapml=2.0):
+    found = [result("mnist", m, e) for m, e in (("Euclid", 3.0), ("OASIS", 2.8), ("HR-SGD", 2.7))]
+    found += [result("mnist", "LMNN", 1.9, fit_cpu_seconds=100.0)]
+    for place, ratio in enumerate(plan.RATIOS):
+        found.append(
+            result(
+                "mnist",
+                plan.mapml_name(ratio),
+                mapml - 0.1 * place,
+                error_original=1.9,
+                objectives=[10.0, 4.0, 2.0, 1.9, 1.9],
+                query_original_microseconds=9.0,
+                fit_cpu_seconds=2.0,
+            )
+        )
+    return found
+
+
+def test_claims_follow_from_the_figures():
+    words = [verdict.word for verdict in check_claims(Results(fake_results()))]
+    assert words[0] == words[1] == words[2] == words[5] == words[8] == "held"
+    assert words[3] == words[6] == words[7] == "not computed"
+    worse = [verdict.word for verdict in check_claims(Results(fake_results(mapml=4.0)))]
+    assert worse[0] == worse[2] == "did not hold"
+    assert worse[1] == "held"
+
+
+def test_the_page_shows_claims_tables_and_figures(tmp_path):
+    results = Results(fake_results())
+    page = write_report(results, check_claims(results), {"command": "x"}, tmp_path).read_text()
+    assert "| MaPML_10-O | 1.90 ± 0.00 | 0.63 |" in page
+    assert "**did not hold**" in page or "**held**" in page
+    for name in figures(results):
+        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"]({name}.svg)" in page
+
+
+def test_json_is_written_whole(tmp_path):
+    cells.write_json(tmp_path / "a" / "b.json", {"x": 1})
+    assert json.loads((tmp_path / "a" / "b.json").read_text()) == {"x": 1}
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.json"]
