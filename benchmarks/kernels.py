@@ -31,7 +31,7 @@ SETTINGS = Settings(
     latent_reg=0.0,
     max_norm=np.inf,
     target_neighbors=3,
-    impostors=3,
+    impostors=5,
     n_components=None,
     max_passes=100,
     n_threads=thread_count(None),
@@ -113,7 +113,7 @@ def main() -> None:
 
     points, margins = state.latents @ state.components.T, state.candidates.margins
     start = time.perf_counter()
-    candidates = mine(points, state.class_starts, margins, 3, 3, SETTINGS.n_threads)
+    candidates = mine(points, state.class_starts, margins, 3, 5, SETTINGS.n_threads)
     sizes = np.diff(state.class_starts)
     operations = 2 * X.shape[1] * (float(len(state.latents)) ** 2 + float(np.sum(sizes**2)))
     measure("mining", operations, time.perf_counter() - start)

@@ -88,7 +88,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         sets no bound.
     target_neighbors : int, default=3
         Nearest latent examples of its own class among which an anchor's p is drawn.
-    impostors : int, default=3
+    impostors : int, default=5
         Nearest violators of other classes among which an anchor's q is drawn.
     n_components : int, default=None
         Largest rank of the metric. None sets no limit.
@@ -159,7 +159,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         latent_reg: float = 0.0,
         max_norm: float | None = None,
         target_neighbors: int = 3,
-        impostors: int = 3,
+        impostors: int = 5,
         n_components: int | None = None,
         init: str = "random",
         early_stopping: bool = False,
