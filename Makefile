@@ -1,6 +1,8 @@
 # make demo   fit MaPML on the digits of scikit-learn; a table and a picture
 # make test   install what the tests need, check the code, run the tests
 # make format rewrite the code in the project's style
+#
+# The tests' matrices are small: threads of BLAS would only wait for each other.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,7 +19,7 @@ test: $(VENV)/.test
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
