@@ -74,7 +74,8 @@ def _noisy(results: Results, noise: int) -> str:
 
 def _errors(results: Results, setting: str, methods: Iterable[str]) -> tuple[dict[str, float], str]:
     found = {method: results.mean(setting, method) for method in methods}
-    return found, ", ".join(f"{method} {error:.2f} %" for method, error in found.items())
+    told = [f"{name} {error:.2f} %" for name, error in found.items() if not np.isnan(error)]
+    return found, ", ".join(told) or "nothing computed"
 
 
 def _verdict(claim: str, figures: str, needed: Iterable[float], held: bool) -> Verdict:
