@@ -27,10 +27,6 @@ def plain_loss(problem, components):
     return loss
 
 
-def impostors_at(problem, components):
-    return find_impostors(problem, problem.rows.under(components, problem.order))
-
-
 def test_targets_are_the_nearest_of_the_same_class():
     X, y = make_blobs(n_rows=90)
     problem = make_problem(data=(X, y))
@@ -45,7 +41,7 @@ def test_targets_are_the_nearest_of_the_same_class():
 def test_the_loss_is_that_of_the_definition(push, seed):
     problem = make_problem(push=push)
     components = np.random.default_rng(seed).standard_normal((6, 6))
-    found = evaluate(problem, components, impostors_at(problem, components))
+    found = evaluate(problem, components, find_impostors(problem, components))
     assert found.active > 0
     assert found.loss == pytest.approx(plain_loss(problem, components))
 
@@ -55,7 +51,7 @@ def test_the_loss_is_that_of_the_definition(push, seed):
 def test_the_gradient_is_that_of_finite_differences(rng, rank, n_threads):
     problem = make_problem(n_threads=n_threads)
     components = rng.standard_normal((rank, 6))
-    impostors = impostors_at(problem, components)
+    impostors = find_impostors(problem, components)
     gradient = evaluate(problem, components, impostors).gradient
     for _ in range(10):
         direction = rng.standard_normal(components.shape)
@@ -70,15 +66,15 @@ def test_a_far_away_centre_does_not_spoil_the_gradient(rng):
     X, y = make_blobs(n_rows=90)
     components = rng.standard_normal((6, 6))
     near, far = make_problem(data=(X, y)), make_problem(data=(X + 1e5, y))
-    expected = evaluate(near, components, impostors_at(near, components)).gradient
-    gradient = evaluate(far, components, impostors_at(far, components)).gradient
+    expected = evaluate(near, components, find_impostors(near, components)).gradient
+    gradient = evaluate(far, components, find_impostors(far, components)).gradient
     np.testing.assert_allclose(gradient, expected, rtol=1e-5)
 
 
 def test_impostors_are_the_nearest_inside_the_margin():
     problem, few = make_problem(), make_problem(max_impostors=2)
     points = problem.rows.under(np.eye(6), problem.order)
-    every, nearest = find_impostors(problem, points), find_impostors(few, points)
+    every, nearest = find_impostors(problem, np.eye(6)), find_impostors(few, np.eye(6))
     squared = np.square(points[:, None] - points[None]).sum(axis=2)
     classes = np.searchsorted(problem.class_starts, np.arange(90), side="right")
     for i in range(90):

@@ -21,7 +21,7 @@ class Experiment(StrEnum):
 def reproduce(
     experiment: Annotated[Experiment, typer.Argument(help="Data set, or all of them.")],
     quick: Annotated[
-        bool, typer.Option(help="One trial, 10,000 rows, 100 principal components.")
+        bool, typer.Option(help="One trial, 10,000 rows, 64 principal components.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("reproduction"),
     trials: Annotated[int, typer.Option(min=1, help="Trials of methods that draw.")] = 5,
@@ -42,3 +42,5 @@ def reproduce(
     except FileNotFoundError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(130) from error

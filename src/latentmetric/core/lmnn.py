@@ -80,15 +80,24 @@ class Impostors:
     def __len__(self) -> int:
         return len(self.of)
 
+    @classmethod
+    def pairs(cls, of: Ints, rows: Ints) -> Impostors:
+        """There may be many: numbers of rows are kept in four bytes."""
+        return cls(of.astype(np.int32), rows.astype(np.int32))
+
     def union(self, other: Impostors, n_rows: int) -> Impostors:
         """The pairs of both, each once."""
-        keys = np.union1d(self.of * n_rows + self.rows, other.of * n_rows + other.rows)
-        return Impostors(keys // n_rows, keys % n_rows)
+        keys = np.union1d(self._keys(n_rows), other._keys(n_rows))
+        return Impostors.pairs(keys // n_rows, keys % n_rows)
 
-    def near(self, problem: Problem, points: Floats) -> Impostors:
+    def _keys(self, n_rows: int) -> Ints:
+        return self.of.astype(np.int64) * n_rows + self.rows
+
+    def near(self, problem: Problem, components: Floats) -> Impostors:
         """The pairs that a small change of the metric may bring within the margin."""
+        points = problem.rows.under(components, problem.order)
         reach = _reach(problem, points) + problem.margin
-        kept = _pair_distances(points, self) < reach[self.of]
+        kept = _pair_distances(problem, points, self) < reach[self.of]
         return Impostors(self.of[kept], self.rows[kept])
 
 
@@ -103,31 +112,44 @@ class Evaluation:
     """With respect to the factor."""
 
 
-def find_impostors(problem: Problem, points: Floats) -> Impostors:
+def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """For every row the nearest rows of other classes inside its widest margin."""
+    points = problem.rows.under(components, problem.order)
     values, found = other_nearest(
         points, problem.class_starts, problem.max_impostors, problem.n_threads
     )
     inside = values + squared_norms(points)[:, None] < _reach(problem, points)[:, None]
-    return Impostors(np.nonzero(inside)[0], found[inside])
+    return Impostors.pairs(np.nonzero(inside)[0], found[inside])
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
     """Loss and gradient. The latter needs one sparse and one dense product with the rows."""
+    loss, active, weights = _weigh(problem, components, impostors)
+    gradient = 2 * components @ _scatter(problem, weights)
+    return Evaluation(loss, active, gradient)
+
+
+def _weigh(
+    problem: Problem, components: Floats, impostors: Impostors
+) -> tuple[float, int, csr_array]:
+    """The loss, the number of active triplets, and how much each pair counts in the gradient."""
     points = problem.rows.under(components, problem.order)
     to_targets = _distances(points, problem.targets)
-    to_impostors = _pair_distances(points, impostors)
-    hinges = problem.margin + to_targets[impostors.of] - to_impostors[:, None]
-    active = hinges > 0
+    beyond = problem.margin - _pair_distances(problem, points, impostors)
     pull, push = 1 - problem.push, problem.push
-    loss = pull * to_targets.sum(dtype=np.float64) + push * hinges[active].sum(dtype=np.float64)
-    on_targets: Floats = np.full((len(points), to_targets.shape[1]), pull)
-    for rank in range(on_targets.shape[1]):
-        counts = np.bincount(impostors.of, weights=active[:, rank], minlength=len(points))
+    loss = pull * to_targets.sum(dtype=np.float64)
+    on_targets: Floats = np.full(to_targets.shape, pull)
+    on_impostors = np.zeros(len(impostors), dtype=points.dtype)
+    for rank in range(to_targets.shape[1]):
+        hinges = beyond + to_targets[impostors.of, rank]
+        active = hinges > 0
+        loss += push * hinges[active].sum(dtype=np.float64)
+        counts = np.bincount(impostors.of[active], minlength=len(points))
         on_targets[:, rank] += push * counts
-    weights = _pair_weights(problem, on_targets, impostors, -push * active.sum(axis=1))
-    gradient = 2 * components @ _scatter(problem, weights)
-    return Evaluation(float(loss), int(np.count_nonzero(active)), gradient)
+        on_impostors -= active
+    n_active = -int(on_impostors.sum(dtype=np.float64))
+    on_impostors *= push
+    return float(loss), n_active, _pair_weights(problem, on_targets, impostors, on_impostors)
 
 
 def steps(
@@ -138,7 +160,7 @@ def steps(
     A descent may run into impostors it did not know of. Where they outweigh its gain it is
     taken back and repeated with them, and the next ones are kept shorter.
     """
-    impostors = find_impostors(problem, problem.rows.under(components, problem.order))
+    impostors = find_impostors(problem, components)
     at = evaluate(problem, components, impostors)
     yield components, at, len(impostors)
     length, done = FIRST_DESCENT, 0
@@ -146,15 +168,14 @@ def steps(
         length = min(length, max_iter - done)
         moved = _descend(problem, components, impostors, length)
         done += length
-        points = problem.rows.under(moved, problem.order)
-        found = find_impostors(problem, points)
+        found = find_impostors(problem, moved)
         there = evaluate(problem, moved, found)
         if there.loss > at.loss:
-            impostors = impostors.union(found, len(points))
+            impostors = impostors.union(found, len(problem.rows))
             length = max(1, length // 2)
             continue
         gain, components, at = at.loss - there.loss, moved, there
-        impostors = impostors.near(problem, points).union(found, len(points))
+        impostors = impostors.near(problem, components).union(found, len(problem.rows))
         length = min(2 * length, SEARCH_EVERY)
         yield components, at, len(impostors)
         if gain <= tol * at.loss:
@@ -196,10 +217,13 @@ def _distances(points: Floats, partners: Ints) -> Floats:
     return squared
 
 
-def _pair_distances(points: Floats, pairs: Impostors) -> Floats:
+def _pair_distances(problem: Problem, points: Floats, pairs: Impostors) -> Floats:
     squared = np.empty(len(pairs), dtype=points.dtype)
-    for block in row_blocks(len(pairs), points[:1].nbytes):
+
+    def compute(block: slice) -> None:
         squared[block] = squared_norms(points[pairs.of[block]] - points[pairs.rows[block]])
+
+    for_each(compute, list(row_blocks(len(pairs), points[:1].nbytes)), problem.n_threads)
     return squared
 
 
@@ -208,12 +232,13 @@ def _pair_weights(
 ) -> csr_array:
     """How much each pair counts in the gradient, in the caller's order of rows."""
     n_rows, n_targets = on_targets.shape
-    left = np.concatenate((np.repeat(np.arange(n_rows), n_targets), impostors.of))
-    right = np.concatenate((problem.targets.ravel(), impostors.rows))
-    values = np.concatenate((on_targets.ravel(), on_impostors)).astype(problem.rows.dtype)
-    kept = values != 0
-    pairs = (problem.order[left[kept]], problem.order[right[kept]])
-    return csr_array((values[kept], pairs), shape=(n_rows, n_rows))
+    order = problem.order.astype(np.int32)
+    counting = on_impostors != 0
+    left = (np.repeat(order, n_targets), order[impostors.of[counting]])
+    right = (order[problem.targets.ravel()], order[impostors.rows[counting]])
+    values = (on_targets.ravel().astype(problem.rows.dtype), on_impostors[counting])
+    pairs = (np.concatenate(left), np.concatenate(right))
+    return csr_array((np.concatenate(values), pairs), shape=(n_rows, n_rows))
 
 
 def _scatter(problem: Problem, weights: csr_array) -> Floats:

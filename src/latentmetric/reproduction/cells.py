@@ -21,11 +21,8 @@ from latentmetric.datasets.benchmark import Split, load_benchmark
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.reproduction.plan import GRID, METHODS, Cell, Method, Setting
 
-SEARCH_ROWS = 10_000
-"""Training rows that the search for a parameter may use, a fifth of them for validation."""
-
-SEARCH_SHARE = 0.25
-"""In a quick run, the share of the training rows that the search may use."""
+HELD_SHARE, HELD_ROWS = 0.2, 10_000
+"""The training rows kept for a search's errors: this share, at most so many."""
 
 
 def load_setting(setting: Setting, folder: str | None) -> Split:
@@ -90,27 +87,35 @@ def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dic
     """The value of the grid with the lowest validation error, found once for all trials."""
     if not method.searched:
         return {"value": 1.0, "validation_errors": {}}
-    path = out / "searches" / f"{cell.setting.name}--{cell.method}.json"
+    name = method.searched_as or cell.method
+    path = out / "searches" / f"{cell.setting.name}--{name}.json"
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
-    n_rows = min(
-        SEARCH_ROWS,
-        round(SEARCH_SHARE * len(split.X_train)) if cell.setting.n_rows else SEARCH_ROWS,
-    )
-    X, y = split.X_train, split.y_train
-    if n_rows < len(X):
-        X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=1)
-    X_fit, X_held, y_fit, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=2)
-    held = Split(split.name, X_fit, y_fit, X_held, y_held)
+    method, held = METHODS[name], validation_split(split, METHODS[name].search_rows)
     errors = {}
     for value in GRID:
         measured = measure(method.make(value, 0), held)
         errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
     best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
-    result = {"value": best, "validation_errors": {f"{v:g}": e for v, e in errors.items()}}
+    result = {
+        "value": best,
+        "fit_rows": len(held.X_train),
+        "held_out_rows": len(held.X_test),
+        "validation_errors": {f"{v:g}": e for v, e in errors.items()},
+    }
     write_json(path, result)
     return result
+
+
+def validation_split(split: Split, max_rows: int) -> Split:
+    """Training rows to fit on and others to judge by; test rows are not touched."""
+    X, y = split.X_train, split.y_train
+    n_held = min(HELD_ROWS, round(HELD_SHARE * len(X)))
+    X, X_held, y, y_held = train_test_split(X, y, test_size=n_held, stratify=y, random_state=2)
+    if max_rows < len(X):
+        X, _, y, _ = train_test_split(X, y, train_size=max_rows, stratify=y, random_state=1)
+    return Split(split.name, X, y, X_held, y_held)
 
 
 def measure(model: Any, split: Split) -> dict[str, Any]:

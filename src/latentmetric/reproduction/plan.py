@@ -26,9 +26,16 @@ RATIOS = (0.05, 0.10, 0.15, 0.20, 0.25)
 NOISES = (50, 100, 150, 200, 250)
 """Standard deviations of the noise on training images, out of 255."""
 
+QUICK_ROWS = 10_000
+QUICK_FEATURES = 64
+"""Principal components of a quick run."""
+
 NCA_ROWS = 2_000
 LMNN_FEATURES = 164
 """Principal components that LMNN is given, as its authors did on MNIST."""
+LMNN_SEARCH_ROWS = 4_000
+SEARCH_ROWS = 20_000
+"""Training rows that the fits of a search may use; its errors are measured on other ones."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ class Method:
     """Whether trials differ by their seed."""
     max_rows: int | None = None
     max_features: int | None = None
+    search_rows: int = SEARCH_ROWS
+    searched_as: str | None = None
+    """The method whose search this one shares."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,8 @@ def mapml_name(ratio: float) -> str:
 
 def _mapml(ratio: float) -> Method:
     return Method(
-        lambda value, seed: MaPML(ratio, metric_reg=1.7 * value, random_state=seed),
+        lambda value, seed: MaPML(ratio, metric_reg=MaPML().metric_reg * value, random_state=seed),
+        searched_as=mapml_name(0.10),
     )
 
 
@@ -106,10 +117,10 @@ def _exponent(value: float) -> int:
 METHODS: dict[str, Method] = {
     "Euclid": Method(lambda value, seed: Euclidean(), searched=False, random=False),
     "LMNN": Method(
-        lambda value, seed: LMNN(),
-        searched=False,
+        lambda value, seed: LMNN(push=value / (1 + value)),
         random=False,
         max_features=LMNN_FEATURES,
+        search_rows=LMNN_SEARCH_ROWS,
     ),
     "OASIS": Method(
         lambda value, seed: OASIS(
@@ -150,10 +161,10 @@ ALTERNATIVES = ("k-means prototypes", "PCA + k-NN", "LDA + k-NN", "NCA", "logist
 
 
 def cells_of(experiment: str, n_trials: int, quick: bool) -> list[Cell]:
-    """All cells of one experiment, the cheap ones first."""
+    """All cells of one experiment: the first trial of every method, then the second, ..."""
     setting = Setting(experiment)
     if quick:
-        setting = replace(setting, n_rows=10_000, n_features=100)
+        setting = replace(setting, n_rows=QUICK_ROWS, n_features=QUICK_FEATURES)
     methods = [*PAPER_METHODS, *ALTERNATIVES]
     plans = [(setting, method) for method in methods]
     if experiment == "mnist":
@@ -163,6 +174,7 @@ def cells_of(experiment: str, n_trials: int, quick: bool) -> list[Cell]:
         ]
     return [
         Cell(at, method, seed)
+        for seed in range(n_trials)
         for at, method in plans
-        for seed in range(n_trials if METHODS[method].random else 1)
+        if seed == 0 or METHODS[method].random
     ]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from latentmetric.reproduction.claims import Results, Verdict
-from latentmetric.reproduction.plan import ALTERNATIVES, NOISES, RATIOS, mapml_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from latentmetric.reproduction.figures import figures, save_figure
+from latentmetric.reproduction.plan import ALTERNATIVES, RATIOS, mapml_name
 
 PAPER_TABLES = {
     "cifar10": {
@@ -30,10 +28,6 @@ PAPER_TABLES = {
 
 DATASETS = ("mnist", "cifar10", "cifar100", "imagenet", "banking77", "clinc150")
 ROWS = ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML_10-O", "MaPML_10")
-COLOURS = {
-    "Euclid": "tab:gray", "OASIS": "tab:olive", "HR-SGD": "tab:orange", "LMNN": "tab:green",
-    "MaPML-O": "tab:blue", "MaPML": "tab:red",
-}  # fmt: skip
 
 
 def write_report(
@@ -43,9 +37,8 @@ def write_report(
     parts = ["# Reproduction of the paper's experiments", _facts(facts), _claims(verdicts)]
     parts += [_table(results, name) for name in DATASETS if results.settings(name)]
     for name, figure in figures(results).items():
-        for ending in ("svg", "png"):
-            figure.savefig(out / f"{name}.{ending}", dpi=150)
-        parts.append(f"![{name}]({name}.svg)")
+        save_figure(figure, name, out)
+    parts += [f"![{path.stem}]({path.name})" for path in sorted(out.glob("fig*.svg"))]
     path = out / "results.md"
     path.write_text("\n\n".join(parts) + "\n")
     return path
@@ -91,74 +84,3 @@ def _line(results: Results, setting: str, method: str) -> str:
         f"{on['rows']:,} × {on['columns']}",
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def figures(results: Results) -> dict[str, Figure]:
-    """Figs. 3 and 4 of the paper, where their cells are there."""
-    plain = next((s for s in results.settings("mnist") if "noise" not in s), None)
-    if plain is None:
-        return {}
-    return {
-        "fig3a-error": _error_by_ratio(results, plain),
-        "fig3b-noise": _error_by_noise(results, plain),
-        "fig4a-time": _time(results, plain),
-        "fig4b-convergence": _convergence(results, plain),
-    }
-
-
-def _new_figure(title: str, x: str, y: str) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 3.6), layout="constrained")
-    axis = figure.subplots()
-    axis.set(title=title, xlabel=x, ylabel=y)
-    return figure, axis
-
-
-def _error_by_ratio(results: Results, setting: str) -> Figure:
-    figure, axis = _new_figure("MNIST", "latent examples, % of rows", "test error, %")
-    percents = [100 * ratio for ratio in RATIOS]
-    for label, suffix in (("MaPML", ""), ("MaPML-O", "-O")):
-        values = [results.values(setting, mapml_name(ratio) + suffix) for ratio in RATIOS]
-        shown = [(p, np.mean(v), np.std(v)) for p, v in zip(percents, values, strict=True) if v]
-        if shown:
-            x, y, spread = zip(*shown, strict=True)
-            axis.errorbar(x, y, spread, label=label, color=COLOURS[label], marker="o")
-    for method in ("Euclid", "OASIS", "HR-SGD", "LMNN"):
-        axis.axhline(results.mean(setting, method), label=method, color=COLOURS[method], ls="--")
-    axis.legend()
-    return figure
-
-
-def _error_by_noise(results: Results, plain: str) -> Figure:
-    figure, axis = _new_figure("MNIST, noise on training images", "σ × 255", "test error, %")
-    places = {0: plain} | {
-        noise: setting
-        for noise in NOISES
-        for setting in results.settings("mnist")
-        if f"noise{noise}" in setting.split("-")
-    }
-    for label in ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML-O", "MaPML"):
-        method = label.replace("MaPML", "MaPML_10")
-        errors = [results.mean(setting, method) for setting in places.values()]
-        axis.plot(list(places), errors, label=label, color=COLOURS[label], marker="o")
-    axis.legend()
-    return figure
-
-
-def _time(results: Results, setting: str) -> Figure:
-    figure, axis = _new_figure("MNIST, training", "", "CPU seconds")
-    methods = ("OASIS", "HR-SGD", "MaPML_10", "LMNN")
-    seconds = [results.mean(setting, method, "fit_cpu_seconds") for method in methods]
-    colours = [COLOURS[method.removesuffix("_10")] for method in methods]
-    axis.bar(methods, seconds, color=colours)
-    axis.set_yscale("log")
-    return figure
-
-
-def _convergence(results: Results, setting: str) -> Figure:
-    figure, axis = _new_figure("MNIST, MaPML_10", "round", "objective")
-    for trial in results.trials(setting, "MaPML_10"):
-        axis.plot(trial["objectives"], color=COLOURS["MaPML"], alpha=0.6)
-    axis.set_ylim(bottom=0)
-    return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import latentmetric
 from latentmetric.datasets.benchmark import load_benchmark
 from latentmetric.reproduction.cells import run_cell
 from latentmetric.reproduction.claims import Results, check_claims
-from latentmetric.reproduction.plan import cells_of
+from latentmetric.reproduction.gallery import draw_gallery
+from latentmetric.reproduction.plan import Cell, cells_of
 from latentmetric.reproduction.report import write_report
 
 
@@ -29,16 +31,20 @@ def run(
         load_benchmark(name, folder)
     cells = [cell for name in experiments for cell in cells_of(name, n_trials, quick)]
     out.mkdir(parents=True, exist_ok=True)
-    found = []
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(cells))
-        for cell in cells:
-            progress.update(task, description=f"{cell.setting.name} {cell.method} {cell.seed}")
-            found.append(run_cell(cell, None if folder is None else str(folder), out))
-            progress.advance(task)
+    data = None if folder is None else str(folder)
+    found: list[dict[str, Any]] = []
+    try:
+        for cell in _with_progress(cells, console):
+            found.append(run_cell(cell, data, out))
+        if "mnist" in experiments:
+            draw_gallery(cells[0].setting, data, out)
+    except KeyboardInterrupt:
+        console.print(
+            f"Interrupted: {len(found)} of {len(cells)} cells are kept in {out}; "
+            "the same command goes on from there.",
+            soft_wrap=True,
+        )
+        raise
     results = Results(found)
     verdicts = check_claims(results)
     page = write_report(results, verdicts, _facts(experiments, quick, n_trials), out)
@@ -48,6 +54,22 @@ def run(
         )
     console.print(f"tables and figures: {page}", soft_wrap=True)
     return found
+
+
+def _with_progress(cells: list[Cell], console: Console) -> Iterator[Cell]:
+    """The cells one by one: a bar on a terminal, a line each elsewhere."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(cells))
+        for place, cell in enumerate(cells, start=1):
+            name = f"{cell.setting.name} {cell.method} {cell.seed}"
+            progress.update(task, description=name)
+            if not console.is_terminal:
+                console.print(f"{place}/{len(cells)} {name}", soft_wrap=True)
+            yield cell
+            progress.advance(task)
 
 
 def _facts(experiments: list[str], quick: bool, n_trials: int) -> dict[str, Any]:

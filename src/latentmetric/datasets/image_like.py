@@ -1,0 +1,223 @@
+"""Rows that look like features of images: noisy observations of latent examples that are known.
+
+Classes come in groups that resemble each other, each class has several latent examples with
+unequal numbers of rows, and a row is a latent example plus distortion: a part that all classes
+share and that is strong in few directions (pose, light), and a part that is alike in all. Some
+labels are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latentmetric.core.types import Floats, Ints
+
+CHUNK_ROWS = 16_384
+"""Rows drawn at a time, each chunk from a stream of its own."""
+
+GROUP_SHARE = 0.3
+"""The part of a class centre's variance that its group shares."""
+
+SPECTRUM = 0.5
+"""The decay of the latent examples' scales over the directions: scale of the j-th is j to -this."""
+
+IMAGENET: dict[str, Any] = {
+    "n_samples": 1_281_167 + 50_000,
+    "n_features": 512,
+    "n_classes": 1_000,
+    "latents_per_class": 8,
+}
+"""As many rows, features and classes as ImageNet's ILSVRC 2012, training and validation rows."""
+
+IMAGENET_TEST_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class ImageLike:
+    """Rows with the truth behind them."""
+
+    X: Floats
+    """(n_samples, n_features) in float32; a read-only memory map if it was streamed to a file."""
+    y: Ints
+    """Labels as they were observed: some are wrong."""
+    latent_examples: Floats
+    latent_labels: Ints
+    memberships: Ints
+    """The latent example that each row is an observation of."""
+
+
+def make_image_like(
+    n_samples: int = 10_000,
+    n_features: int = 64,
+    n_classes: int = 20,
+    latents_per_class: int = 8,
+    *,
+    spread: float = 0.6,
+    distortion: float = 2.0,
+    n_distortions: int | None = None,
+    noise: float = 0.5,
+    mislabelled: float = 0.02,
+    out: str | Path | None = None,
+    random_state: int | np.random.RandomState | None = 0,
+) -> ImageLike:
+    """Draw rows around known latent examples.
+
+    Lengths are relative to the distance of a class's centre from the centre of all: its mean
+    square is 1.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes, latents_per_class : int
+    spread : float, default=0.6
+        Root mean square distance of the latent examples from their class's centre.
+    distortion : float, default=2.0
+        Root mean square length of the distortion that has few directions, shared by all classes.
+    n_distortions : int, default=None
+        The number of those directions; None takes an eighth of the features.
+    noise : float, default=0.5
+        Root mean square length of the distortion that is alike in all directions.
+    mislabelled : float, default=0.02
+        Share of the rows whose label is drawn anew.
+    out : path, default=None
+        Write the rows to this .npy file, a chunk at a time, and return a memory map of it. The
+        file appears when it is whole.
+    random_state : int, RandomState instance or None, default=0
+        The same number gives the same rows, in memory or on disk.
+
+    Returns
+    -------
+    ImageLike
+
+    Examples
+    --------
+    >>> from latentmetric.datasets import make_image_like
+    >>> made = make_image_like(500, 16, 5, 3)
+    >>> made.X.shape, made.latent_examples.shape
+    ((500, 16), (15, 16))
+    """
+    _check(n_samples, n_features, n_classes, latents_per_class, mislabelled)
+    seed = check_random_state(random_state).randint(2**31)
+    truth, rows = (np.random.SeedSequence([seed, part]) for part in range(2))
+    generator = np.random.default_rng(truth)
+    latents = _latents(generator, n_features, n_classes, latents_per_class, spread)
+    n_distortions = n_distortions or max(1, n_features // 8)
+    pose = _directions(generator, n_distortions, n_features, decay=1.0) * np.float32(distortion)
+    memberships = _memberships(generator, n_samples, n_classes, latents_per_class)
+    labels = memberships // latents_per_class
+    wrong = generator.random(n_samples) < mislabelled
+    labels[wrong] = generator.integers(0, n_classes, int(wrong.sum()))
+    chunks = _chunks(rows, latents, memberships, pose, noise)
+    X = _in_memory(chunks, n_samples, n_features) if out is None else _on_disk(
+        chunks, n_samples, n_features, Path(out)
+    )  # fmt: skip
+    latent_labels = np.repeat(np.arange(n_classes), latents_per_class)
+    return ImageLike(X, labels, latents, latent_labels, memberships)
+
+
+def _check(
+    n_samples: int, n_features: int, n_classes: int, latents_per_class: int, mislabelled: float
+) -> None:
+    sizes = {
+        "n_samples": n_samples, "n_features": n_features, "n_classes": n_classes,
+        "latents_per_class": latents_per_class,
+    }  # fmt: skip
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+    if n_samples < n_classes:
+        raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
+    if not 0 <= mislabelled <= 1:
+        raise ValueError(f"mislabelled must be a share between 0 and 1, got {mislabelled}")
+
+
+def _latents(
+    generator: np.random.Generator,
+    n_features: int,
+    n_classes: int,
+    latents_per_class: int,
+    spread: float,
+) -> Floats:
+    """Groups of classes, classes around their group, latent examples around their class."""
+    basis = _directions(generator, n_features, n_features, decay=SPECTRUM)
+    n_groups = max(1, round(n_classes**0.5))
+
+    def points(number: int, length: float) -> Floats:
+        drawn = generator.standard_normal((number, n_features), dtype=np.float32)
+        return np.float32(length) * (drawn @ basis)
+
+    centres = points(n_groups, GROUP_SHARE**0.5)[generator.integers(0, n_groups, n_classes)]
+    centres = centres + points(n_classes, (1 - GROUP_SHARE) ** 0.5)
+    around = points(n_classes * latents_per_class, spread)
+    latents: Floats = np.repeat(centres, latents_per_class, axis=0) + around
+    return latents
+
+
+def _directions(generator: np.random.Generator, number: int, of: int, decay: float) -> Floats:
+    """Orthogonal rows of falling length; their squared lengths sum to 1."""
+    orthogonal = np.linalg.qr(generator.standard_normal((of, number)))[0].T
+    lengths = np.arange(1, number + 1) ** -decay
+    scaled: Floats = (lengths / np.linalg.norm(lengths))[:, None] * orthogonal
+    return scaled.astype(np.float32)
+
+
+def _memberships(
+    generator: np.random.Generator, n_samples: int, n_classes: int, latents_per_class: int
+) -> Ints:
+    """Latent examples of all rows in random order: classes of one size, latents of unequal ones."""
+    classes = generator.permutation(np.arange(n_samples) % n_classes)
+    shares = generator.dirichlet(np.full(latents_per_class, 3.0), n_classes)
+    bounds = np.cumsum(shares, axis=1)
+    drawn = generator.random(n_samples)
+    within = np.zeros(n_samples, dtype=np.intp)
+    for rank in range(latents_per_class - 1):
+        within += drawn > bounds[classes, rank]
+    return classes * latents_per_class + within
+
+
+def _chunks(
+    seeds: np.random.SeedSequence, latents: Floats, memberships: Ints, pose: Floats, noise: float
+) -> Iterator[tuple[slice, Floats]]:
+    n_features = latents.shape[1]
+    starts = range(0, len(memberships), CHUNK_ROWS)
+    for start, seed in zip(starts, seeds.spawn(len(starts)), strict=True):
+        generator = np.random.default_rng(seed)
+        which = slice(start, min(start + CHUNK_ROWS, len(memberships)))
+        own = memberships[which]
+        rows = generator.standard_normal((len(own), n_features), dtype=np.float32)
+        rows *= np.float32(noise / n_features**0.5)
+        rows += latents[own]
+        rows += generator.standard_normal((len(own), len(pose)), dtype=np.float32) @ pose
+        yield which, rows
+
+
+def _in_memory(chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_features: int) -> Floats:
+    X = np.empty((n_samples, n_features), dtype=np.float32)
+    for which, rows in chunks:
+        X[which] = rows
+    return X
+
+
+def _on_disk(
+    chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_features: int, path: Path
+) -> Floats:
+    """Through a file of another name; what is written is not kept in memory."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            np.lib.format.write_array_header_2_0(
+                file,
+                {"descr": "<f4", "fortran_order": False, "shape": (n_samples, n_features)},
+            )
+            for _, rows in chunks:
+                rows.astype("<f4", copy=False).tofile(file)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    mapped: Floats = np.load(path, mmap_mode="r")
+    return mapped

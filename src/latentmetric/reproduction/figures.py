@@ -1,0 +1,99 @@
+"""Figs. 3 and 4 of the paper from the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from latentmetric.reproduction.claims import Results
+from latentmetric.reproduction.plan import NOISES, RATIOS, mapml_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "Euclid": "tab:gray", "OASIS": "tab:olive", "HR-SGD": "tab:orange", "LMNN": "tab:green",
+    "MaPML-O": "tab:blue", "MaPML": "tab:red",
+}  # fmt: skip
+
+
+def save_figure(figure: Figure, name: str, out: Path) -> None:
+    """As SVG and PNG, the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": name}):
+        figure.savefig(out / f"{name}.svg", metadata={"Date": None})
+    figure.savefig(out / f"{name}.png", dpi=150)
+
+
+def figures(results: Results) -> dict[str, Figure]:
+    """By name, where their cells are there."""
+    plain = next((s for s in results.settings("mnist") if "noise" not in s), None)
+    if plain is None:
+        return {}
+    return {
+        "fig3a-error": _error_by_ratio(results, plain),
+        "fig3b-noise": _error_by_noise(results, plain),
+        "fig4a-time": _time(results, plain),
+        "fig4b-convergence": _convergence(results, plain),
+    }
+
+
+def _new_figure(title: str, x: str, y: str) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    axis = figure.subplots()
+    axis.set(title=title, xlabel=x, ylabel=y)
+    return figure, axis
+
+
+def _error_by_ratio(results: Results, setting: str) -> Figure:
+    figure, axis = _new_figure("MNIST", "latent examples, % of rows", "test error, %")
+    percents = [100 * ratio for ratio in RATIOS]
+    for label, suffix in (("MaPML", ""), ("MaPML-O", "-O")):
+        values = [results.values(setting, mapml_name(ratio) + suffix) for ratio in RATIOS]
+        shown = [(p, np.mean(v), np.std(v)) for p, v in zip(percents, values, strict=True) if v]
+        if shown:
+            x, y, spread = zip(*shown, strict=True)
+            axis.errorbar(x, y, spread, label=label, color=COLOURS[label], marker="o")
+    for method in ("Euclid", "OASIS", "HR-SGD", "LMNN"):
+        axis.axhline(results.mean(setting, method), label=method, color=COLOURS[method], ls="--")
+    axis.legend()
+    return figure
+
+
+def _error_by_noise(results: Results, plain: str) -> Figure:
+    figure, axis = _new_figure("MNIST, noise on training images", "σ × 255", "test error, %")
+    places = {0: plain} | {
+        noise: setting
+        for noise in NOISES
+        for setting in results.settings("mnist")
+        if f"noise{noise}" in setting.split("-")
+    }
+    for label in ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML-O", "MaPML"):
+        method = label.replace("MaPML", "MaPML_10")
+        errors = [results.mean(setting, method) for setting in places.values()]
+        axis.plot(list(places), errors, label=label, color=COLOURS[label], marker="o")
+    axis.legend()
+    return figure
+
+
+def _time(results: Results, setting: str) -> Figure:
+    figure, axis = _new_figure("MNIST, training", "", "CPU seconds")
+    methods = ("OASIS", "HR-SGD", "MaPML_10", "LMNN")
+    seconds = [results.mean(setting, method, "fit_cpu_seconds") for method in methods]
+    colours = [COLOURS[method.removesuffix("_10")] for method in methods]
+    axis.bar(methods, seconds, color=colours)
+    axis.set_yscale("log")
+    return figure
+
+
+def _convergence(results: Results, setting: str) -> Figure:
+    figure, axis = _new_figure("MNIST, MaPML_10", "round", "objective")
+    for trial in results.trials(setting, "MaPML_10"):
+        axis.plot(trial["objectives"], color=COLOURS["MaPML"], alpha=0.6)
+    axis.set_ylim(bottom=0)
+    return figure
