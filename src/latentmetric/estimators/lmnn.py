@@ -39,7 +39,7 @@ class LMNN(MetricLearner):
         Iterations of L-BFGS. Impostors are searched for again every 20.
     tol : float, default=1e-4
         Stop when the loss falls by less than this share of it between two searches.
-    max_impostors : int, default=100
+    max_impostors : int, default=30
         Nearest rows of other classes inside a row's margin that are taken into account.
     weights : {"uniform", "distance", "kernel"}, default="uniform"
         How neighbours vote; see ``MaPML``.
@@ -79,7 +79,7 @@ class LMNN(MetricLearner):
         push: float = 0.5,
         max_iter: int = 1000,
         tol: float = 1e-4,
-        max_impostors: int = 100,
+        max_impostors: int = 30,
         weights: str = "uniform",
         n_jobs: int | None = None,
         random_state: Any = None,
