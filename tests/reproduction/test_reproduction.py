@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from latentmetric.reproduction import cells, plan
+from latentmetric.reproduction import cells, plan, run
 from latentmetric.reproduction.cells import load_setting, run_cell
 from latentmetric.reproduction.claims import Results, check_claims
+from latentmetric.reproduction.figures import figures
 from latentmetric.reproduction.plan import Cell, Method, Setting, cells_of
-from latentmetric.reproduction.report import figures, write_report
+from latentmetric.reproduction.report import write_report
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
 
 
 def test_every_cell_of_the_paper_is_planned():
-    cells = cells_of("mnist", n_trials=5, quick=False)
+    cells = cells_of(["mnist"], n_trials=5, quick=False)
     assert len({cell.name for cell in cells}) == len(cells)
     count = {}
     for cell in cells:
@@ -91,6 +92,40 @@ def test_a_cell_cut_short_leaves_no_file(folder, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_cell(Cell(Setting("mnist"), "Euclid", 0), folder, tmp_path)
     assert not list(tmp_path.rglob("*.json"))
+
+
+FEW = [Cell(Setting("mnist"), "Euclid", 0), Cell(Setting("mnist"), "k-means prototypes", 0)]
+
+
+def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
+    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+    told = capsys.readouterr().out
+    assert "1/2 mnist Euclid 0" in told
+    assert "not computed" in told
+    page = (tmp_path / "results.md").read_text()
+    for name in ("fig3a-error", "fig4a-time", "fig5-latents"):
+        assert f"![{name}]({name}.svg)" in page
+        assert (tmp_path / f"{name}.png").exists()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_an_interrupted_run_says_what_is_kept(folder, tmp_path, monkeypatch, capsys):
+    def interrupted(cell, data, out):
+        if cell is FEW[1]:
+            raise KeyboardInterrupt
+        return run_cell(cell, data, out)
+
+    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
+    monkeypatch.setattr(run, "run_cell", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+    assert "1 of 2 cells are kept" in capsys.readouterr().out
+    assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
 def result(setting, method, error, **more):

@@ -19,9 +19,16 @@ from sklearn.model_selection import train_test_split
 
 from latentmetric.datasets.benchmark import Split, load_benchmark
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.reproduction.plan import GRID, METHODS, Cell, Method, Setting
+from latentmetric.reproduction.plan import (
+    GRID,
+    METHODS,
+    SEARCH_ROWS_PER_CLASS,
+    Cell,
+    Method,
+    Setting,
+)
 
-HELD_SHARE, HELD_ROWS = 0.2, 10_000
+HELD_SHARE, HELD_ROWS = 0.2, 5_000
 """The training rows kept for a search's errors: this share, at most so many."""
 
 
@@ -113,6 +120,7 @@ def validation_split(split: Split, max_rows: int) -> Split:
     X, y = split.X_train, split.y_train
     n_held = min(HELD_ROWS, round(HELD_SHARE * len(X)))
     X, X_held, y, y_held = train_test_split(X, y, test_size=n_held, stratify=y, random_state=2)
+    max_rows = max(max_rows, SEARCH_ROWS_PER_CLASS * len(np.unique(y)))
     if max_rows < len(X):
         X, _, y, _ = train_test_split(X, y, train_size=max_rows, stratify=y, random_state=1)
     return Split(split.name, X, y, X_held, y_held)

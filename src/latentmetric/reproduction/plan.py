@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +34,8 @@ NCA_ROWS = 2_000
 LMNN_FEATURES = 164
 """Principal components that LMNN is given, as its authors did on MNIST."""
 LMNN_SEARCH_ROWS = 4_000
-SEARCH_ROWS = 20_000
-"""Training rows that the fits of a search may use; its errors are measured on other ones."""
+SEARCH_ROWS, SEARCH_ROWS_PER_CLASS = 10_000, 100
+"""Training rows that the fits of a search may use, the larger of the two; others judge them."""
 
 
 @dataclass(frozen=True)
@@ -160,21 +160,25 @@ PAPER_METHODS = ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML_10")
 ALTERNATIVES = ("k-means prototypes", "PCA + k-NN", "LDA + k-NN", "NCA", "logistic regression")
 
 
-def cells_of(experiment: str, n_trials: int, quick: bool) -> list[Cell]:
-    """All cells of one experiment: the first trial of every method, then the second, ..."""
+def cells_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Cell]:
+    """All cells: the first trial of every method and setting, then the second, and so on."""
+    plans = [pair for name in experiments for pair in _pairs(name, quick)]
+    return [
+        Cell(setting, method, seed)
+        for seed in range(n_trials)
+        for setting, method in plans
+        if seed == 0 or METHODS[method].random
+    ]
+
+
+def _pairs(experiment: str, quick: bool) -> list[tuple[Setting, str]]:
     setting = Setting(experiment)
     if quick:
         setting = replace(setting, n_rows=QUICK_ROWS, n_features=QUICK_FEATURES)
-    methods = [*PAPER_METHODS, *ALTERNATIVES]
-    plans = [(setting, method) for method in methods]
+    pairs = [(setting, method) for method in (*PAPER_METHODS, *ALTERNATIVES)]
     if experiment == "mnist":
-        plans += [(setting, mapml_name(ratio)) for ratio in RATIOS if ratio != 0.10]
-        plans += [
+        pairs += [(setting, mapml_name(ratio)) for ratio in RATIOS if ratio != 0.10]
+        pairs += [
             (replace(setting, noise=noise), method) for noise in NOISES for method in PAPER_METHODS
         ]
-    return [
-        Cell(at, method, seed)
-        for seed in range(n_trials)
-        for at, method in plans
-        if seed == 0 or METHODS[method].random
-    ]
+    return pairs

@@ -18,7 +18,7 @@ from latentmetric.datasets.benchmark import load_benchmark
 from latentmetric.reproduction.cells import run_cell
 from latentmetric.reproduction.claims import Results, check_claims
 from latentmetric.reproduction.gallery import draw_gallery
-from latentmetric.reproduction.plan import Cell, cells_of
+from latentmetric.reproduction.plan import QUICK_ROWS, Cell, Setting, cells_of
 from latentmetric.reproduction.report import write_report
 
 
@@ -29,7 +29,7 @@ def run(
     console = Console()
     for name in experiments:
         load_benchmark(name, folder)
-    cells = [cell for name in experiments for cell in cells_of(name, n_trials, quick)]
+    cells = cells_of(experiments, n_trials, quick)
     out.mkdir(parents=True, exist_ok=True)
     data = None if folder is None else str(folder)
     found: list[dict[str, Any]] = []
@@ -37,7 +37,7 @@ def run(
         for cell in _with_progress(cells, console):
             found.append(run_cell(cell, data, out))
         if "mnist" in experiments:
-            draw_gallery(cells[0].setting, data, out)
+            draw_gallery(Setting("mnist", n_rows=QUICK_ROWS if quick else None), data, out)
     except KeyboardInterrupt:
         console.print(
             f"Interrupted: {len(found)} of {len(cells)} cells are kept in {out}; "
