@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from latentmetric.core.rows import Coordinates, InnerRows, OneClass
+
 
 def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
     generator = np.random.default_rng(seed)
@@ -11,3 +13,10 @@ def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
     X[:, -2] += 2.5 * np.cos(angle)
     X[:, -1] += 2.5 * np.sin(angle)
     return X, y
+
+
+def one_class(rows, drawing_order=None):
+    """Rows of one class as Alg. 1 takes them, in the coordinates they are in."""
+    everyone = np.arange(len(rows))
+    inner = InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
+    return OneClass(inner, everyone, everyone if drawing_order is None else drawing_order)

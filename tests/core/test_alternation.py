@@ -46,7 +46,7 @@ def test_round_zero_is_euclid_with_k_means_latents():
     np.testing.assert_array_equal(state.components, np.eye(6))
     assert len(state.latents) == 24
     for position in range(3):
-        members = rows.get(position)
+        members = rows.classes[position][slice(None)]
         latents = state.latents[state.class_starts[position] : state.class_starts[position + 1]]
         squared = np.square(members[:, None] - latents[None]).sum(axis=2)
         assert state.spreads[position] == pytest.approx(squared.min(axis=1).mean(), rel=0.02)
@@ -73,7 +73,8 @@ def test_margins_are_one_plus_the_mean_squared_distance_of_each_class():
     state = states[-1]
     for position in range(3):
         own = slice(state.class_starts[position], state.class_starts[position + 1])
-        points, latents = (z @ state.components.T for z in (rows.get(position), state.latents[own]))
+        everyone = rows.classes[position][slice(None)]
+        points, latents = (z @ state.components.T for z in (everyone, state.latents[own]))
         squared = np.square(points[:, None] - latents[None]).sum(axis=2).min(axis=1)
         assert state.spreads[position] == pytest.approx(squared.mean())
         np.testing.assert_allclose(state.candidates.margins[own], 1 + squared.mean())
@@ -110,7 +111,9 @@ def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
     _, free = run(1)
     rows, held = run(1, with_settings(latent_reg=1e6))
     generator = np.random.default_rng(0)
-    start = np.concatenate([first_latents(rows.get(c), 8, "random", generator) for c in range(3)])
+    start = np.concatenate(
+        [first_latents(of_class, 8, "random", generator) for of_class in rows.classes]
+    )
     np.testing.assert_allclose(held[-1].latents, start, atol=1e-3)
     assert np.abs(free[-1].latents - start).max() > 0.1
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from latentmetric.core.metric import Metric
 from latentmetric.core.rows import ClassRows, Coordinates
 
 
@@ -29,7 +30,15 @@ def test_classes_are_gathered_whole(rng):
     for position, code in enumerate(by_class.codes):
         assert sorted(by_class.members[position]) == np.flatnonzero(codes == code).tolist()
         expected = by_class.coordinates.into(rows[by_class.members[position]])
-        np.testing.assert_array_equal(by_class.get(position), expected)
+        of_class = by_class.classes[position]
+        assert len(of_class) == len(expected)
+        np.testing.assert_array_equal(of_class[slice(0, None)], expected)
+        with of_class.at_hand():
+            np.testing.assert_array_equal(of_class[slice(3, 9)], expected[3:9])
+        np.testing.assert_allclose(of_class.mean, expected.mean(axis=0), atol=1e-12)
+        metric = Metric(rng.standard_normal((2, 3)))
+        lengths = np.square((expected - expected.mean(axis=0)) @ metric.components.T).sum()
+        assert of_class.scatter_under(metric) == pytest.approx(lengths)
 
 
 def test_the_order_depends_on_the_rows_alone(rng):
@@ -39,8 +48,10 @@ def test_the_order_depends_on_the_rows_alone(rng):
     rotation, _ = np.linalg.qr(rng.standard_normal((3, 3)))
     one = ClassRows.of(rows, codes)
     other = ClassRows.of(7 * rows[shuffle] @ rotation + 3, rename[codes[shuffle]])
-    for members, same_members in zip(one.members, other.members, strict=True):
-        np.testing.assert_array_equal(members, shuffle[same_members])
+    for position in range(4):
+        drawn = one.members[position][one.classes[position].drawing_order]
+        same = other.members[position][other.classes[position].drawing_order]
+        np.testing.assert_array_equal(drawn, shuffle[same])
 
 
 def test_holding_out_takes_its_share_of_every_class_and_never_all_of_one(rng):

@@ -13,9 +13,10 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from helpers import one_class
 
-from latentmetric.core.latents import update_latents
-from latentmetric.core.metric import learn_metric
+from latentmetric.core.latents import settle
+from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.triplets import Triplets
 
 ROUNDING = 1e-9
@@ -161,14 +162,14 @@ class LatentBound:
             if self.slopes[code] > 0:
                 own = self.problem.classes == code
                 latent_reg = len(rows) * self.pull / self.slopes[code]
-                latents[own] = run_alg_1(rows, latents[own], self.metric, latent_reg)[0]
+                latents[own] = run_alg_1(rows, latents[own], self.metric, latent_reg).latents
         return latents
 
 
 def run_alg_1(rows: np.ndarray, latents: np.ndarray, metric: np.ndarray, latent_reg: float):
     values, vectors = np.linalg.eigh(metric)
     components = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-    return update_latents(rows, latents, components, latent_reg, max_passes=100)
+    return settle(one_class(rows), latents, Metric(components), latent_reg, max_passes=100)
 
 
 def k_means(problem: Problem, metric: np.ndarray) -> np.ndarray:
@@ -176,7 +177,7 @@ def k_means(problem: Problem, metric: np.ndarray) -> np.ndarray:
     own = [problem.latents[problem.classes == code] for code in range(len(problem.rows))]
     return np.concatenate(
         [
-            run_alg_1(rows, start, metric, 0.0)[0]
+            run_alg_1(rows, start, metric, 0.0).latents
             for rows, start in zip(problem.rows, own, strict=True)
         ]
     )
@@ -612,7 +613,8 @@ def test_margin_is_exact_on_the_training_rows_of_k_means(seed):
         run_alg_1(rows, problem.latents[problem.classes == code], metric, 0.0)
         for code, rows in enumerate(problem.rows[:2])
     ]
-    (own_latents, own), (other_latents, other) = found
+    own, other = found
+    own_latents, other_latents = own.latents, other.latents
     anchors = problem.rows[0][own.assignment == 0]
     targets = problem.rows[0][own.assignment == 1]
     impostors = problem.rows[1][other.assignment == 0]

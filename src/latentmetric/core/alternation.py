@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import assign, first_latents, move
-from latentmetric.core.metric import gaps, learn_metric, project_psd
+from latentmetric.core.latents import first_latents, settle
+from latentmetric.core.metric import Metric, gaps, learn_metric, project_psd
 from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.rows import ClassRows
 from latentmetric.core.triplets import Candidates, Triplets, mine
@@ -83,7 +83,10 @@ def first_state(
 ) -> State:
     """Round 0: the Euclidean metric and latent examples that start at rows of their class."""
     latents = np.concatenate(
-        [first_latents(rows.get(c), int(counts[c]), init, generator) for c in range(len(rows))]
+        [
+            first_latents(of_class, int(count), init, generator)
+            for of_class, count in zip(rows.classes, counts, strict=True)
+        ]
     )
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
@@ -169,20 +172,19 @@ def move_latents(
     moved = np.empty_like(latents)
     spreads = np.empty(len(rows))
     passes = np.empty(len(rows), dtype=np.intp)
+    metric = Metric(components)
 
     def move_class(position: int) -> None:
         own = slice(class_starts[position], class_starts[position + 1])
-        found = assign(
-            rows.under(components, position),
-            latents[own] @ components.T,
-            settings.latent_reg,
-            settings.max_passes,
-        )
-        moved[own] = move(rows.get(position), found.assignment, latents[own], settings.latent_reg)
-        spreads[position], passes[position] = found.spread, found.passes
+        of_class = rows.classes[position]
+        with of_class.at_hand():
+            settled = settle(
+                of_class, latents[own], metric, settings.latent_reg, settings.max_passes
+            )
+        moved[own] = settled.latents
+        spreads[position], passes[position] = settled.spread, settled.passes
 
-    largest_first = np.argsort([-len(members) for members in rows.members], kind="stable")
-    for_each(move_class, largest_first.tolist(), settings.n_threads)
+    for_each(move_class, np.argsort(-rows.sizes, kind="stable").tolist(), settings.n_threads)
     return moved, spreads, int(passes.max())
 
 

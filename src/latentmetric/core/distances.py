@@ -46,18 +46,40 @@ class References:
 
     rows: Floats
     norms: Floats
+    factor: float = -2.0
+    """What the inner products with queries still lack."""
 
     @classmethod
     def of(cls, rows: Floats) -> References:
         """Ready to be searched; the rows are not copied."""
         return cls(rows, squared_norms(rows))
 
+    @classmethod
+    def under(cls, rows: Floats, metric: Floats) -> References:
+        """The same for queries that are not under the metric M: −2 Mr instead of r."""
+        turned = rows @ metric
+        norms: Floats = np.einsum("ij,ij->i", turned, rows)
+        turned *= turned.dtype.type(-2)
+        return cls(turned, norms, factor=1.0)
+
     def __len__(self) -> int:
         return len(self.rows)
 
+    def some(self, which: Ints) -> References:
+        """These references only."""
+        return References(self.rows[which], self.norms[which], self.factor)
+
+    def replaced(self, which: Ints, others: References) -> References:
+        """These references replaced by others of the same kind."""
+        rows, norms = self.rows.copy(), self.norms.copy()
+        rows[which], norms[which] = others.rows, others.norms
+        return References(rows, norms, self.factor)
+
     def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
         """‖r‖² − 2 q·r: the squared distance less ‖q‖², which no comparison for one query needs."""
-        block = (queries * queries.dtype.type(-2)) @ self.rows[tile].T
+        if self.factor != 1:
+            queries = queries * queries.dtype.type(self.factor)
+        block = queries @ self.rows[tile].T
         block += self.norms[tile]
         return block
 
@@ -125,9 +147,10 @@ def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     values = np.empty((len(block), k), dtype=block.dtype)
     every_row = np.arange(len(block))
     for rank in range(k):
+        if rank:
+            block[every_row, columns[:, rank - 1]] = np.inf
         columns[:, rank] = np.argmin(block, axis=1)
         values[:, rank] = block[every_row, columns[:, rank]]
-        block[every_row, columns[:, rank]] = np.inf
     return values, columns
 
 

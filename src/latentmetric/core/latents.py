@@ -1,8 +1,11 @@
 """Alg. 1 of the paper: move the latent examples of one class, with the metric held fixed.
 
 k-means under the metric with a proximal term (eq. 5), from the latent examples of the round
-before. Time at most O(n·m·d) per pass for a class of n rows and m latent examples; memory one
-copy of the class's rows under the metric and one block of distances.
+before. For the nearest latent example of a row x only zᵀMz − 2xᵀMz matters, so it is the latent
+examples that are brought under the metric, as Mz, and never the rows.
+
+Time at most O(n·m·d) per pass for a class of n rows and m latent examples, and O(m·d²) for those
+that moved; memory a block of rows, a block of distances and O(n + m·d).
 """
 
 from __future__ import annotations
@@ -12,13 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import (
-    References,
-    paired_squared_distances,
-    row_blocks,
-    search,
-    squared_norms,
-)
+from latentmetric.core.distances import References, row_blocks, search, squared_norms
+from latentmetric.core.metric import Metric
+from latentmetric.core.rows import OneClass
 from latentmetric.core.types import Floats, Ints
 
 START_SHARE = 0.01
@@ -29,10 +28,15 @@ differs with the scale of the data, would decide. From these places they practic
 """
 
 
-@dataclass(frozen=True)
-class Membership:
-    """What the passes of Alg. 1 find for one class."""
+NOBODY = -1
+"""The latent example of a row that has none yet."""
 
+
+@dataclass(frozen=True)
+class Settled:
+    """Where Alg. 1 leaves the latent examples of a class."""
+
+    latents: Floats
     assignment: Ints
     """The latent example of every row."""
     spread: float
@@ -40,40 +44,30 @@ class Membership:
     passes: int
 
 
-def update_latents(
-    rows: Floats, latents: Floats, components: Floats, latent_reg: float, max_passes: int
-) -> tuple[Floats, Membership]:
-    """Alg. 1 for one class, in the space of the features.
-
-    The passes run under the metric, where distances are Euclidean; both steps are linear in the
-    rows, so the same memberships give the latent examples in the input space.
-    """
-    found = assign(rows @ components.T, latents @ components.T, latent_reg, max_passes)
-    return move(rows, found.assignment, latents, latent_reg), found
-
-
-def assign(points: Floats, start: Floats, latent_reg: float, max_passes: int) -> Membership:
-    """Assign (eq. 7) and move (eq. 6) under the metric, until no row changes its latent example."""
-    nearest = Nearest.of(points, start)
-    assignment = refill_empty(points, start, start, nearest.latent, latent_reg)
-    moved = move(points, assignment, start, latent_reg)
-    passes = 1
+def settle(
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
+) -> Settled:
+    """Alg. 1: assign (eq. 7) and move (eq. 6) until no row changes its latent example."""
+    nearest = Nearest(len(rows), References.under(start, metric.matrix))
+    members = Members(len(rows), start, latent_reg)
+    latents, passes = start, 0
     while passes < max_passes:
         passes += 1
-        nearest = nearest.after(points, moved)
-        before = assignment
-        assignment = refill_empty(points, moved, start, nearest.latent, latent_reg)
-        changed = before != assignment
-        if not changed.any():
+        before = members.assignment.copy()
+        for block in rows.blocks:
+            inside = rows[block]
+            members.reassign(block, inside, nearest.update(block, inside))
+        refill_empty(rows, latents, metric, members)
+        if np.array_equal(before, members.assignment):
             break
-        touched = np.union1d(before[changed], assignment[changed])
-        moved = moved.copy()
-        moved[touched] = move(points, assignment, start, latent_reg, touched)
-    spread = paired_squared_distances(points, moved, assignment).mean(dtype=np.float64)
-    return Membership(assignment, float(spread), passes)
+        moved = members.places()
+        has_moved = np.any(moved != latents, axis=1)
+        latents = moved
+        nearest.references_moved(latents, metric, np.flatnonzero(has_moved))
+    spread = members.within(rows, latents, metric) / len(rows)
+    return Settled(latents, members.assignment, spread, passes)
 
 
-@dataclass(frozen=True)
 class Nearest:
     """The nearest latent example of every row, kept up to date as some of them move.
 
@@ -82,103 +76,148 @@ class Nearest:
     the same answer as a full search, for a share of it that shrinks from pass to pass.
     """
 
-    latents: Floats
-    latent: Ints
-    distance: Floats
-    """Comparable, as in ``References``."""
+    def __init__(self, n_rows: int, references: References) -> None:
+        self._references = references
+        self._moved = np.arange(len(references))
+        self._latent = np.zeros(n_rows, dtype=np.intp)
+        self._distance = np.full(n_rows, np.inf, dtype=references.rows.dtype)
 
-    @classmethod
-    def of(cls, points: Floats, latents: Floats) -> Nearest:
-        """By a full search."""
-        values, found = search(points, References.of(latents), 1)
-        return cls(latents, found[:, 0], values[:, 0])
+    def references_moved(self, latents: Floats, metric: Metric, which: Ints) -> None:
+        """These latent examples are in other places now."""
+        moved = References.under(latents[which], metric.matrix)
+        self._references = self._references.replaced(which, moved)
+        self._moved = which
 
-    def after(self, points: Floats, latents: Floats) -> Nearest:
-        """Now that the latent examples are where ``latents`` says."""
-        has_moved = np.any(latents != self.latents, axis=1)
-        moved, still = np.flatnonzero(has_moved), np.flatnonzero(~has_moved)
-        if not len(moved):
-            return self
-        challenge = Nearest.of(points, latents[moved])
-        wins = has_moved[self.latent] | (challenge.distance < self.distance)
-        latent = np.where(wins, moved[challenge.latent], self.latent)
-        distance = np.where(wins, challenge.distance, self.distance)
-        worse = np.flatnonzero(distance > self.distance)
-        for block in row_blocks(len(worse) if len(still) else 0, points[:1].nbytes):
-            rows = worse[block]
-            rest = Nearest.of(points[rows], latents[still])
-            back = rest.distance < distance[rows]
-            latent[rows[back]] = still[rest.latent[back]]
-            distance[rows[back]] = rest.distance[back]
-        return Nearest(latents, latent, distance)
+    def update(self, block: slice, rows: Floats) -> Ints:
+        """The nearest latent examples of a block of rows, which must be up to the last move."""
+        latent, before = self._latent[block], self._distance[block]
+        if len(self._moved):
+            has_moved = np.zeros(len(self._references), dtype=bool)
+            has_moved[self._moved] = True
+            distance, challenger = _nearest_of(rows, self._references, self._moved)
+            wins = has_moved[latent] | (distance < before)
+            latent = np.where(wins, challenger, latent)
+            distance = np.where(wins, distance, before)
+            self._ask_the_rest(rows, latent, distance, before, np.flatnonzero(~has_moved))
+            self._latent[block], self._distance[block] = latent, distance
+        return latent
 
-
-def move(
-    points: Floats,
-    assignment: Ints,
-    previous: Floats,
-    latent_reg: float,
-    which: Ints | None = None,
-) -> Floats:
-    """Eq. 6: each latent example to the mean of its rows and γ times its previous place.
-
-    One without rows stays where it was, which minimises eq. 5 too. ``which`` names those whose
-    places are wanted; None wants all.
-    """
-    which = np.arange(len(previous)) if which is None else which
-    sizes = np.bincount(assignment, minlength=len(previous))
-    by_latent = np.argsort(assignment, kind="stable")
-    wanted = np.zeros(len(previous), dtype=bool)
-    wanted[which] = True
-    members, sizes = by_latent[np.repeat(wanted, sizes)], sizes[which]
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    ones = np.ones(len(members), dtype=points.dtype)
-    sums = csr_array((ones, members, offsets), shape=(len(which), len(points))) @ points
-    whole = np.where(sizes > 0, sizes + latent_reg, 1.0)
-    of_old = np.where(sizes > 0, latent_reg / whole, 1.0).astype(points.dtype)
-    sums *= (1 / whole).astype(points.dtype)[:, None]
-    moved: Floats = sums + of_old[:, None] * previous[which]
-    return moved
+    def _ask_the_rest(
+        self, rows: Floats, latent: Ints, distance: Floats, before: Floats, still: Ints
+    ) -> None:
+        """Rows that are worse off than before may be nearer to one that has not moved."""
+        worse = np.flatnonzero(distance > before) if len(still) else still
+        for block in row_blocks(len(worse), rows[:1].nbytes):
+            some = worse[block]
+            rest_distance, rest = _nearest_of(rows[some], self._references, still)
+            back = rest_distance < distance[some]
+            latent[some[back]] = rest[back]
+            distance[some[back]] = rest_distance[back]
 
 
-def refill_empty(
-    points: Floats, latents: Floats, previous: Floats, assignment: Ints, latent_reg: float
-) -> Ints:
+def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floats, Ints]:
+    some = references if len(which) == len(references) else references.some(which)
+    values, found = search(rows, some, 1)
+    return values[:, 0], which[found[:, 0]]
+
+
+class Members:
+    """Which rows each latent example has, with their sums: all that eq. 6 needs."""
+
+    def __init__(self, n_rows: int, start: Floats, latent_reg: float) -> None:
+        self.assignment: Ints = np.full(n_rows, NOBODY, dtype=np.intp)
+        self.counts = np.zeros(len(start), dtype=np.intp)
+        self._sums = np.zeros(start.shape)
+        self._start, self._latent_reg = start, latent_reg
+
+    def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
+        """Give the rows of a block to these latent examples."""
+        before = self.assignment[block]
+        changed = np.flatnonzero(before != latent)
+        if not len(changed):
+            return
+        old, new = before[changed], latent[changed]
+        moving = rows[changed].astype(np.float64, copy=False)
+        self._add(new, moving, 1)
+        had = old != NOBODY
+        if had.any():
+            self._add(old[had], moving[had], -1)
+        self.assignment[block] = latent
+
+    def _add(self, latents: Ints, rows: Floats, sign: int) -> None:
+        by_latent = np.argsort(latents, kind="stable")
+        sizes = np.bincount(latents, minlength=len(self.counts))
+        offsets = np.concatenate(([0], np.cumsum(sizes)))
+        signs = np.full(len(rows), float(sign))
+        self._sums += csr_array((signs, by_latent, offsets), shape=(len(sizes), len(rows))) @ rows
+        self.counts += sign * sizes
+
+    def places(self) -> Floats:
+        """Eq. 6: the mean of each one's rows and γ times its start; without rows it stays."""
+        whole = np.where(self.counts > 0, self.counts + self._latent_reg, 1.0)
+        of_start = np.where(self.counts > 0, self._latent_reg / whole, 1.0)
+        of_rows = np.where(self.counts > 0, 1 / whole, 0.0)
+        places = of_rows[:, None] * self._sums + of_start[:, None] * self._start
+        return places.astype(self._start.dtype)
+
+    def pull(self, latent: int, row: Floats, metric: Metric) -> float:
+        """What eq. 5 charges a latent example for moving to this row, its only one."""
+        share = self._latent_reg / (1 + self._latent_reg)
+        return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
+
+    def within(self, rows: OneClass, latents: Floats, metric: Metric) -> float:
+        """Σ D²(x, z) over the rows: Σ D²(x, mean), which is kept, less what the latents save."""
+        if not rows.keeps_scatter:
+            return float(self.served(rows, latents, metric).sum(dtype=np.float64))
+        centred = latents - rows.mean.astype(latents.dtype)
+        sums = self._sums - self.counts[:, None] * rows.mean
+        saved = np.vdot(centred @ metric.matrix, 2 * sums - self.counts[:, None] * centred)
+        return max(0.0, rows.scatter_under(metric) - float(saved))
+
+    def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
+        """D²(x, z) of every row."""
+        served = np.empty(len(rows), dtype=latents.dtype)
+        for block in rows.blocks:
+            differences = rows[block] - latents[self.assignment[block]]
+            served[block] = metric.squared_lengths(differences)
+        return served
+
+
+def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Members) -> None:
     """Give each latent example without rows a worst served row, where that lowers eq. 5."""
-    empty = np.flatnonzero(np.bincount(assignment, minlength=len(latents)) == 0)
+    empty = np.flatnonzero(members.counts == 0)
     if not len(empty):
-        return assignment
-    served = paired_squared_distances(points, latents, assignment)
+        return
+    served = members.served(rows, latents, metric)
     worst_first = np.argsort(-served, kind="stable")[: len(empty)]
-    assignment = assignment.copy()
-    counts = np.bincount(assignment, minlength=len(latents))
     for latent, row in zip(empty, worst_first, strict=False):
-        pull = latent_reg / (1 + latent_reg) * squared_norms(points[[row]] - previous[latent])[0]
-        if served[row] > pull and counts[assignment[row]] > 1:
-            counts[assignment[row]] -= 1
-            assignment[row] = latent
-    return assignment
-
-
-def objective(
-    points: Floats, latents: Floats, previous: Floats, assignment: Ints, latent_reg: float
-) -> float:
-    """Eq. 5 of one class under the metric: what no step of Alg. 1 may raise."""
-    within = paired_squared_distances(points, latents, assignment).sum(dtype=np.float64)
-    moves = squared_norms(latents - previous).sum(dtype=np.float64)
-    return float(within + latent_reg * moves)
+        alone = slice(int(row), int(row) + 1)
+        inside = rows[alone]
+        gains = served[row] > members.pull(int(latent), inside[0], metric)
+        if gains and members.counts[members.assignment[row]] > 1:
+            members.reassign(alone, inside, np.array([latent]))
 
 
 def first_latents(
-    rows: Floats, n_latents: int, init: str, generator: np.random.Generator
+    rows: OneClass, n_latents: int, init: str, generator: np.random.Generator
 ) -> Floats:
-    """Where the latent examples of a class start: near distinct rows, random or by k-means++."""
+    """Where the latent examples of a class start: near distinct rows, random or by k-means++.
+
+    Rows are drawn in the order of ``rows.drawing_order``, which does not depend on the caller's.
+    The latter of the two looks at one block of rows at most, drawn at random.
+    """
     if init == "random":
-        chosen = generator.choice(len(rows), size=n_latents, replace=False)
+        drawn = generator.choice(len(rows), size=n_latents, replace=False)
+        chosen = rows[rows.drawing_order[drawn]]
     else:
-        chosen = _k_means_plus_plus(rows, n_latents, generator)
-    share = rows.dtype.type(START_SHARE)
-    start: Floats = (1 - share) * rows[chosen] + share * rows.mean(axis=0)
+        n_candidates = max(n_latents, len(range(*rows.blocks[0].indices(len(rows)))))
+        drawn = np.arange(len(rows))
+        if n_candidates < len(rows):
+            drawn = generator.choice(len(rows), size=n_candidates, replace=False)
+        candidates = rows[rows.drawing_order[drawn]]
+        chosen = candidates[_k_means_plus_plus(candidates, n_latents, generator)]
+    share = chosen.dtype.type(START_SHARE)
+    start: Floats = (1 - share) * chosen + share * rows.mean.astype(chosen.dtype)
     return start
 
 

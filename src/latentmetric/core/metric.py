@@ -16,16 +16,49 @@ the 2B difference vectors, and what remains for each step is arithmetic on its c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lapack
 
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats
 
 STEPS_PER_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Metric:
+    """M = componentsᵀ · components, with what is asked of it again and again."""
+
+    components: Floats
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """M."""
+        return self.components.T @ self.components
+
+    @cached_property
+    def packed(self) -> Floats:
+        """For products with a packed matrix: M's triangle, what is off the diagonal twice."""
+        twice = 2 * self.matrix.astype(np.float64)
+        np.fill_diagonal(twice, np.diagonal(self.matrix))
+        return pack(twice)
+
+    def squared_lengths(self, rows: Floats) -> Floats:
+        """xᵀMx of every row."""
+        lengths: Floats = np.einsum("ij,ij->i", rows @ self.matrix, rows)
+        return np.maximum(lengths, 0, out=lengths)
+
+
+def pack(symmetric: Floats) -> Floats:
+    """One triangle of a symmetric matrix, as a vector."""
+    to_packed = lapack.strttp if symmetric.dtype == np.float32 else lapack.dtrttp
+    packed: Floats = to_packed(symmetric)[0]
+    return packed
 
 
 def learn_metric(

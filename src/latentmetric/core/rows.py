@@ -7,13 +7,21 @@ per thread; the rows themselves stay where the caller holds them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.distances import row_blocks, squared_norms
+from latentmetric.core.metric import Metric, pack
+from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Floats, Ints
+
+CLASS_BLOCK_BYTES = 32 * 2**20
+"""Bytes of a class's rows that are in memory at a time, per thread."""
 
 
 @dataclass(frozen=True)
@@ -24,30 +32,46 @@ class Coordinates:
     scale: float
 
     @classmethod
-    def of(cls, rows: Floats) -> Coordinates:
+    def of(cls, rows: Floats, n_threads: int = 1) -> Coordinates:
         """The coordinates in which these rows have mean 0 and mean squared norm d."""
-        centre = np.zeros(rows.shape[1])
-        peak = 0.0
-        for block in row_blocks(len(rows), 8 * rows.shape[1]):
-            centre += (rows[block].astype(np.float64) / len(rows)).sum(axis=0)
-        for block in row_blocks(len(rows), 8 * rows.shape[1]):
-            peak = max(peak, float(np.abs(rows[block] - centre).max()))
+        return cls.and_radii_of(rows, n_threads)[0]
+
+    @classmethod
+    def and_radii_of(cls, rows: Floats, n_threads: int = 1) -> tuple[Coordinates, Floats]:
+        """The same, and ‖x‖² of every row in them; the rows are read twice."""
+        blocks = list(row_blocks(len(rows), 8 * rows.shape[1]))
+        sums, lows, highs = (np.empty((len(blocks), rows.shape[1])) for _ in range(3))
+
+        def summarise(number: int) -> None:
+            block = rows[blocks[number]]
+            sums[number] = np.divide(block, len(rows), dtype=np.float64).sum(axis=0)
+            lows[number], highs[number] = block.min(axis=0), block.max(axis=0)
+
+        for_each(summarise, range(len(blocks)), n_threads)
+        centre = sums.sum(axis=0)
+        peak = float(max((highs.max(axis=0) - centre).max(), (centre - lows.min(axis=0)).max()))
         if peak == 0:
-            return cls(centre, 1.0)
+            return cls(centre, 1.0), np.zeros(len(rows))
         # In units of the peak nothing overflows and nothing that matters underflows.
-        spread = cls(centre, peak).radii(rows).mean() / rows.shape[1]
-        return cls(centre, peak * float(np.sqrt(spread)))
+        radii = cls(centre, peak).radii(rows, n_threads)
+        spread = float(radii.mean()) / rows.shape[1]
+        return cls(centre, peak * float(np.sqrt(spread))), radii / spread
 
     @property
     def unit(self) -> float:
         """What a squared inner distance of 1 is for the caller, kept within what floats hold."""
         return min(self.scale * self.scale, 1e300)
 
-    def radii(self, rows: Floats) -> Floats:
+    def radii(self, rows: Floats, n_threads: int = 1) -> Floats:
         """‖x‖² of every row in these coordinates, in float64."""
         radii = np.empty(len(rows))
-        for block in row_blocks(len(rows), 8 * rows.shape[1]):
-            radii[block] = squared_norms((rows[block] - self.centre) / self.scale)
+
+        def measure(block: slice) -> None:
+            centred = rows[block] - self.centre
+            centred /= self.scale
+            radii[block] = squared_norms(centred)
+
+        for_each(measure, list(row_blocks(len(rows), 8 * rows.shape[1])), n_threads)
         return radii
 
     def into(self, rows: Floats, out: Floats | None = None) -> Floats:
@@ -72,7 +96,9 @@ class InnerRows:
         return len(self.rows)
 
     def __getitem__(self, which: slice | Ints) -> Floats:
-        return self.coordinates.into(self.rows[which])
+        gathered = self.rows[which]
+        out = None if isinstance(which, slice) else gathered
+        return self.coordinates.into(gathered, out=out)
 
     @property
     def n_features(self) -> int:
@@ -95,33 +121,95 @@ class InnerRows:
         return points
 
 
-class ClassRows:
-    """Rows by class, in an order that depends on the rows alone.
+class OneClass:
+    """The rows of one class in inner coordinates, a block at a time."""
 
-    Inside a class rows are ordered by their distance from the centre, and classes by the mean of
-    these distances. Random draws refer to this order, so neither the order of the caller's rows
-    nor the names of the classes nor a rotation of the features changes what is drawn.
+    def __init__(self, rows: InnerRows, members: Ints, drawing_order: Ints) -> None:
+        self._rows, self._members = rows, members
+        self.drawing_order = drawing_order
+        """The order that random draws refer to."""
+        step = max(1, CLASS_BLOCK_BYTES // (rows.n_features * rows.dtype.itemsize))
+        self.blocks = [
+            slice(start, min(start + step, len(members))) for start in range(0, len(members), step)
+        ]
+        self._whole: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, which: slice | Ints) -> Floats:
+        if self._whole is not None:
+            return self._whole[which]
+        return self._rows[self._members[which]]
+
+    @contextmanager
+    def at_hand(self) -> Iterator[None]:
+        """Inside the block, rows that fit into memory are gathered once for all."""
+        if len(self.blocks) == 1:
+            self._whole = self._rows[self._members]
+        try:
+            yield
+        finally:
+            self._whole = None
+
+    @cached_property
+    def mean(self) -> Floats:
+        """In float64."""
+        sums = [self[block].sum(axis=0, dtype=np.float64) for block in self.blocks]
+        mean: Floats = np.sum(sums, axis=0) / len(self)
+        return mean
+
+    @property
+    def keeps_scatter(self) -> bool:
+        """Whether a matrix of all pairs of features is smaller than the rows."""
+        return len(self) >= self._rows.n_features
+
+    @cached_property
+    def _scatter(self) -> Floats:
+        """Σ (x − mean)(x − mean)ᵀ, one triangle of it."""
+        n_features = self._rows.n_features
+        scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
+        for block in self.blocks:
+            centred = self[block] - self.mean.astype(self._rows.dtype)
+            scatter += centred.T @ centred
+        return pack(scatter)
+
+    def scatter_under(self, metric: Metric) -> float:
+        """Σ D²(x, mean)."""
+        return float(np.dot(metric.packed, self._scatter.astype(np.float64, copy=False)))
+
+
+class ClassRows:
+    """Rows by class, and an order of them that depends on the rows alone.
+
+    Random draws refer to rows of a class ordered by their distance from the centre, and to
+    classes ordered by the mean of these distances. So neither the order of the caller's rows nor
+    the names of the classes nor a rotation of the features changes what is drawn.
     """
 
     def __init__(
-        self, rows: Floats, coordinates: Coordinates, codes: Ints, members: list[Ints]
-    ) -> None:
-        self._rows = rows
+        self, rows: Floats, coordinates: Coordinates, codes: Ints, members: list[Ints],
+        radii: Floats,
+    ) -> None:  # fmt: skip
         self.coordinates = coordinates
         self.codes = codes
         """The code of the class at each position."""
         self.members = members
         """The row numbers of the class at each position."""
+        self._rows, self._radii = rows, radii
+        inner = InnerRows(rows, coordinates)
+        self.classes = [
+            OneClass(inner, of_class, np.argsort(radii[of_class], kind="stable"))
+            for of_class in members
+        ]
 
     @classmethod
-    def of(cls, rows: Floats, codes: Ints) -> ClassRows:
+    def of(cls, rows: Floats, codes: Ints, n_threads: int = 1) -> ClassRows:
         """Sort the rows; ``codes`` are 0 … C − 1, one a row, each of them present."""
-        coordinates = Coordinates.of(rows)
-        radii = coordinates.radii(rows)
-        by_class = np.lexsort((radii, codes))
-        members = np.split(by_class, np.cumsum(np.bincount(codes))[:-1])
-        order = np.argsort([radii[of_class].mean() for of_class in members], kind="stable")
-        return cls(rows, coordinates, order, [members[code] for code in order])
+        coordinates, radii = Coordinates.and_radii_of(rows, n_threads)
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        order = np.argsort([np.sort(radii[m]).mean() for m in members], kind="stable")
+        return cls(rows, coordinates, order, [members[code] for code in order], radii)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -141,23 +229,16 @@ class ClassRows:
         """Rows of the class at each position."""
         return np.array([len(members) for members in self.members])
 
-    def get(self, position: int) -> Floats:
-        """The rows of one class, in inner coordinates."""
-        gathered = self._rows[self.members[position]]
-        return self.coordinates.into(gathered, out=gathered)
-
-    def under(self, components: Floats, position: int) -> Floats:
-        """The rows of one class under a metric."""
-        inner = InnerRows(self._rows, self.coordinates)
-        return inner.under(components, self.members[position])
-
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[ClassRows, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""
         kept, held_out = [], []
-        for members in self.members:
+        for members, rows in zip(self.members, self.classes, strict=True):
             n_out = min(len(members) - 1, round(fraction * len(members)))
             out = np.zeros(len(members), dtype=bool)
-            out[generator.choice(len(members), size=n_out, replace=False)] = True
+            out[rows.drawing_order[generator.choice(len(members), size=n_out, replace=False)]] = (
+                True
+            )
             kept.append(members[~out])
             held_out.append(members[out])
-        return ClassRows(self._rows, self.coordinates, self.codes, kept), np.concatenate(held_out)
+        stays = ClassRows(self._rows, self.coordinates, self.codes, kept, self._radii)
+        return stays, np.concatenate(held_out)

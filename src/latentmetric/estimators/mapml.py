@@ -273,7 +273,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     def _prepare(self, rows: Floats, codes: Ints, classes: Any) -> _Data:
         """Sort by class and part with the held-out rows."""
         generator = generator_from(self.random_state)
-        training = ClassRows.of(rows, codes)
+        training = ClassRows.of(rows, codes, thread_count(self.n_jobs))
         held_out = np.empty(0, dtype=np.intp)
         if self.early_stopping:
             training, held_out = training.hold_out(self.validation_fraction, generator)
