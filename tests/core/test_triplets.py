@@ -24,16 +24,21 @@ def brute_force(points, classes, margins, target_neighbors, impostors):
 @pytest.mark.parametrize("sizes", [[1, 1], [1, 5, 2], [10, 3, 7, 1], [40, 30]])
 @pytest.mark.parametrize(("target_neighbors", "impostors"), [(1, 1), (3, 2), (50, 60)])
 @pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("share", [1.0, 0.3])
 def test_mining_finds_what_brute_force_finds(
-    rng, monkeypatch, sizes, target_neighbors, impostors, n_threads
+    rng, monkeypatch, sizes, target_neighbors, impostors, n_threads, share
 ):
     monkeypatch.setattr(distances, "TILE_ROWS", 4)
     monkeypatch.setattr(distances, "BLOCK_BYTES", 4 * 3 * 8)
     classes = np.repeat(np.arange(len(sizes)), sizes)
     points, margins = rng.standard_normal((len(classes), 3)), rng.random(len(classes))
     starts = np.concatenate(([0], np.cumsum(sizes)))
-    candidates = mine(points, starts, margins, target_neighbors, impostors, n_threads)
+    anchors = np.flatnonzero(rng.random(len(points)) < share)
+    anchors = anchors if len(anchors) else np.array([1])
+    asked = None if share == 1 else anchors
+    candidates = mine(points, starts, margins, target_neighbors, impostors, n_threads, asked)
     expected = brute_force(points, classes, margins, target_neighbors, impostors)
+    expected = {key: hinge for key, hinge in expected.items() if key[0] in anchors}
     triplets = candidates.take(candidates.all())
     keys = list(zip(triplets.anchors, triplets.targets, triplets.impostors, strict=True))
     assert sorted(keys) == sorted(expected)

@@ -5,7 +5,8 @@ latent examples it was given (Alg. 2) and then moves them under the metric just 
 The sequence z¹, M₁, z², M₂, … is the paper's; a round is cut after the latent examples instead of
 after the metric, so that what a round leaves fits together and its objective costs nothing extra.
 
-Time per round O(n·(m/C)·d) for latent examples, O(m²·d) for mining, O(S·d² + d³) for the metric.
+Time per round O(n·(m/C)·d) for latent examples, O(min(m, S)·m·d) for mining, O(S·d² + d³) for
+the metric.
 Memory O(m·d + d²) beside the rows.
 """
 
@@ -31,6 +32,12 @@ OBJECTIVE_TRIPLETS = 10_000
 
 THREADED_FEATURES = 512
 """Below this many features Alg. 2's products are too small to gain from several threads."""
+
+FULL_MINING = 6_144
+"""Up to so many latent examples all of them are anchors in every round."""
+
+STEPS_PER_ANCHOR = 16
+"""Of more, as many are drawn each round as leave so many steps to each."""
 
 UNSTRUCTURED_SHARE = 1e-3
 """Weight of structureless rows when the rank of the metric is reduced."""
@@ -142,6 +149,7 @@ def _settle(
         settings.target_neighbors,
         settings.impostors,
         settings.n_threads,
+        draw_anchors(len(points), settings.n_steps, generator),
     )
     clock.lap("mining")
     watched = draw_watched(candidates, generator) if before is None else before.watched
@@ -156,6 +164,14 @@ def _settle(
         "seconds": clock.laps,
     }
     return State(components, latents, class_starts, spreads, candidates, watched, record)
+
+
+def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
+    """The latent examples that a round mines triplets for; None stands for all."""
+    n_anchors = max(FULL_MINING, n_steps // STEPS_PER_ANCHOR)
+    if n_latents <= n_anchors:
+        return None
+    return np.sort(generator.choice(n_latents, size=n_anchors, replace=False))
 
 
 def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Triplets:

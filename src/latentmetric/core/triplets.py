@@ -1,17 +1,19 @@
 """Active triplets among the latent examples: what Alg. 2 of the paper learns from.
 
 For an anchor o: p is one of its nearest latent examples of its own class, q one of the nearest
-of another class that violate its margin. Time O(m²·d) as blocked GEMM; memory one block of
-distances per thread and O(m·p·q) for p targets and q impostors an anchor.
+of another class that violate its margin. Time O(a·m·d) as blocked GEMM for a anchors among m
+latent examples; memory one block of distances per thread and O(a·p·q) for p targets and q
+impostors an anchor.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from latentmetric.core.distances import References, search
+from latentmetric.core.distances import Mask, References, search
 from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Floats, Ints
 
@@ -47,13 +49,15 @@ class Triplets:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The (p, q) that mining offers every anchor, and the hinge each of them incurs."""
+    """The (p, q) that mining offers some anchors, and the hinge each of them incurs."""
 
+    anchors: Ints
     targets: Ints
     impostors: Ints
     margins: Floats
+    """One number an anchor, like the lines of all the others."""
     hinges: Floats
-    """(m, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p or q."""
+    """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p or q."""
 
     @property
     def active_share(self) -> float:
@@ -70,12 +74,12 @@ class Candidates:
 
     def take(self, numbers: Ints) -> Triplets:
         """The candidates of these numbers, in this order."""
-        anchor, target, impostor = np.unravel_index(numbers, self.hinges.shape)
+        line, target, impostor = np.unravel_index(numbers, self.hinges.shape)
         return Triplets(
-            anchor,
-            self.targets[anchor, target],
-            self.impostors[anchor, impostor],
-            self.margins[anchor],
+            self.anchors[line],
+            self.targets[line, target],
+            self.impostors[line, impostor],
+            self.margins[line],
         )
 
 
@@ -86,58 +90,75 @@ def mine(
     target_neighbors: int,
     impostors: int,
     n_threads: int = 1,
+    anchors: Ints | None = None,
 ) -> Candidates:
     """The nearest latent examples of its own and of other classes for every anchor, exactly.
 
     ``points`` are the latent examples under the metric, class by class: class c is
     ``points[class_starts[c]:class_starts[c + 1]]``. ``margins`` holds one number per point.
+    ``anchors`` are ascending; None takes all points.
     """
-    to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads)
-    to_others, others = other_nearest(points, class_starts, impostors, n_threads)
+    anchors = np.arange(len(points)) if anchors is None else anchors
+    margins = margins[anchors]
+    to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads, anchors)
+    to_others, others = other_nearest(points, class_starts, impostors, n_threads, anchors)
     hinges = margins[:, None, None] + (to_targets[:, :, None] - to_others[:, None, :])
-    return Candidates(targets, others, margins, hinges)
+    return Candidates(anchors, targets, others, margins, hinges)
 
 
 def other_nearest(
-    points: Floats, class_starts: Ints, k: int, n_threads: int
+    points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
 ) -> tuple[Floats, Ints]:
-    """The k nearest of other classes for every point; at +inf where there are not so many."""
+    """The k nearest of other classes for every anchor; at +inf where there are not so many."""
+    anchors = np.arange(len(points)) if anchors is None else anchors
+    classes = np.searchsorted(class_starts, anchors, side="right") - 1
 
     def hide_own_class(block: Floats, rows: slice, tile: slice) -> None:
-        first = int(np.searchsorted(class_starts, rows.start, side="right")) - 1
-        last = int(np.searchsorted(class_starts, rows.stop, side="left"))
-        for begin, end in zip(class_starts[first:last], class_starts[first + 1 :], strict=False):
-            own_rows = slice(max(begin - rows.start, 0), end - rows.start)
-            own_columns = slice(max(begin - tile.start, 0), max(end - tile.start, 0))
-            block[own_rows, own_columns] = np.inf
+        of_block = classes[rows]
+        changes = np.flatnonzero(np.diff(of_block)) + 1
+        for first, end in pairwise((0, *changes.tolist(), len(of_block))):
+            begin, stop = class_starts[of_block[first] : of_block[first] + 2] - tile.start
+            block[first:end, max(begin, 0) : max(stop, 0)] = np.inf
 
     k = min(k, len(points) - int(np.diff(class_starts).min()))
-    return search(points, References.of(points), k, hide_own_class, n_threads)
+    queries = points if len(anchors) == len(points) else points[anchors]
+    return search(queries, References.of(points), k, hide_own_class, n_threads)
 
 
-def own_nearest(points: Floats, class_starts: Ints, k: int, n_threads: int) -> tuple[Floats, Ints]:
-    """The k nearest of its own class for every point, itself left out unless it is alone.
+def own_nearest(
+    points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
+) -> tuple[Floats, Ints]:
+    """The k nearest of its own class for every anchor, itself left out unless it is alone.
 
     Where the class has fewer, the rest are at −inf, so that they never incur a loss.
     """
+    anchors = np.arange(len(points)) if anchors is None else anchors
+    anchor_starts = np.searchsorted(anchors, class_starts)
     k = max(1, min(k, int(np.diff(class_starts).max()) - 1))
-    values = np.full((len(points), k), -np.inf, dtype=points.dtype)
-    indices = np.zeros((len(points), k), dtype=np.intp)
+    values = np.full((len(anchors), k), -np.inf, dtype=points.dtype)
+    indices = np.zeros((len(anchors), k), dtype=np.intp)
 
     def search_class(position: int) -> None:
         own = slice(int(class_starts[position]), int(class_starts[position + 1]))
+        asking = slice(int(anchor_starts[position]), int(anchor_starts[position + 1]))
         size = own.stop - own.start
         found = max(1, min(k, size - 1))
-        values[own, :found], columns = search(
-            points[own], References.of(points[own]), found, hide_self if size > 1 else None
+        hide = hide_self(anchors[asking] - own.start) if size > 1 else None
+        values[asking, :found], columns = search(
+            points[anchors[asking]], References.of(points[own]), found, hide
         )
-        indices[own, :found] = columns + own.start
+        indices[asking, :found] = columns + own.start
 
-    for_each(search_class, range(len(class_starts) - 1), n_threads)
+    for_each(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
     return values, indices
 
 
-def hide_self(block: Floats, rows: slice, tile: slice) -> None:
-    """A mask for a search of points among themselves."""
-    both = np.arange(max(rows.start, tile.start), min(rows.stop, tile.stop))
-    block[both - rows.start, both - tile.start] = np.inf
+def hide_self(own_rows: Ints) -> Mask:
+    """A mask for a search among references of which each query is one: its row is given."""
+
+    def hide(block: Floats, rows: slice, tile: slice) -> None:
+        columns = own_rows[rows] - tile.start
+        inside = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
+        block[inside, columns[inside]] = np.inf
+
+    return hide
