@@ -6,6 +6,7 @@ for the answers and one block per thread, whatever the number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
+from latentmetric.io.rows import as_row_file, is_lazy
 
 
 class ReferenceClassifier(
@@ -65,7 +67,8 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, rank of the metric)
         """
         check_is_fitted(self)
-        return self._validated_queries(X) @ self.components_.T
+        transformed: Floats = self._by_block(X, lambda rows: rows @ self.components_.T)
+        return transformed
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The class that the nearest references of each row vote for.
@@ -79,8 +82,8 @@ class ReferenceClassifier(
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        labels, weights = self._ballots(self._validated_queries(X))
-        return self.classes_[vote(labels, weights)]
+        elected: Ints = self._by_block(X, lambda rows: vote(*self._ballots(rows)))
+        return self.classes_[elected]
 
     def predict_proba(self, X: Any) -> Floats:
         """Each class's share of the vote, columns in the order of ``classes_``.
@@ -94,8 +97,11 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        labels, weights = self._ballots(self._validated_queries(X))
-        return vote_shares(labels, weights, len(self.classes_))
+        n_classes = len(self.classes_)
+        shares: Floats = self._by_block(
+            X, lambda rows: vote_shares(*self._ballots(rows), n_classes)
+        )
+        return shares
 
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
@@ -124,7 +130,10 @@ class ReferenceClassifier(
             raise ValueError(
                 f"n_neighbors is {k}, but the model holds only {len(self._references)} references"
             )
-        squared, indices = self._nearest(self._validated_queries(X), k)
+        found: list[tuple[Floats, Ints]] = [
+            self._nearest(rows, k) for rows in self._query_blocks(X)
+        ]
+        squared, indices = (np.concatenate(parts) for parts in zip(*found, strict=True))
         if not return_distance:
             return indices
         return self._as_distances(squared), indices
@@ -181,6 +190,10 @@ class ReferenceClassifier(
         rows, labels = validate_data(
             self, X, y, dtype="numeric", ensure_min_samples=2, multi_output=True
         )
+        classes, codes = self._classes_and_codes(labels)
+        return _as_floats(rows), codes, classes
+
+    def _classes_and_codes(self, labels: Any) -> tuple[Any, Ints]:
         classes, codes = _sorted_classes(column_or_1d(labels, warn=True))
         check_classification_targets(labels)
         if len(classes) < 2:
@@ -188,11 +201,24 @@ class ReferenceClassifier(
                 f"{type(self).__name__} needs at least 2 classes to tell apart, "
                 f"but y holds only 1 class: {classes.tolist()[0]!r}"
             )
-        return _as_floats(rows), codes, classes
+        return classes, codes
 
     def _validated_queries(self, X: Any) -> Floats:
         _refuse_sparse(X)
         return _as_floats(validate_data(self, X, reset=False, dtype="numeric"))
+
+    def _query_blocks(self, X: Any) -> Iterator[Floats]:
+        """Rows of a file a block at a time, others as they are."""
+        if not is_lazy(X):
+            yield self._validated_queries(X)
+            return
+        file = as_row_file(X)
+        for block in row_blocks(len(file), file.shape[1] * file.dtype.itemsize // 8):
+            yield self._validated_queries(file[block])
+
+    def _by_block(self, X: Any, answer: Callable[[Floats], Any]) -> Any:
+        answers = [answer(rows) for rows in self._query_blocks(X)]
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _ballots(self, rows: Floats) -> tuple[Ints, Floats]:
         """Codes of each row's nearest references, nearest first, and their weights."""
@@ -263,6 +289,10 @@ def _refuse_sparse(X: Any) -> None:
 
 
 def _as_floats(rows: np.ndarray[Any, Any]) -> Floats:
-    """float32 and float64 as they are; else converted once, to the smaller that holds it."""
-    widened = np.result_type(rows.dtype, np.float32)
-    return rows.astype(np.float64 if widened.itemsize > 8 else widened, copy=False)
+    return rows.astype(float_dtype(rows.dtype), copy=False)
+
+
+def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 and float64 as they are; else the smaller of them that holds the values."""
+    widened = np.result_type(dtype, np.float32)
+    return np.dtype(np.float64) if widened.itemsize > 8 else widened

@@ -103,7 +103,7 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
         reporter.round_begins(X, y)
         for step in steps:
             history.append(step.record)
-            log_round(type(self).__name__, step.record, self._n_reports(), self.verbose)
+            log_round(type(self).__name__, history, self._n_reports(), self.verbose)
             stop = reporter.round_ends(X, y, partial(self._attributes, data, step, history))
             if stop or len(history) == self._n_reports():
                 break

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 logger = logging.getLogger("latentmetric")
 
+SECONDS_BETWEEN_LINES = 2.0
 
-def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int) -> None:
-    """One line a round, at level INFO if ``verbose`` and DEBUG otherwise.
+
+def log_round(name: str, history: Sequence[Mapping[str, Any]], n_rounds: int, verbose: int) -> None:
+    """One line on the last round, at level INFO if ``verbose`` and DEBUG otherwise.
 
     Where nobody has set up logging, ``verbose`` sends the lines to standard error.
     """
+    record = history[-1]
     if verbose:
         _let_it_be_seen()
     measured = [
@@ -23,13 +27,44 @@ def log_round(name: str, record: Mapping[str, Any], n_rounds: int, verbose: int)
     ]
     logger.log(
         logging.INFO if verbose else logging.DEBUG,
-        "%s round %d/%d: %s, %.1f s",
+        "%s round %d/%d: %s, %.1f s%s",
         name,
         record["round"],
         n_rounds,
         ", ".join(measured),
         sum(record["seconds"].values()),
+        _time_left(history, n_rounds),
     )
+
+
+def _time_left(history: Sequence[Mapping[str, Any]], n_rounds: int) -> str:
+    """By the last three rounds; round 0 has no metric to learn and tells nothing."""
+    learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]
+    left = n_rounds - history[-1]["round"]
+    if not learned or not left:
+        return ""
+    return f", at most {left * sum(learned) / len(learned):.0f} s left"
+
+
+class ReadingLog:
+    """Lines on how far the reading of a file has come, every few seconds."""
+
+    def __init__(self, name: str, verbose: int) -> None:
+        self._name, self._level = name, logging.INFO if verbose else logging.DEBUG
+        self._start = self._last = perf_counter()
+        if verbose:
+            _let_it_be_seen()
+
+    def __call__(self, done: int, total: int) -> None:
+        now = perf_counter()
+        if now - self._last < SECONDS_BETWEEN_LINES and done < total:
+            return
+        self._last = now
+        left = (now - self._start) * (total - done) / done
+        logger.log(
+            self._level, "%s read %s of %s rows, about %.0f s left", self._name, f"{done:,}",
+            f"{total:,}", left,
+        )  # fmt: skip
 
 
 def _let_it_be_seen() -> None:

@@ -26,8 +26,8 @@ from latentmetric.core.neighbors import (
 )
 from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.rows import ClassRows, InnerRows
-from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._base import ReferenceClassifier, generator_from
+from latentmetric.core.types import Ints
+from latentmetric.estimators._base import ReferenceClassifier, float_dtype, generator_from
 from latentmetric.estimators._checks import (
     check_bool,
     check_choice,
@@ -39,7 +39,9 @@ from latentmetric.estimators._checks import (
     unchanged_on_failure,
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators._progress import RoundReporter, log_round
+from latentmetric.estimators._progress import ReadingLog, RoundReporter, log_round
+from latentmetric.io.rows import as_row_file, is_lazy
+from latentmetric.io.sorting import sorted_by_class
 
 MAX_PASSES = 100
 """Passes of Alg. 1 a round, if rows still change their latent examples then."""
@@ -206,11 +208,9 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         """
         with unchanged_on_failure(self):
             self._check_parameters()
-            rows, codes, classes = self._validated_training_data(X, y)
             settings = self._settings()
-            self._check_against_data(rows.shape[1], classes)
             with blas_threads(settings.n_threads):
-                data = self._prepare(rows, codes, classes)
+                data = self._read(X, y) if is_lazy(X) else self._take(X, y)
                 attributes = self._run(data, settings, X, y)
         set_attributes(self, attributes)
         return self
@@ -270,7 +270,26 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             n_threads=thread_count(self.n_jobs),
         )
 
-    def _prepare(self, rows: Floats, codes: Ints, classes: Any) -> _Data:
+    def _take(self, X: Any, y: Any) -> _Data:
+        """Rows in memory."""
+        rows, codes, classes = self._validated_training_data(X, y)
+        self._check_against_data(rows.shape[1], classes)
+        return self._prepare(rows, codes, classes, None)
+
+    def _read(self, X: Any, y: Any) -> _Data:
+        """Rows in a file: once through it, to lay them out by class."""
+        file = as_row_file(X)
+        if y is None or len(y) != len(file) or len(file) < 2:
+            n_labels = "none" if y is None else len(y)
+            raise ValueError(f"X has {len(file)} rows, y has {n_labels}; both need the same, >= 2")
+        classes, codes = self._classes_and_codes(y)
+        self._check_against_data(file.shape[1], classes)
+        told = ReadingLog(type(self).__name__, self.verbose)
+        rows, order = sorted_by_class(file, codes, float_dtype(file.dtype), told)
+        self.n_features_in_ = file.shape[1]
+        return self._prepare(rows, codes[order], classes, order)
+
+    def _prepare(self, rows: Any, codes: Ints, classes: Any, order: Ints | None) -> _Data:
         """Sort by class and part with the held-out rows."""
         generator = generator_from(self.random_state)
         training = ClassRows.of(rows, codes, thread_count(self.n_jobs))
@@ -283,7 +302,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                     f"no row of any of the {len(classes)} classes in {len(rows)} rows; raise "
                     "validation_fraction or set early_stopping=False"
                 )
-        return _Data(rows, codes, classes, training, held_out, generator)
+        return _Data(rows, codes, classes, training, held_out, generator, order)
 
     def _run(self, data: _Data, settings: Settings, X: Any, y: Any) -> dict[str, Any]:
         """The rounds, callbacks told of X and y; the fitted attributes of the one kept."""
@@ -296,7 +315,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             reporter.round_begins(X, y)
             state = self._next_state(state, data, settings)
             history.append(self._measured(data, state))
-            log_round(type(self).__name__, history[-1], self.max_iter, self.verbose)
+            log_round(type(self).__name__, history, self.max_iter, self.verbose)
             kept.offer(state, history[-1].get("validation_error", inf))
             stop = reporter.round_ends(X, y, partial(self._attributes, data, kept.state, history))
             if stop or state.round - kept.state.round >= PATIENCE:
@@ -390,8 +409,11 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 
     def _original_references(self, data: _Data, state: State, voters: Ints) -> dict[str, Any]:
         inner = InnerRows(data.rows, data.training.coordinates)
-        references = References.of(inner.under(state.components, voters))
-        return {"_references": references, "_reference_codes": data.codes[voters]}
+        points, codes = inner.under(state.components, voters), data.codes[voters]
+        if data.order is not None:
+            as_given = np.argsort(data.order[voters])
+            points, codes = points[as_given], codes[as_given]
+        return {"_references": References.of(points), "_reference_codes": codes}
 
     def _temperature_of(self, data: _Data, attributes: dict[str, Any]) -> float:
         if not len(data.held_out) or self.weights != "kernel":
@@ -413,12 +435,15 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 class _Data:
     """What one call of ``fit`` works on."""
 
-    rows: Floats
+    rows: Any
+    """An array, or rows in a file."""
     codes: Ints
     classes: Any
     training: ClassRows
     held_out: Ints
     generator: np.random.Generator
+    order: Ints | None
+    """The caller's number of each row where they were laid out anew."""
 
 
 class _Kept:

@@ -102,7 +102,8 @@ def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dic
     method, held = METHODS[name], validation_split(split, METHODS[name].search_rows)
     errors = {}
     for value in GRID:
-        measured = measure(method.make(value, 0), held)
+        model = method.try_out(value) if method.try_out else method.make(value, 0)
+        measured = measure(model, held)
         errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
     best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
     result = {

@@ -1,0 +1,82 @@
+"""Rows of a file, once through and class by class: in memory if they are few, else on disk."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.types import Ints
+from latentmetric.io.rows import RawRows, RowFile
+
+IN_MEMORY_BYTES = 256 * 2**20
+"""Rows up to this size are kept in memory."""
+
+READ_BYTES = 64 * 2**20
+"""Bytes read at a time."""
+
+Told = Callable[[int, int], None]
+"""Called with the number of rows read and of all rows."""
+
+
+def sorted_by_class(
+    rows: RowFile, codes: Ints, dtype: np.dtype[Any], told: Told = lambda done, total: None
+) -> tuple[Any, Ints]:
+    """The rows in the order of their codes, and the number each of them had.
+
+    Rows of a class keep their order. What does not fit into memory goes to a file without a
+    name in the folder for temporary files, which is gone with the process, however that ends.
+    """
+    order = np.argsort(codes, kind="stable")
+    places = np.empty(len(codes), dtype=np.intp)
+    places[order] = np.arange(len(codes))
+    store = _new_store(rows.shape, dtype)
+    step = max(1, READ_BYTES // max(1, rows.shape[1] * dtype.itemsize))
+    for start in range(0, len(rows), step):
+        block = rows[slice(start, start + step)].astype(dtype, copy=False)
+        _check_finite(block, start)
+        _put(store, block, places[start : start + len(block)])
+        told(start + len(block), len(rows))
+    return store, order
+
+
+def _new_store(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
+    needed = shape[0] * shape[1] * dtype.itemsize
+    if needed <= IN_MEMORY_BYTES:
+        return np.empty(shape, dtype=dtype)
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            f"sorting the rows by class needs {needed / 1e9:.1f} GB in {folder}, which has "
+            f"{free / 1e9:.1f} GB free; name another folder with the environment variable TMPDIR"
+        )
+    return RawRows(tempfile.TemporaryFile(), shape, dtype)
+
+
+def _put(store: Any, block: Any, places: Ints) -> None:
+    """Rows of one class have places one after the other: each such run is written at once."""
+    if isinstance(store, np.ndarray):
+        store[places] = block
+        return
+    by_place = np.argsort(places)
+    places, block = places[by_place], block[by_place]
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(places) != 1) + 1, [len(places)]))
+    for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        store.write(int(places[first]), block[first:end])
+
+
+def _check_finite(block: Any, start: int) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(block.sum(dtype=np.float64)):
+            return
+    bad = np.argwhere(~np.isfinite(block))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"Input X contains NaN or infinity: row {start + row}, column {column} is "
+            f"{block[row, column]}"
+        )

@@ -1,0 +1,102 @@
+import h5py
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zarr
+
+from latentmetric.io import is_lazy, open_rows
+from latentmetric.io.rows import as_row_file
+
+
+@pytest.fixture
+def table():
+    return np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
+
+
+def write(kind, table, folder):
+    path = folder / f"rows{kind}"
+    if kind == ".npy":
+        np.save(path, table)
+    elif kind == ".npz":
+        np.savez_compressed(path, rows=table, labels=np.arange(50))
+    elif kind == ".h5":
+        with h5py.File(path, "w") as file:
+            file["rows"], file["labels"] = table, np.arange(50)
+    elif kind == ".zarr":
+        group = zarr.open_group(path, mode="w")
+        group.create_array("rows", data=table, chunks=(7, 4))
+    else:
+        columns = {f"f{place}": table[:, place] for place in range(4)} | {"label": ["a"] * 50}
+        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=8)
+    return path
+
+
+@pytest.mark.parametrize("kind", [".npy", ".npz", ".h5", ".zarr", ".parquet"])
+def test_slices_and_numbers_give_the_rows(table, tmp_path, kind):
+    rows = open_rows(write(kind, table, tmp_path))
+    assert is_lazy(rows)
+    assert (rows.shape, rows.dtype, rows.ndim, len(rows)) == ((50, 4), np.float32, 2, 50)
+    assert rows.nbytes == table.nbytes
+    everyone = slice(0, None)
+    for which in (slice(3, 17), slice(0, 0), slice(45, 99), everyone, slice(1, 30, 4)):
+        np.testing.assert_array_equal(rows[which], table[which])
+    for numbers in ([3, 4, 5], [9, 1, 9], []):
+        np.testing.assert_array_equal(rows[np.array(numbers, dtype=int)], table[numbers])
+    np.testing.assert_array_equal(np.asarray(rows), table)
+
+
+def test_a_key_or_columns_choose(table, tmp_path):
+    np.savez(tmp_path / "two.npz", a=table, b=2 * table)
+    with pytest.raises(ValueError, match=r"2 arrays with two dimensions .*key="):
+        open_rows(tmp_path / "two.npz")
+    np.testing.assert_array_equal(open_rows(tmp_path / "two.npz", key="b")[:], 2 * table)
+    with pytest.raises(ValueError, match="no array 'c'"):
+        open_rows(tmp_path / "two.npz", key="c")
+    path = write(".parquet", table, tmp_path)
+    np.testing.assert_array_equal(open_rows(path, columns=["f2", "f0"])[:], table[:, [2, 0]])
+    with pytest.raises(ValueError, match="not \\['f9'\\]"):
+        open_rows(path, columns=["f9"])
+
+
+def test_a_memory_map_is_read_where_it_lies(table, tmp_path):
+    np.save(tmp_path / "rows.npy", table)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for part in (mapped, mapped[10:40]):
+        np.testing.assert_array_equal(as_row_file(part)[slice(2, 9)], part[2:9])
+    np.testing.assert_array_equal(as_row_file(mapped[:, 1:3])[slice(2, 9)], mapped[2:9, 1:3])
+    np.testing.assert_array_equal(as_row_file(mapped[::-1])[slice(2, 9)], mapped[::-1][2:9])
+
+
+def test_bad_files_are_told_in_one_line(table, tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        open_rows(tmp_path / "none.npy")
+    (tmp_path / "text.npy").write_text("1 2 3")
+    with pytest.raises(ValueError, match=r"no readable \.npy header"):
+        open_rows(tmp_path / "text.npy")
+    (tmp_path / "rows.txt").write_text("1 2 3")
+    with pytest.raises(ValueError, match=r"must end in one of \.h5"):
+        open_rows(tmp_path / "rows.txt")
+    np.save(tmp_path / "flat.npy", np.arange(5.0))
+    with pytest.raises(ValueError, match=r"shape \(5,\); rows of features have two"):
+        open_rows(tmp_path / "flat.npy")
+    np.save(tmp_path / "words.npy", np.array([["a"]]))
+    with pytest.raises(ValueError, match="not numbers"):
+        open_rows(tmp_path / "words.npy")
+    np.save(tmp_path / "objects.npy", np.array([[None]]))
+    with pytest.raises(ValueError, match="not numbers"):
+        open_rows(tmp_path / "objects.npy")
+    np.save(tmp_path / "cut.npy", table)
+    whole = (tmp_path / "cut.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(whole[:-100])
+    with pytest.raises(EOFError, match="50 rows of 4 features"):
+        open_rows(tmp_path / "cut.npy")[slice(0, 50)]
+
+
+def test_a_missing_library_is_named(table, tmp_path, monkeypatch):
+    import sys
+
+    path = write(".h5", table, tmp_path)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"latentmetric\[files\]"):
+        open_rows(path)

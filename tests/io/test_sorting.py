@@ -1,0 +1,92 @@
+import tempfile
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric import MaPML
+from latentmetric.io import open_rows, sorting
+from latentmetric.io.sorting import sorted_by_class
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X, y = make_blobs(n_rows=300)
+    path = tmp_path / "rows.npy"
+    np.save(path, X)
+    return path, X, y
+
+
+@pytest.fixture(params=["memory", "disk"])
+def place(request, monkeypatch):
+    monkeypatch.setattr(sorting, "READ_BYTES", 1000)
+    if request.param == "disk":
+        monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
+    return request.param
+
+
+def test_rows_are_laid_out_by_class_and_keep_their_order(saved, place):
+    path, X, y = saved
+    said = []
+    store, order = sorted_by_class(
+        open_rows(path), y, X.dtype, lambda done, total: said.append((done, total))
+    )
+    np.testing.assert_array_equal(store[slice(0, 300)], X[order])
+    np.testing.assert_array_equal(order, np.argsort(y, kind="stable"))
+    assert said[-1] == (300, 300)
+    assert len(said) > 3
+    assert isinstance(store, np.ndarray) == (place == "memory")
+
+
+@pytest.mark.parametrize("options", [{}, {"reference": "original"}, {"early_stopping": True}])
+def test_a_file_gives_the_model_that_its_rows_give(saved, place, options):
+    path, X, y = saved
+    model = MaPML(max_iter=3, n_steps=300, random_state=0, **options)
+    inside = model.fit(X, y).predict(X)
+    expected = {name: getattr(model, name) for name in ("components_", "latent_examples_")}
+    distances, neighbors = model.kneighbors(X[:20])
+    for rows in (open_rows(path), np.load(path, mmap_mode="r")):
+        model.fit(rows, y)
+        np.testing.assert_array_equal(model.predict(rows), inside)
+        for name, value in expected.items():
+            np.testing.assert_allclose(getattr(model, name), value, rtol=1e-8, atol=1e-10)
+        np.testing.assert_array_equal(model.kneighbors(rows[:20])[1], neighbors)
+        np.testing.assert_allclose(model.kneighbors(rows)[0][:20], distances, atol=1e-9)
+        np.testing.assert_allclose(model.transform(rows), model.transform(X))
+        np.testing.assert_allclose(model.predict_proba(rows), model.predict_proba(X))
+
+
+def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
+    path, X, y = saved
+    model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y)
+    before = model.components_
+    X[250, 3] = np.nan
+    np.save(path, X)
+    with pytest.raises(ValueError, match="row 250, column 3 is nan"):
+        model.fit(open_rows(path), y)
+    assert model.components_ is before
+
+
+def test_rows_and_labels_of_different_number_are_told(saved):
+    path, _, y = saved
+    with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
+        MaPML().fit(open_rows(path), y[:-1])
+
+
+def test_too_little_room_is_told_before_any_work(saved, monkeypatch):
+    path, _, y = saved
+    monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
+    usage = type("usage", (), {"free": 10})
+    monkeypatch.setattr(sorting.shutil, "disk_usage", lambda folder: usage)
+    with pytest.raises(OSError, match=f"{tempfile.gettempdir()}, which has 0.0 GB free.*TMPDIR"):
+        MaPML().fit(open_rows(path), y)
+
+
+def test_reading_is_told_when_it_is_asked_for(saved, monkeypatch, caplog):
+    path, _, y = saved
+    monkeypatch.setattr(sorting, "READ_BYTES", 1000)
+    with caplog.at_level("INFO", logger="latentmetric"):
+        MaPML(max_iter=2, n_steps=50, verbose=1).fit(open_rows(path), y)
+    assert "read 300 of 300 rows, about 0 s left" in caplog.text
+    assert "round 1/2" in caplog.text
+    assert "s left" in caplog.text.splitlines()[-2]
