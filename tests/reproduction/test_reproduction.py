@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from latentmetric.reproduction import cells, plan, run
-from latentmetric.reproduction.cells import load_setting, run_cell
+from latentmetric.reproduction import cells, estimate, plan, run
+from latentmetric.reproduction.cells import run_cell
 from latentmetric.reproduction.claims import Results, check_claims
 from latentmetric.reproduction.figures import figures
 from latentmetric.reproduction.plan import Cell, Method, Setting, cells_of
 from latentmetric.reproduction.report import write_report
+from latentmetric.reproduction.sources import Source
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def source(tmp_path_factory):
     """Digits in the clothes of MNIST."""
     X, y = load_digits(return_X_y=True)
     images = (X * 255 / 16).astype(np.uint8).reshape(-1, 8, 8)
@@ -24,7 +25,7 @@ def folder(tmp_path_factory):
         path / "mnist.npz", x_train=images[:1200], y_train=y[:1200], x_test=images[1200:],
         y_test=y[1200:],
     )  # fmt: skip
-    return str(path)
+    return Source(path)
 
 
 def test_every_cell_of_the_paper_is_planned():
@@ -41,12 +42,12 @@ def test_every_cell_of_the_paper_is_planned():
     )
 
 
-def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proportion(folder):
-    plain = load_setting(Setting("mnist"), folder)
-    noisy = load_setting(Setting("mnist", noise=255), folder)
+def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proportion(source):
+    plain = source.load(Setting("mnist"))
+    noisy = source.load(Setting("mnist", noise=255))
     assert np.std(noisy.X_train - plain.X_train) == pytest.approx(1, rel=0.02)
     np.testing.assert_array_equal(noisy.X_test, plain.X_test)
-    few = load_setting(Setting("mnist", n_rows=300, n_features=10), folder)
+    few = source.load(Setting("mnist", n_rows=300, n_features=10))
     assert few.X_train.shape == (300, 10)
     np.testing.assert_allclose(
         np.bincount(few.y_train) / 300, np.bincount(plain.y_train) / 1200, atol=0.01
@@ -54,7 +55,7 @@ def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proport
 
 
 def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(
-    folder, tmp_path, monkeypatch
+    source, tmp_path, monkeypatch
 ):
     made = []
 
@@ -68,7 +69,7 @@ def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_hel
     monkeypatch.setattr(
         cells, "measure", lambda model, split: seen.append(split) or original(model, split)
     )
-    first = run_cell(Cell(Setting("mnist"), "MaPML_10", 3), folder, tmp_path)
+    first = run_cell(Cell(Setting("mnist"), "MaPML_10", 3), source, tmp_path)
     assert [value for value, _ in made] == [*plan.GRID, first["parameter"]["value"]]
     test_rows = {row.tobytes() for row in seen[-1].X_test}
     for split in seen[:-1]:
@@ -77,20 +78,51 @@ def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_hel
     errors = first["parameter"]["validation_errors"]
     assert errors[f"{first['parameter']['value']:g}"] == min(errors.values())
     made.clear()
-    assert run_cell(Cell(Setting("mnist"), "MaPML_10", 3), folder, tmp_path) == first
+    assert run_cell(Cell(Setting("mnist"), "MaPML_10", 3), source, tmp_path) == first
     assert made == []
-    run_cell(Cell(Setting("mnist"), "MaPML_10", 4), folder, tmp_path)
+    run_cell(Cell(Setting("mnist"), "MaPML_10", 4), source, tmp_path)
     assert len(made) == 1, "the search is done once for all trials"
     assert {"error", "error_original", "objectives", "fit_cpu_seconds"} <= set(first)
 
 
-def test_a_cell_cut_short_leaves_no_file(folder, tmp_path, monkeypatch):
+def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
+    few = Setting("imagenet", n_rows=400)
+    made = Source().load(few)
+    assert made.X_train.shape == (400, 512)
+    assert len(np.unique(made.y_train)) == 4
+    np.savez(
+        tmp_path / "mine.npz", x_train=made.X_train[:300, :8], y_train=made.y_train[:300],
+        x_test=made.X_test[:50, :8], y_test=made.y_test[:50],
+    )  # fmt: skip
+    named = Source(imagenet=tmp_path / "mine.npz")
+    named.check(["imagenet"])
+    assert named.load(few).X_train.shape == (300, 8)
+    np.savez(tmp_path / "other.npz", x=made.X_train)
+    with pytest.raises(ValueError, match=r"holds \['x'\]"):
+        Source(imagenet=tmp_path / "other.npz").check(["imagenet"])
+    methods = {cell.method for cell in cells_of(["imagenet"], 5, quick=True)}
+    assert "LMNN" not in methods
+    steps = cells.for_setting(few, plan.METHODS["MaPML_5"].make(1.0, 0)).n_steps
+    assert steps == plan.LARGE_STEPS
+
+
+def test_the_time_of_lmnn_is_drawn_on_from_small_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate, "_seconds", lambda X, y: 1e-6 * len(X) ** 2)
+    estimate.estimate_lmnn(Setting("imagenet", n_rows=400), Source(), tmp_path)
+    found = json.loads((tmp_path / estimate.NAME).read_text())
+    assert found["rows"] == [50, 100, 200]
+    assert found["exponent"] == pytest.approx(2)
+    assert found["estimated_seconds"] == pytest.approx(0.16)
+    assert "growing with the power 2.00" in estimate.told(tmp_path)
+
+
+def test_a_cell_cut_short_leaves_no_file(source, tmp_path, monkeypatch):
     def interrupted(model, split):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cells, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_cell(Cell(Setting("mnist"), "Euclid", 0), folder, tmp_path)
+        run_cell(Cell(Setting("mnist"), "Euclid", 0), source, tmp_path)
     assert not list(tmp_path.rglob("*.json"))
 
 
@@ -98,10 +130,10 @@ FEW = [Cell(Setting("mnist"), "Euclid", 0), Cell(Setting("mnist"), "k-means prot
 
 
 def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
-    folder, tmp_path, monkeypatch, capsys
+    source, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
-    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
     told = capsys.readouterr().out
     assert "1/2 mnist Euclid 0" in told
     assert "not computed" in told
@@ -110,11 +142,11 @@ def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
         assert f"![{name}]({name}.svg)" in page
         assert (tmp_path / f"{name}.png").exists()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+    run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_an_interrupted_run_says_what_is_kept(folder, tmp_path, monkeypatch, capsys):
+def test_an_interrupted_run_says_what_is_kept(source, tmp_path, monkeypatch, capsys):
     def interrupted(cell, data, out):
         if cell is FEW[1]:
             raise KeyboardInterrupt
@@ -123,7 +155,7 @@ def test_an_interrupted_run_says_what_is_kept(folder, tmp_path, monkeypatch, cap
     monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
     monkeypatch.setattr(run, "run_cell", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, folder=folder)
+        run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
     assert "1 of 2 cells are kept" in capsys.readouterr().out
     assert len(list(tmp_path.rglob("*.json"))) == 1
 

@@ -13,6 +13,7 @@ class Experiment(StrEnum):
     mnist = "mnist"
     cifar10 = "cifar10"
     cifar100 = "cifar100"
+    imagenet = "imagenet"
     banking77 = "banking77"
     clinc150 = "clinc150"
     all = "all"
@@ -28,18 +29,27 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data; else $LATENTMETRIC_DATA.")
     ] = None,
+    imagenet: Annotated[
+        Path | None,
+        typer.Option(
+            help="ImageNet features: .npz of x_train, y_train, x_test, y_test; "
+            "else image-like rows of the same size are made."
+        ),
+    ] = None,
 ) -> None:
     """Run the paper's comparison, draw its figures and tables, and check its claims.
 
     Finished cells are kept in the folder and not computed again.
     """
     from latentmetric.reproduction.run import run
+    from latentmetric.reproduction.sources import Source
 
     names = [e.value for e in Experiment if e is not Experiment.all]
     chosen = names if experiment is Experiment.all else [experiment.value]
     try:
-        run(chosen, quick=quick, out=out, n_trials=1 if quick else trials, folder=data)
-    except FileNotFoundError as error:
+        source = Source(data, imagenet)
+        run(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)
+    except (FileNotFoundError, ValueError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt as error:

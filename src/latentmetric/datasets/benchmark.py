@@ -53,11 +53,35 @@ def load_benchmark(name: str, folder: str | Path | None = None) -> Split:
             "benchmark data, or pass folder="
         )
     file, read = BENCHMARK_SETS[name]
-    path = Path(folder) / file
+    return _read(name, Path(folder) / file, read)
+
+
+def load_split(name: str, path: str | Path) -> Split:
+    """Read any .npz that holds x_train, y_train, x_test and y_test.
+
+    Parameters
+    ----------
+    name : str
+        What the split is called.
+    path : path
+
+    Returns
+    -------
+    Split
+    """
+    return _read(name, Path(path), _embeddings)
+
+
+def _read(name: str, path: Path, read: Reader) -> Split:
     if not path.is_file():
         raise FileNotFoundError(f"{name} is read from {path}, which does not exist")
     with np.load(path, allow_pickle=False) as arrays:
-        X_train, y_train, X_test, y_test = read(arrays)
+        try:
+            X_train, y_train, X_test, y_test = read(arrays)
+        except KeyError as error:
+            raise ValueError(
+                f"{name} is read from {path}, which holds {sorted(arrays)}: {error.args[0]}"
+            ) from error
     return Split(name, X_train, y_train, X_test, y_test)
 
 

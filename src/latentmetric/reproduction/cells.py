@@ -8,61 +8,41 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
-from latentmetric.datasets.benchmark import Split, load_benchmark
+from latentmetric.datasets.benchmark import Split
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.reproduction.plan import (
     GRID,
+    LARGE_SET,
+    LARGE_STEPS,
     METHODS,
     SEARCH_ROWS_PER_CLASS,
     Cell,
     Method,
     Setting,
 )
+from latentmetric.reproduction.sources import Source
 
 HELD_SHARE, HELD_ROWS = 0.2, 5_000
 """The training rows kept for a search's errors: this share, at most so many."""
 
 
-def load_setting(setting: Setting, folder: str | None) -> Split:
-    """The rows of a setting: noise on the training rows, a sample of them, principal components."""
-    split = load_benchmark(setting.dataset, folder)
-    X_train, y_train, X_test = split.X_train, split.y_train, split.X_test
-    generator = np.random.default_rng(0)
-    if setting.n_rows and setting.n_rows < len(X_train):
-        X_train, _, y_train, _ = train_test_split(
-            X_train, y_train, train_size=setting.n_rows, stratify=y_train, random_state=0
-        )
-    if setting.noise:
-        noise = generator.standard_normal(X_train.shape, dtype=np.float32)
-        X_train = X_train + np.float32(setting.noise / 255) * noise
-    if setting.n_features and setting.n_features < X_train.shape[1]:
-        pca = PCA(setting.n_features, svd_solver="covariance_eigh").fit(X_train)
-        X_train, X_test = pca.transform(X_train), pca.transform(X_test)
-    return Split(split.name, X_train, y_train, X_test, split.y_test)
-
-
-_load_once = lru_cache(maxsize=1)(load_setting)
-
-
-def run_cell(cell: Cell, folder: str | None, out: Path) -> dict[str, Any]:
+def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
     """The result of a cell, from its file if it is there."""
     path = out / "cells" / f"{cell.name}.json"
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
     method = METHODS[cell.method]
-    setting, split = limited(cell.setting, method, folder)
+    setting, split = limited(cell.setting, method, source)
     searched = search_parameter(cell, method, split, out)
-    model = method.make(searched["value"], cell.seed)
+    model = for_setting(cell.setting, method.make(searched["value"], cell.seed))
     result = {
         "setting": cell.setting.name,
         "method": cell.method,
@@ -76,9 +56,16 @@ def run_cell(cell: Cell, folder: str | None, out: Path) -> dict[str, Any]:
     return result
 
 
-def limited(setting: Setting, method: Method, folder: str | None) -> tuple[Setting, Split]:
+def for_setting(setting: Setting, model: Any) -> Any:
+    """The large set has so many latent examples that MaPML takes more steps, as in the paper."""
+    if setting.dataset == LARGE_SET and isinstance(model, MaPML):
+        model.set_params(n_steps=LARGE_STEPS)
+    return model
+
+
+def limited(setting: Setting, method: Method, source: Source) -> tuple[Setting, Split]:
     """The setting as far as the method can take it; what is cut is told in the result."""
-    split = _load_once(setting, folder)
+    split = source.load(setting)
     if method.max_features and method.max_features < split.X_train.shape[1]:
         setting = Setting(
             setting.dataset, setting.noise, setting.n_rows, n_features=method.max_features
@@ -87,7 +74,7 @@ def limited(setting: Setting, method: Method, folder: str | None) -> tuple[Setti
         setting = Setting(
             setting.dataset, setting.noise, n_rows=method.max_rows, n_features=setting.n_features
         )
-    return setting, _load_once(setting, folder)
+    return setting, source.load(setting)
 
 
 def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dict[str, Any]:
@@ -103,7 +90,7 @@ def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dic
     errors = {}
     for value in GRID:
         model = method.try_out(value) if method.try_out else method.make(value, 0)
-        measured = measure(model, held)
+        measured = measure(for_setting(cell.setting, model), held)
         errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
     best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
     result = {

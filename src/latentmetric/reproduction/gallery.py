@@ -6,19 +6,19 @@ from math import isqrt
 from pathlib import Path
 
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.reproduction.cells import load_setting
 from latentmetric.reproduction.figures import save_figure
 from latentmetric.reproduction.plan import Setting
+from latentmetric.reproduction.sources import Source
 from latentmetric.viz.gallery import plot_latent_examples
 
 NAME = "fig5-latents"
 
 
-def draw_gallery(setting: Setting, folder: str | None, out: Path) -> None:
+def draw_gallery(setting: Setting, source: Source, out: Path) -> None:
     """Fit on the setting's rows; nothing to do if the figure is there."""
     if (out / f"{NAME}.svg").exists():
         return
-    split = load_setting(setting, folder)
+    split = source.load(setting)
     model = MaPML(0.1, random_state=0).fit(split.X_train, split.y_train)
     side = isqrt(split.X_train.shape[1])
     figure = plot_latent_examples(model, split.X_train, split.y_train, (side, side))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.reproduction import estimate
 from latentmetric.reproduction.claims import Results, Verdict
 from latentmetric.reproduction.figures import figures, save_figure
-from latentmetric.reproduction.plan import ALTERNATIVES, RATIOS, mapml_name
+from latentmetric.reproduction.plan import ALTERNATIVES, LARGE_METHODS, RATIOS, mapml_name
 
 PAPER_TABLES = {
     "cifar10": {
@@ -36,6 +37,7 @@ def write_report(
     """Everything into ``out``; the page that shows it."""
     parts = ["# Reproduction of the paper's experiments", _facts(facts), _claims(verdicts)]
     parts += [_table(results, name) for name in DATASETS if results.settings(name)]
+    parts += [told] if (told := estimate.told(out)) else []
     for name, figure in figures(results).items():
         save_figure(figure, name, out)
     parts += [f"![{path.stem}]({path.name})" for path in sorted(out.glob("fig*.svg"))]
@@ -58,7 +60,12 @@ def _table(results: Results, dataset: str) -> str:
     """Errors of all methods on the noise-free setting, with what was cut."""
     setting = next(s for s in results.settings(dataset) if "noise" not in s)
     ratios = [mapml_name(ratio) for ratio in RATIOS if ratio != 0.10]
-    methods = [*ROWS, *(f"{name}{o}" for name in ratios for o in ("-O", "")), *ALTERNATIVES]
+    methods = [
+        *ROWS,
+        *(f"{name}{o}" for name in ratios for o in ("-O", "")),
+        *ALTERNATIVES,
+        *LARGE_METHODS[-1:],
+    ]
     lines = [f"## {dataset}", "", f"Setting: {setting}. Test error in percent.", ""]
     lines += ["| method | error | of Euclid's | paper | of Euclid's | CPU s | trials | fitted on |"]
     lines += ["|---|---|---|---|---|---|---|---|"]

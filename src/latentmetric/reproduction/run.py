@@ -14,30 +14,32 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import latentmetric
-from latentmetric.datasets.benchmark import load_benchmark
 from latentmetric.reproduction.cells import run_cell
 from latentmetric.reproduction.claims import Results, check_claims
+from latentmetric.reproduction.estimate import estimate_lmnn
 from latentmetric.reproduction.gallery import draw_gallery
-from latentmetric.reproduction.plan import QUICK_ROWS, Cell, Setting, cells_of
+from latentmetric.reproduction.plan import LARGE_SET, QUICK_ROWS, Cell, Setting, cells_of
 from latentmetric.reproduction.report import write_report
+from latentmetric.reproduction.sources import Source
 
 
 def run(
-    experiments: list[str], *, quick: bool, out: Path, n_trials: int, folder: Path | None
+    experiments: list[str], *, quick: bool, out: Path, n_trials: int, source: Source
 ) -> list[dict[str, Any]]:
     """Compute what is not there yet, and write tables, figures and claims to ``out``."""
     console = Console()
-    for name in experiments:
-        load_benchmark(name, folder)
+    source.check(experiments)
     cells = cells_of(experiments, n_trials, quick)
     out.mkdir(parents=True, exist_ok=True)
-    data = None if folder is None else str(folder)
     found: list[dict[str, Any]] = []
     try:
         for cell in _with_progress(cells, console):
-            found.append(run_cell(cell, data, out))
+            found.append(run_cell(cell, source, out))
+        n_rows = QUICK_ROWS if quick else None
         if "mnist" in experiments:
-            draw_gallery(Setting("mnist", n_rows=QUICK_ROWS if quick else None), data, out)
+            draw_gallery(Setting("mnist", n_rows=n_rows), source, out)
+        if LARGE_SET in experiments:
+            estimate_lmnn(Setting(LARGE_SET, n_rows=n_rows), source, out)
     except KeyboardInterrupt:
         console.print(
             f"Interrupted: {len(found)} of {len(cells)} cells are kept in {out}; "

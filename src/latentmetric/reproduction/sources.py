@@ -1,0 +1,75 @@
+"""Where the rows of a setting come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
+
+from latentmetric.datasets.benchmark import Split, load_benchmark, load_split
+from latentmetric.datasets.image_like import IMAGENET, IMAGENET_TEST_ROWS, make_image_like
+from latentmetric.reproduction.plan import LARGE_SET, Setting
+
+LARGE_TEST_ROWS = 10_000
+"""Of the 50,000 test rows of the image-like set: enough to tell methods half a point apart."""
+
+QUICK_ROWS_PER_CLASS = 100
+
+
+@dataclass(frozen=True)
+class Source:
+    """The folder of the data sets, and a file of ImageNet features if there is one."""
+
+    folder: Path | None = None
+    imagenet: Path | None = None
+
+    def check(self, experiments: list[str]) -> None:
+        """Read what can be read, to fail before any work is done."""
+        for name in experiments:
+            if name != LARGE_SET:
+                load_benchmark(name, self.folder)
+            elif self.imagenet:
+                load_split(LARGE_SET, self.imagenet)
+
+    def load(self, setting: Setting) -> Split:
+        """The rows of a setting: noise on the training rows, a sample, principal components."""
+        return _load(self, setting)
+
+
+def _read(source: Source, setting: Setting) -> Split:
+    if setting.dataset != LARGE_SET:
+        return load_benchmark(setting.dataset, source.folder)
+    if source.imagenet:
+        return load_split(LARGE_SET, source.imagenet)
+    return _image_like(setting.n_rows)
+
+
+def _image_like(n_rows: int | None) -> Split:
+    """The preset of ImageNet's size, or fewer rows of fewer classes."""
+    n_train = n_rows or IMAGENET["n_samples"] - IMAGENET_TEST_ROWS
+    n_classes = IMAGENET["n_classes"] if n_rows is None else n_rows // QUICK_ROWS_PER_CLASS
+    n_test = min(LARGE_TEST_ROWS, n_train)
+    sizes = {"n_samples": n_train + n_test, "n_classes": n_classes}
+    made = make_image_like(**IMAGENET | sizes)
+    return Split(LARGE_SET, made.X[:n_train], made.y[:n_train], made.X[n_train:], made.y[n_train:])
+
+
+@lru_cache(maxsize=1)
+def _load(source: Source, setting: Setting) -> Split:
+    split = _read(source, setting)
+    X_train, y_train, X_test = split.X_train, split.y_train, split.X_test
+    if setting.n_rows and setting.n_rows < len(X_train):
+        X_train, _, y_train, _ = train_test_split(
+            X_train, y_train, train_size=setting.n_rows, stratify=y_train, random_state=0
+        )
+    if setting.noise:
+        noise = np.random.default_rng(0).standard_normal(X_train.shape, dtype=np.float32)
+        X_train = X_train + np.float32(setting.noise / 255) * noise
+    if setting.n_features and setting.n_features < X_train.shape[1]:
+        pca = PCA(setting.n_features, svd_solver="covariance_eigh").fit(X_train)
+        X_train, X_test = pca.transform(X_train), pca.transform(X_test)
+    return Split(split.name, X_train, y_train, X_test, split.y_test)
