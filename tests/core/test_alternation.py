@@ -10,8 +10,8 @@ from latentmetric.core.alternation import (
     reduce_rank,
     state_from,
 )
-from latentmetric.core.latents import first_latents
-from latentmetric.core.rows import ClassRows
+from latentmetric.core.latents import draw_starts
+from latentmetric.core.population import LocalPopulation
 from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
@@ -33,7 +33,7 @@ def with_settings(**changes):
 
 def run(n_rounds, settings=SETTINGS, seed=0, data=None):
     X, y = data or make_blobs()
-    rows = ClassRows.of(X, y)
+    rows = LocalPopulation.of(X, y)
     generator = np.random.default_rng(seed)
     states = [first_state(rows, np.full(len(rows), 8), "random", settings, generator)]
     for _ in range(n_rounds):
@@ -111,9 +111,8 @@ def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
     _, free = run(1)
     rows, held = run(1, with_settings(latent_reg=1e6))
     generator = np.random.default_rng(0)
-    start = np.concatenate(
-        [first_latents(of_class, 8, "random", generator) for of_class in rows.classes]
-    )
+    starts = draw_starts(rows.sizes, np.full(3, 8), "random", generator)
+    start = rows.first_latents(starts, np.array([0, 8, 16, 24]), n_threads=2)
     np.testing.assert_allclose(held[-1].latents, start, atol=1e-3)
     assert np.abs(free[-1].latents - start).max() > 0.1
 

@@ -11,6 +11,7 @@ from latentmetric.core.latents import (
     START_SHARE,
     Members,
     Nearest,
+    draw_starts,
     first_latents,
     refill_empty,
     settle,
@@ -39,6 +40,11 @@ def eq_5(points, latents, start, assignment, latent_reg):
 
 def alg_1(rows, start, factor, latent_reg=0.0, max_passes=100):
     return settle(one_class(rows), start, Metric(factor), latent_reg, max_passes)
+
+
+def started(rows, n_latents, init, generator, drawing_order=None):
+    (start,) = draw_starts([len(rows)], [n_latents], init, generator)
+    return first_latents(one_class(rows, drawing_order), n_latents, start)
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 0.7, 25.0])
@@ -152,10 +158,10 @@ def test_alg_1_agrees_with_plain_k_means_however_rows_are_read(rng, monkeypatch,
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 def test_latents_start_near_distinct_rows(rng, init):
     rows = np.concatenate((np.zeros((5, 2)), rng.standard_normal((10, 2))))
-    start = first_latents(one_class(rows), 15, init, rng)
+    start = started(rows, 15, init, rng)
     expected = rows + START_SHARE * (rows.mean(axis=0) - rows)
     np.testing.assert_allclose(np.sort(start, axis=0), np.sort(expected, axis=0))
-    small = first_latents(one_class(rows.astype("f4")), 3, init, rng)
+    small = started(rows.astype("f4"), 3, init, rng)
     assert small.dtype == np.float32
 
 
@@ -163,7 +169,7 @@ def test_draws_refer_to_the_drawing_order():
     rows = np.arange(20.0)[:, None]
     shuffle = np.random.default_rng(1).permutation(20)
     starts = [
-        first_latents(one_class(rows[order], np.argsort(order)), 5, "random", generator)
+        started(rows[order], 5, "random", generator, np.argsort(order))
         for order, generator in (
             (np.arange(20), np.random.default_rng(0)),
             (shuffle, np.random.default_rng(0)),
@@ -208,7 +214,7 @@ def test_k_means_plus_plus_spreads_its_start():
     for seed in range(10):
         generator = np.random.default_rng(seed)
         rows = np.repeat(centres, 50, axis=0) + generator.standard_normal((200, 2))
-        start = first_latents(one_class(rows), 4, "k-means++", generator)
+        start = started(rows, 4, "k-means++", generator)
         assert len(np.unique(np.round(start / 100), axis=0)) == 4
 
 

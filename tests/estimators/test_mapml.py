@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
-from latentmetric.core.rows import ClassRows
+from latentmetric.core.population import LocalPopulation
 from latentmetric.estimators._base import generator_from
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
@@ -239,7 +239,7 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
     parameters = {"early_stopping": True, "validation_fraction": 0.2, "reference": reference}
     model = MaPML(**{**QUICK, "max_iter": 0}, **parameters).fit(X, y)
     generator = generator_from(QUICK["random_state"])
-    training, held_out = ClassRows.of(X, y).hold_out(0.2, generator)
+    training, held_out = LocalPopulation.of(X, y).hold_out(0.2, generator)
     kept = np.setdiff1d(np.arange(300), held_out)
     assert len(held_out) == 60
     if reference == "latent":

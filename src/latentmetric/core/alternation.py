@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import first_latents, settle
+from latentmetric.core.latents import draw_starts
 from latentmetric.core.metric import Metric, gaps, learn_metric, project_psd
-from latentmetric.core.parallel import blas_threads, for_each
-from latentmetric.core.rows import ClassRows
+from latentmetric.core.parallel import blas_threads
+from latentmetric.core.population import Population
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 
@@ -45,7 +45,7 @@ UNSTRUCTURED_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of Algs. 1 to 3, in the inner coordinates of ``ClassRows``."""
+    """The numbers of Algs. 1 to 3, in the inner coordinates of the rows."""
 
     n_steps: int
     metric_reg: float
@@ -82,26 +82,22 @@ class State:
 
 
 def first_state(
-    rows: ClassRows,
+    rows: Population,
     counts: Ints,
     init: str,
     settings: Settings,
     generator: np.random.Generator,
 ) -> State:
     """Round 0: the Euclidean metric and latent examples that start at rows of their class."""
-    latents = np.concatenate(
-        [
-            first_latents(of_class, int(count), init, generator)
-            for of_class, count in zip(rows.classes, counts, strict=True)
-        ]
-    )
     class_starts = np.concatenate(([0], np.cumsum(counts)))
+    starts = draw_starts(rows.sizes, counts, init, generator)
+    latents = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
     return state_from(rows, euclid, latents, class_starts, settings, generator)
 
 
 def state_from(
-    rows: ClassRows,
+    rows: Population,
     components: Floats,
     latents: Floats,
     class_starts: Ints,
@@ -116,7 +112,7 @@ def state_from(
 
 
 def next_state(
-    state: State, rows: ClassRows, settings: Settings, generator: np.random.Generator
+    state: State, rows: Population, settings: Settings, generator: np.random.Generator
 ) -> State:
     """One round: learn the metric from the mined triplets, move the latent examples under it."""
     clock = _Clock()
@@ -129,7 +125,7 @@ def next_state(
 
 def _settle(
     before: State | None,
-    rows: ClassRows,
+    rows: Population,
     components: Floats,
     latents: Floats,
     class_starts: Ints,
@@ -138,7 +134,11 @@ def _settle(
     clock: _Clock,
 ) -> State:
     """The end of a round: latent examples under the metric, margins, triplets, the record."""
-    latents, spreads, passes = move_latents(rows, components, latents, class_starts, settings)
+    moved = rows.move_latents(
+        latents, class_starts, Metric(components), settings.latent_reg, settings.max_passes,
+        settings.n_threads,
+    )  # fmt: skip
+    latents, spreads = moved.latents, moved.spreads
     clock.lap("latents")
     points = latents @ components.T
     margins = np.repeat(1 + spreads, np.diff(class_starts)).astype(latents.dtype)
@@ -160,7 +160,7 @@ def _settle(
         "norm": _norm(components),
         "rank": len(components),
         "mean_margin": float(1 + spreads.mean()),
-        "passes": passes,
+        "passes": moved.passes,
         "seconds": clock.laps,
     }
     return State(components, latents, class_starts, spreads, candidates, watched, record)
@@ -179,29 +179,6 @@ def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Trip
     offered = candidates.all()
     drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
     return candidates.take(np.sort(drawn))
-
-
-def move_latents(
-    rows: ClassRows, components: Floats, latents: Floats, class_starts: Ints, settings: Settings
-) -> tuple[Floats, Floats, int]:
-    """Alg. 1 for every class, one thread a class, the largest first; latents, spreads, passes."""
-    moved = np.empty_like(latents)
-    spreads = np.empty(len(rows))
-    passes = np.empty(len(rows), dtype=np.intp)
-    metric = Metric(components)
-
-    def move_class(position: int) -> None:
-        own = slice(class_starts[position], class_starts[position + 1])
-        of_class = rows.classes[position]
-        with of_class.at_hand():
-            settled = settle(
-                of_class, latents[own], metric, settings.latent_reg, settings.max_passes
-            )
-        moved[own] = settled.latents
-        spreads[position], passes[position] = settled.spread, settled.passes
-
-    for_each(move_class, np.argsort(-rows.sizes, kind="stable").tolist(), settings.n_threads)
-    return moved, spreads, int(passes.max())
 
 
 def objective(points: Floats, margins: Floats, watched: Triplets) -> float:

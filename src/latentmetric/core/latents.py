@@ -198,30 +198,47 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
             members.reassign(alone, inside, np.array([latent]))
 
 
-def first_latents(
-    rows: OneClass, n_latents: int, init: str, generator: np.random.Generator
-) -> Floats:
+def draw_starts(
+    sizes: Ints, counts: Ints, init: str, generator: np.random.Generator
+) -> list[Ints | int]:
+    """For every class what ``first_latents`` starts from: numbers of rows, or for k-means++ a seed.
+
+    Drawn before a row is looked at, so that classes can be looked at anywhere in any order.
+    """
+    if init == "k-means++":
+        return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
+    return [
+        generator.choice(int(size), size=int(count), replace=False)
+        for size, count in zip(sizes, counts, strict=True)
+    ]
+
+
+def first_latents(rows: OneClass, n_latents: int, start: Ints | int) -> Floats:
     """Where the latent examples of a class start: near distinct rows, random or by k-means++.
 
-    Rows are drawn in the order of ``rows.drawing_order``, which does not depend on the caller's.
-    The latter of the two looks at one block of rows at most, drawn at random.
+    Numbers refer to the order of ``rows.drawing_order``, which does not depend on the caller's.
+    k-means++ looks at one block of rows at most, drawn at random.
     """
-    if init == "random":
-        drawn = generator.choice(len(rows), size=n_latents, replace=False)
-        chosen = rows[rows.drawing_order[drawn]]
+    if isinstance(start, int):
+        chosen = _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
     else:
-        n_candidates = max(n_latents, len(range(*rows.blocks[0].indices(len(rows)))))
-        drawn = np.arange(len(rows))
-        if n_candidates < len(rows):
-            drawn = generator.choice(len(rows), size=n_candidates, replace=False)
-        candidates = rows[rows.drawing_order[drawn]]
-        chosen = candidates[_k_means_plus_plus(candidates, n_latents, generator)]
+        chosen = rows[rows.drawing_order[start]]
     share = chosen.dtype.type(START_SHARE)
-    start: Floats = (1 - share) * chosen + share * rows.mean.astype(chosen.dtype)
-    return start
+    places: Floats = (1 - share) * chosen + share * rows.mean.astype(chosen.dtype)
+    return places
 
 
-def _k_means_plus_plus(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
+def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Generator) -> Floats:
+    n_candidates = max(n_latents, rows.blocks[0].stop)
+    drawn = np.arange(len(rows))
+    if n_candidates < len(rows):
+        drawn = generator.choice(len(rows), size=n_candidates, replace=False)
+    candidates = rows[rows.drawing_order[drawn]]
+    chosen: Floats = candidates[_spread_out(candidates, n_latents, generator)]
+    return chosen
+
+
+def _spread_out(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
     """Further rows drawn in proportion to their squared distance from those drawn before."""
     norms = squared_norms(rows)
 

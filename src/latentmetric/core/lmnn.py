@@ -168,14 +168,14 @@ def steps(
         length = min(length, max_iter - done)
         moved = _descend(problem, components, impostors, length)
         done += length
-        found = find_impostors(problem, moved)
-        there = evaluate(problem, moved, found)
+        known = impostors.union(find_impostors(problem, moved), len(problem.rows))
+        there = evaluate(problem, moved, known)
         if there.loss > at.loss:
-            impostors = impostors.union(found, len(problem.rows))
+            impostors, at = known, evaluate(problem, components, known)
             length = max(1, length // 2)
             continue
         gain, components, at = at.loss - there.loss, moved, there
-        impostors = impostors.near(problem, components).union(found, len(problem.rows))
+        impostors = known.near(problem, components)
         length = min(2 * length, SEARCH_EVERY)
         yield components, at, len(impostors)
         if gain <= tol * at.loss:

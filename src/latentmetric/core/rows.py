@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -188,7 +188,7 @@ class ClassRows:
     """
 
     def __init__(
-        self, rows: Floats, coordinates: Coordinates, codes: Ints, members: list[Ints],
+        self, rows: Any, coordinates: Coordinates, codes: Ints, members: list[Ints],
         radii: Floats,
     ) -> None:  # fmt: skip
         self.coordinates = coordinates
@@ -204,7 +204,7 @@ class ClassRows:
         ]
 
     @classmethod
-    def of(cls, rows: Floats, codes: Ints, n_threads: int = 1) -> ClassRows:
+    def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:
         """Sort the rows; ``codes`` are 0 … C − 1, one a row, each of them present."""
         coordinates, radii = Coordinates.and_radii_of(rows, n_threads)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
@@ -222,14 +222,15 @@ class ClassRows:
     @property
     def dtype(self) -> np.dtype[np.floating[Any]]:
         """The dtype all is computed in."""
-        return self._rows.dtype
+        dtype: np.dtype[np.floating[Any]] = self._rows.dtype
+        return dtype
 
     @property
     def sizes(self) -> Ints:
         """Rows of the class at each position."""
         return np.array([len(members) for members in self.members])
 
-    def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[ClassRows, Ints]:
+    def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""
         kept, held_out = [], []
         for members, rows in zip(self.members, self.classes, strict=True):
@@ -240,5 +241,5 @@ class ClassRows:
             )
             kept.append(members[~out])
             held_out.append(members[out])
-        stays = ClassRows(self._rows, self.coordinates, self.codes, kept, self._radii)
+        stays = type(self)(self._rows, self.coordinates, self.codes, kept, self._radii)
         return stays, np.concatenate(held_out)

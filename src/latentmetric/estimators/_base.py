@@ -32,6 +32,7 @@ from latentmetric.core.neighbors import (
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.dask import answers, is_dask_array
 from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
 from latentmetric.io.rows import as_row_file, is_lazy
 
@@ -67,7 +68,12 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, rank of the metric)
         """
         check_is_fitted(self)
-        transformed: Floats = self._by_block(X, lambda rows: rows @ self.components_.T)
+        dtype, rank = self.components_.dtype, len(self.components_)
+        transformed: Floats = (
+            answers(X, self, "transform", dtype, rank)
+            if is_dask_array(X)
+            else self._by_block(X, lambda rows: rows @ self.components_.T)
+        )
         return transformed
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -82,8 +88,12 @@ class ReferenceClassifier(
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        elected: Ints = self._by_block(X, lambda rows: vote(*self._ballots(rows)))
-        return self.classes_[elected]
+        elected: np.ndarray[Any, Any] = (
+            answers(X, self, "predict", self.classes_.dtype, None)
+            if is_dask_array(X)
+            else self._by_block(X, lambda rows: self.classes_[vote(*self._ballots(rows))])
+        )
+        return elected
 
     def predict_proba(self, X: Any) -> Floats:
         """Each class's share of the vote, columns in the order of ``classes_``.
@@ -98,8 +108,10 @@ class ReferenceClassifier(
         """
         check_is_fitted(self)
         n_classes = len(self.classes_)
-        shares: Floats = self._by_block(
-            X, lambda rows: vote_shares(*self._ballots(rows), n_classes)
+        shares: Floats = (
+            answers(X, self, "predict_proba", np.float64, n_classes)
+            if is_dask_array(X)
+            else self._by_block(X, lambda rows: vote_shares(*self._ballots(rows), n_classes))
         )
         return shares
 

@@ -25,8 +25,10 @@ from latentmetric.core.neighbors import (
     vote,
 )
 from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.rows import ClassRows, InnerRows
+from latentmetric.core.population import LocalPopulation, Population
+from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Ints
+from latentmetric.engines.dask import is_dask_array, shuffle
 from latentmetric.estimators._base import ReferenceClassifier, float_dtype, generator_from
 from latentmetric.estimators._checks import (
     check_bool,
@@ -210,7 +212,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             self._check_parameters()
             settings = self._settings()
             with blas_threads(settings.n_threads):
-                data = self._read(X, y) if is_lazy(X) else self._take(X, y)
+                data = self._data(X, y)
                 attributes = self._run(data, settings, X, y)
         set_attributes(self, attributes)
         return self
@@ -270,6 +272,31 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             n_threads=thread_count(self.n_jobs),
         )
 
+    def _data(self, X: Any, y: Any) -> _Data:
+        """The rows, wherever they are."""
+        if is_dask_array(X):
+            return self._distribute(X, y)
+        return self._read(X, y) if is_lazy(X) else self._take(X, y)
+
+    def _distribute(self, X: Any, y: Any) -> _Data:
+        """Rows on the workers of a Dask cluster."""
+        for name, value in (("early_stopping", True), ("reference", "original")):
+            if getattr(self, name) == value:
+                raise ValueError(
+                    f"{name}={value!r} would bring rows of a Dask array to one machine; fit with "
+                    "the default"
+                )
+
+        def check(classes: Any) -> None:
+            self._classes_and_codes(classes)
+            self._check_against_data(X.shape[1], classes)
+
+        training, classes = shuffle(X, y, float_dtype, check)
+        self.n_features_in_ = int(X.shape[1])
+        nowhere = np.empty(0, dtype=np.intp)
+        generator = generator_from(self.random_state)
+        return _Data(None, nowhere, classes, training, nowhere, generator, None)
+
     def _take(self, X: Any, y: Any) -> _Data:
         """Rows in memory."""
         rows, codes, classes = self._validated_training_data(X, y)
@@ -292,7 +319,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     def _prepare(self, rows: Any, codes: Ints, classes: Any, order: Ints | None) -> _Data:
         """Sort by class and part with the held-out rows."""
         generator = generator_from(self.random_state)
-        training = ClassRows.of(rows, codes, thread_count(self.n_jobs))
+        training = LocalPopulation.of(rows, codes, thread_count(self.n_jobs))
         held_out = np.empty(0, dtype=np.intp)
         if self.early_stopping:
             training, held_out = training.hold_out(self.validation_fraction, generator)
@@ -341,11 +368,12 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
 
     def _last_state(self, data: _Data, settings: Settings) -> State:
         """Where the last fit ended, with the rows of this one."""
-        latents = data.training.coordinates.into(self.latent_examples_.astype(data.rows.dtype))
+        dtype = data.training.dtype
+        latents = data.training.coordinates.into(self.latent_examples_.astype(dtype))
         of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
         return state_from(
             data.training,
-            self.components_.astype(data.rows.dtype),
+            self.components_.astype(dtype),
             np.concatenate(of_class),
             np.cumsum([0, *map(len, of_class)]),
             settings,
@@ -436,10 +464,10 @@ class _Data:
     """What one call of ``fit`` works on."""
 
     rows: Any
-    """An array, or rows in a file."""
+    """An array, or rows in a file; None where no single process holds them."""
     codes: Ints
     classes: Any
-    training: ClassRows
+    training: Population
     held_out: Ints
     generator: np.random.Generator
     order: Ints | None

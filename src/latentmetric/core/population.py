@@ -1,0 +1,114 @@
+"""All classes together: Alg. 1 for each of them, on this machine or wherever their rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from latentmetric.core.latents import first_latents, settle
+from latentmetric.core.metric import Metric
+from latentmetric.core.parallel import for_each
+from latentmetric.core.rows import ClassRows, Coordinates, OneClass
+from latentmetric.core.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The latent examples of some classes after Alg. 1."""
+
+    latents: Floats
+    spreads: Floats
+    """E[D²(x, z)] of every class under the metric."""
+    passes: int
+    """The most that a class took."""
+
+
+class Population(Protocol):
+    """What the rounds need to know of the rows, which they never see."""
+
+    coordinates: Coordinates
+    codes: Ints
+    """The code of the class at each position."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def sizes(self) -> Ints:
+        """Rows of the class at each position."""
+
+    @property
+    def n_features(self) -> int:
+        """Features of a row."""
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """The dtype all is computed in."""
+
+    def first_latents(
+        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+    ) -> Floats:
+        """Where the latent examples start; ``starts`` are those of ``draw_starts``."""
+
+    def move_latents(
+        self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
+        max_passes: int, n_threads: int,
+    ) -> Moved:  # fmt: skip
+        """Alg. 1 for every class."""
+
+
+class LocalPopulation(ClassRows):
+    """Rows that this process can read."""
+
+    def first_latents(
+        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+    ) -> Floats:
+        """See ``Population``."""
+        return first_latents_of(self.classes, starts, class_starts, n_threads)
+
+    def move_latents(
+        self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
+        max_passes: int, n_threads: int,
+    ) -> Moved:  # fmt: skip
+        """See ``Population``."""
+        return move_latents_of(
+            self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
+        )
+
+
+def first_latents_of(
+    classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+) -> Floats:
+    """The starts of these classes, one after the other."""
+    places: list[Floats] = [np.empty(0)] * len(classes)
+
+    def start(position: int) -> None:
+        count = int(class_starts[position + 1] - class_starts[position])
+        places[position] = first_latents(classes[position], count, starts[position])
+
+    for_each(start, range(len(classes)), n_threads)
+    return np.concatenate(places)
+
+
+def move_latents_of(
+    classes: Sequence[OneClass], latents: Floats, class_starts: Ints, metric: Metric,
+    latent_reg: float, max_passes: int, n_threads: int,
+) -> Moved:  # fmt: skip
+    """Alg. 1 for these classes, one thread a class, the largest first."""
+    moved = np.empty_like(latents)
+    spreads = np.empty(len(classes))
+    passes = np.empty(len(classes), dtype=np.intp)
+
+    def move(position: int) -> None:
+        own = slice(class_starts[position], class_starts[position + 1])
+        of_class = classes[position]
+        with of_class.at_hand():
+            settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
+        moved[own] = settled.latents
+        spreads[position], passes[position] = settled.spread, settled.passes
+
+    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
+    for_each(move, largest_first.tolist(), n_threads)
+    return Moved(moved, spreads, int(passes.max()))

@@ -1,0 +1,1 @@
+"""Where the rounds can run other than in this process."""
