@@ -128,8 +128,13 @@ def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, 
     differences and sorted again, so that a row found among the references is at distance 0.
     """
     _, found = search(queries, references, k)
+    return ranked(queries, references, found)
+
+
+def ranked(queries: Floats, references: References, found: Ints) -> tuple[Floats, Ints]:
+    """Exact squared distances of what a search found, and that in their order."""
     exact = np.empty(found.shape, dtype=queries.dtype)
-    for rank in range(k):
+    for rank in range(found.shape[1]):
         exact[:, rank] = paired_squared_distances(queries, references.rows, found[:, rank])
     order = np.argsort(exact, axis=1, kind="stable")
     return np.take_along_axis(exact, order, axis=1), np.take_along_axis(found, order, axis=1)

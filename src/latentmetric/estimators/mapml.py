@@ -27,7 +27,7 @@ from latentmetric.core.neighbors import (
 from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.rows import InnerRows
-from latentmetric.core.types import Ints
+from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask import is_dask_array, shuffle
 from latentmetric.estimators._base import ReferenceClassifier, float_dtype, generator_from
 from latentmetric.estimators._checks import (
@@ -41,6 +41,7 @@ from latentmetric.estimators._checks import (
     unchanged_on_failure,
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
+from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
 from latentmetric.estimators._progress import ReadingLog, RoundReporter, log_round
 from latentmetric.io.rows import as_row_file, is_lazy
 from latentmetric.io.sorting import sorted_by_class
@@ -78,6 +79,9 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
         distance; or votes by exp(−D²/T) of the nearest 20 references, with T found from the
         spacing of the references, or on the held-out rows with ``early_stopping``.
+    index : {"exact", "faiss"}, default="exact"
+        How references are searched: all of them, or by an approximate index of faiss where they
+        are many, which may miss a neighbour now and then (extra ``faiss``).
     max_iter : int, default=10
         Rounds (K). 0 leaves the Euclidean metric with its own latent examples.
     n_steps : int, default=10_000
@@ -157,6 +161,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         n_neighbors: int = 3,
         reference: str = "latent",
         weights: str = "uniform",
+        index: str = "exact",
         max_iter: int = 10,
         n_steps: int = 10_000,
         metric_reg: float = 1.7,
@@ -177,6 +182,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         self.n_neighbors = n_neighbors
         self.reference = reference
         self.weights = weights
+        self.index = index
         self.max_iter = max_iter
         self.n_steps = n_steps
         self.metric_reg = metric_reg
@@ -225,6 +231,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 check_real("latent_ratio", self.latent_ratio, 0, 1, open_low=True)
         self._check_voting_parameters()
         check_choice("reference", self.reference, ("latent", "original"))
+        self._check_index()
         check_integer("max_iter", self.max_iter, 0)
         check_integer("n_steps", self.n_steps, 1)
         check_real("metric_reg", self.metric_reg, 0, open_low=True)
@@ -238,6 +245,11 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         check_real("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
         check_bool("warm_start", self.warm_start)
         check_verbose(self.verbose)
+
+    def _check_index(self) -> None:
+        check_choice("index", self.index, ("exact", "faiss"))
+        if self.index == "faiss":
+            import_faiss()
 
     def _check_against_data(self, n_features: int, classes: Any) -> None:
         """What can be checked only once the data is known."""
@@ -451,6 +463,26 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         distances, indices = model._nearest(data.rows[data.held_out], reach)
         correct = model._reference_codes[indices] == data.codes[data.held_out, None]
         return temperature_from_held_out(distances, correct)
+
+    def _nearest(self, rows: Floats, k: int) -> tuple[Floats, Ints]:
+        self._check_index()
+        if self._asks_index():
+            built = getattr(self, "_built", None)
+            if built is None or built.references is not self._references:
+                self._built = ApproximateIndex(self._references)
+        return super()._nearest(rows, k)
+
+    def _search(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
+        if self._asks_index():
+            return self._built.k_nearest(queries @ self.components_.T, k)
+        return super()._search(queries, k)
+
+    def _asks_index(self) -> bool:
+        return self.index == "faiss" and len(self._references) >= MIN_REFERENCES
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_built"}
 
     def _with(self, attributes: dict[str, Any]) -> Self:
         """A copy of this estimator with these attributes."""

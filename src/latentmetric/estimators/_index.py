@@ -1,0 +1,59 @@
+"""An approximate index over many references, for queries that may miss a neighbour now and then.
+
+Inverted lists of faiss: references are grouped around centres, and a query looks at the groups
+nearest to it only. The distances of what it finds are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.distances import References, ranked
+from latentmetric.core.types import Floats, Ints
+
+MIN_REFERENCES = 4_096
+"""Below this many, comparing with all of them is faster than asking an index."""
+
+GROUPS_PER_ROOT = 4
+"""Groups as a multiple of the square root of the number of references."""
+
+PROBED_SHARE = 0.05
+"""Of the groups, those that a query looks at."""
+
+SEED = 1234
+
+
+class ApproximateIndex:
+    """References in groups."""
+
+    def __init__(self, references: References) -> None:
+        faiss = import_faiss()
+        self.references = references
+        rows = np.ascontiguousarray(references.rows, dtype=np.float32)
+        n_groups = max(1, round(GROUPS_PER_ROOT * len(rows) ** 0.5))
+        self._index = faiss.IndexIVFFlat(
+            faiss.IndexFlatL2(rows.shape[1]), rows.shape[1], n_groups, faiss.METRIC_L2
+        )
+        self._index.cp.seed = SEED
+        self._index.cp.min_points_per_centroid = 1
+        self._index.train(rows)
+        self._index.add(rows)
+        self._index.nprobe = max(1, round(PROBED_SHARE * n_groups))
+
+    def k_nearest(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
+        """As ``core.distances.k_nearest``, but for neighbours in groups that were not looked at."""
+        import_faiss().omp_set_num_threads(1)  # blocks of queries have threads of their own
+        _, found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        found = np.where(found < 0, found[:, :1], found)
+        return ranked(queries, self.references, found)
+
+
+def import_faiss() -> Any:
+    """The library, or an error that says how to get it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError('index="faiss" needs faiss: pip install "latentmetric[faiss]"') from error
+    return faiss

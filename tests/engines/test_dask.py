@@ -1,0 +1,164 @@
+"""The cluster finds what one machine finds, whatever the chunks, and survives losses."""
+
+import os
+import signal
+import sys
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from helpers import make_blobs
+
+from latentmetric import MaPML
+from latentmetric.engines import dask as engine
+
+PARAMETERS = {"latent_ratio": 0.1, "max_iter": 3, "n_steps": 400, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def unbalanced(n_rows=3000, n_classes=5, seed=0):
+    X, _ = make_blobs(n_rows, n_classes, seed=seed)
+    generator = np.random.default_rng(seed)
+    y = generator.choice(n_classes, n_rows, p=[0.6, 0.2, 0.1, 0.08, 0.02])
+    X[:, -1] += 3 * y
+    return X.astype(np.float32), np.array(["ant", "bee", "cat", "dog", "elk"])[y]
+
+
+def assert_same(distributed, local, X):
+    np.testing.assert_array_equal(distributed.classes_, local.classes_)
+    scale = np.abs(local.latent_examples_).max()
+    difference = np.abs(distributed.latent_examples_ - local.latent_examples_).max()
+    assert difference <= 1e-3 * scale
+    np.testing.assert_array_equal(distributed.latent_labels_, local.latent_labels_)
+    np.testing.assert_allclose(distributed.margins_, local.margins_, rtol=1e-3)
+    assert np.mean(distributed.predict(X) == local.predict(X)) >= 0.999
+
+
+@pytest.mark.parametrize("chunks", [3000, 700, 61])
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
+    X, y = unbalanced()
+    model = MaPML(**PARAMETERS, init=init)
+    local = MaPML(**PARAMETERS, init=init).fit(X, y)
+    model.fit(da.from_array(X, chunks=(chunks, 4)), da.from_array(y, chunks=500))
+    assert_same(model, local, X)
+    objectives = [[r["objective"] for r in m.history_] for m in (model, local)]
+    np.testing.assert_allclose(*objectives, rtol=1e-3)
+    assert model.n_features_in_ == 6
+
+
+def test_more_workers_than_classes_and_labels_in_memory(client):
+    X, y = make_blobs(600, 2)
+    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(100, -1)), y)
+    assert_same(model, MaPML(**PARAMETERS).fit(X, y), X)
+
+
+def test_a_fit_can_be_continued(client):
+    X, y = make_blobs(600)
+    lazy = da.from_array(X, chunks=(100, -1))
+    models = [MaPML(**PARAMETERS, warm_start=True) for _ in range(2)]
+    for model, rows in zip(models, (lazy, X), strict=True):
+        model.fit(rows, y).fit(rows, y)
+    assert_same(*models, X)
+
+
+def test_answers_are_dask_arrays(client):
+    X, y = make_blobs(300)
+    model = MaPML(**PARAMETERS).fit(X, y)
+    lazy = da.from_array(X, chunks=(70, 3))
+    for method in ("predict", "predict_proba", "transform"):
+        answer = getattr(model, method)(lazy)
+        assert engine.is_dask_array(answer)
+        expected = getattr(model, method)(X)
+        assert answer.shape == expected.shape
+        assert answer.dtype == expected.dtype
+        np.testing.assert_allclose(
+            answer.compute().astype(float), expected.astype(float), rtol=1e-9
+        )
+
+
+def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
+    X, y = unbalanced()
+    local = MaPML(**PARAMETERS).fit(X, y)
+    killed = []
+    move = engine.DaskPopulation.move_latents
+
+    def kill_then_move(self, *arguments):
+        if self._last[1] and not killed and len(arguments[0]):
+            holder = client.who_has(self._parts)[self._parts[0].key][0]
+            pids = client.run(os.getpid)
+            killed.append(pids[holder])
+            os.kill(pids[holder], signal.SIGKILL)
+        return move(self, *arguments)
+
+    monkeypatch.setattr(engine.DaskPopulation, "move_latents", kill_then_move)
+    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(300, -1)), y)
+    assert len(killed) == 1
+    assert_same(model, local, X)
+    client.wait_for_workers(3, timeout=60)
+
+
+def test_rows_do_not_come_to_the_client(client, monkeypatch):
+    X, y = unbalanced()
+    received = []
+    gather = type(client).gather
+    monkeypatch.setattr(
+        type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
+    )
+    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(500, -1)), y)
+
+    def arrays(found):
+        if isinstance(found, np.ndarray):
+            yield found
+        elif isinstance(found, list | tuple):
+            for item in found:
+                yield from arrays(item)
+        elif hasattr(found, "__dict__"):
+            yield from arrays(list(vars(found).values()))
+
+    assert max(a.size for a in arrays(received)) <= model.latent_examples_.size
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_row_is_named(client, bad):
+    X, y = make_blobs(300)
+    X[250, 3] = bad
+    with pytest.raises(ValueError, match=f"row 250, column 3 is {bad}"):
+        MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(100, -1)), y)
+
+
+def test_what_cannot_be_is_told_before_any_row_is_read(client):
+    X, y = make_blobs(300)
+    lazy = da.from_array(X, chunks=(100, -1))
+    with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
+        MaPML().fit(lazy, y[:-1])
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        MaPML().fit(lazy, np.zeros(300))
+    with pytest.raises(ValueError, match="early_stopping=True would bring rows"):
+        MaPML(early_stopping=True).fit(lazy, y)
+    with pytest.raises(ValueError, match="reference='original' would bring rows"):
+        MaPML(reference="original").fit(lazy, y)
+
+
+def test_without_a_client_or_the_extra_the_way_out_is_named(monkeypatch):
+    monkeypatch.setattr("distributed.get_client", _no_client)
+    with pytest.raises(RuntimeError, match=r"dask\.distributed\.Client\(\)"):
+        engine.active_client()
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"latentmetric\[dask\]"):
+        engine.active_client()
+
+
+def _no_client():
+    raise ValueError("No global client found and no address provided")

@@ -1,0 +1,67 @@
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from latentmetric import MaPML
+from latentmetric.datasets import make_image_like
+from latentmetric.estimators import _index
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_image_like(6_000, 16, 20, 4)
+
+
+@pytest.fixture
+def model(made, monkeypatch):
+    monkeypatch.setattr(_index, "MIN_REFERENCES", 100)
+    monkeypatch.setattr("latentmetric.estimators.mapml.MIN_REFERENCES", 100)
+    model = MaPML(0.2, max_iter=1, n_steps=500, random_state=0, index="faiss")
+    return model.fit(made.X[:5000], made.y[:5000])
+
+
+def test_most_neighbours_are_found_at_exact_distances(model, made):
+    queries = made.X[5000:]
+    near, found = model.kneighbors(queries, 5)
+    exact_near, exact = model.set_params(index="exact").kneighbors(queries, 5)
+    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) / 5
+    assert 0.6 < recall < 1
+    same = found == exact
+    np.testing.assert_allclose(near[same], exact_near[same])
+    assert np.all(np.diff(near, axis=1) >= 0)
+
+
+def test_looking_everywhere_finds_everything(model, made, monkeypatch):
+    monkeypatch.setattr(_index, "PROBED_SHARE", 1.0)
+    predictions = model.predict(made.X[5000:])
+    found = model.kneighbors(made.X[5000:], return_distance=False)
+    model.set_params(index="exact")
+    np.testing.assert_array_equal(found, model.kneighbors(made.X[5000:], return_distance=False))
+    np.testing.assert_array_equal(predictions, model.predict(made.X[5000:]))
+
+
+def test_the_index_follows_new_references_and_is_not_pickled(model, made):
+    model.predict(made.X[5000:])
+    before = model._built
+    model.set_references(made.X[:3000], made.y[:3000])
+    assert model.kneighbors(made.X[:10], 1)[0].max() < 1e-3
+    assert model._built is not before
+    copied = pickle.loads(pickle.dumps(model))
+    assert not hasattr(copied, "_built")
+    np.testing.assert_array_equal(copied.predict(made.X[5000:]), model.predict(made.X[5000:]))
+
+
+def test_few_references_are_searched_exactly(made):
+    model = MaPML(0.02, max_iter=0, random_state=0, index="faiss").fit(made.X, made.y)
+    model.predict(made.X[:10])
+    assert not hasattr(model, "_built")
+
+
+def test_bad_choices_and_a_missing_library_are_named(made, monkeypatch):
+    with pytest.raises(ValueError, match="index must be one of 'exact', 'faiss', got 'hnsw'"):
+        MaPML(index="hnsw").fit(made.X, made.y)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r"latentmetric\[faiss\]"):
+        MaPML(index="faiss").fit(made.X, made.y)
