@@ -8,7 +8,8 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import scipy
 import sklearn
 
 import latentmetric
+from latentmetric.core import latents
+from latentmetric.core.distances import References
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -95,3 +98,24 @@ def table(header: list[str], rows: list[list[Any]]) -> str:
     ]
     lines.insert(1, " | ".join("-" * width for width in widths))
     return "\n".join(f"| {line} |" for line in lines)
+
+
+@contextmanager
+def counted_alg1() -> Iterator[list[int]]:
+    """Operations of Alg. 1's products: rows with latent examples, and these with the metric."""
+    counts: list[int] = []
+    search, under = latents.search, References.under.__func__
+
+    def counting_search(queries, references, k, *rest):
+        counts.append(2 * len(queries) * len(references) * queries.shape[1])
+        return search(queries, references, k, *rest)
+
+    def counting_under(cls, rows, metric):
+        counts.append(2 * rows.size * len(metric))
+        return under(cls, rows, metric)
+
+    latents.search, References.under = counting_search, classmethod(counting_under)
+    try:
+        yield counts
+    finally:
+        latents.search, References.under = search, classmethod(under)

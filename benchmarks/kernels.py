@@ -14,14 +14,13 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
-from common import gemm_gflops, machine_facts, table, write_json
+from common import counted_alg1, gemm_gflops, machine_facts, table, write_json
 
 from latentmetric.core import metric
-from latentmetric.core.alternation import Settings, first_state, move_latents
-from latentmetric.core.distances import References
-from latentmetric.core.metric import learn_metric, project_psd
+from latentmetric.core.alternation import Settings, first_state
+from latentmetric.core.metric import Metric, learn_metric, project_psd
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.rows import ClassRows
+from latentmetric.core.population import LocalPopulation
 from latentmetric.core.triplets import mine
 from latentmetric.datasets import load_benchmark
 
@@ -48,23 +47,6 @@ def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
     centres = generator.standard_normal((2_000, 784), dtype=np.float32)
     X = centres[y + 10 * generator.integers(0, 200, len(y))]
     return "random", X + generator.standard_normal(X.shape, dtype=np.float32), y
-
-
-@contextmanager
-def counted_searches():
-    """Operations of every product that a search does."""
-    counts, original = [], References.comparable
-
-    def counting(self, queries, tile=slice(None)):
-        block = original(self, queries, tile)
-        counts.append(2 * block.size * queries.shape[1])
-        return block
-
-    References.comparable = counting
-    try:
-        yield counts
-    finally:
-        References.comparable = original
 
 
 @contextmanager
@@ -107,7 +89,7 @@ def main() -> None:
             "percent_of_gemm": 100 * speed / gflops,
         }
 
-    rows = ClassRows.of(X, y)
+    rows = LocalPopulation.of(X, y)
     generator = np.random.default_rng(0)
     state = first_state(rows, np.rint(0.1 * rows.sizes).astype(int), "random", SETTINGS, generator)
 
@@ -133,13 +115,15 @@ def main() -> None:
     results["projection_seconds"] = time.perf_counter() - start
 
     components = np.sqrt(values)[:, None] * directions
-    with counted_searches() as counts:
+    with counted_alg1() as counts:
         start = time.perf_counter()
-        _, _, passes = move_latents(rows, components, state.latents, state.class_starts, SETTINGS)
+        moved = rows.move_latents(
+            state.latents, state.class_starts, Metric(components), SETTINGS.latent_reg,
+            SETTINGS.max_passes, SETTINGS.n_threads,
+        )  # fmt: skip
         seconds = time.perf_counter() - start
-    transform = 2.0 * X.size * len(components)
-    measure("latents", transform + sum(counts), seconds)
-    results["passes"] = passes
+    measure("latents", float(sum(counts)), seconds)
+    passes = results["passes"] = moved.passes
 
     print(f"{name}: {X.shape[0]:,} × {X.shape[1]}, {len(state.latents):,} latent examples")
     print(f"GEMM {gflops:.0f} GFlop/s; {passes} passes of k-means; ", end="")

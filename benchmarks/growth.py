@@ -1,0 +1,61 @@
+"""How the time of a fit grows with rows, features and latent examples.
+
+    python benchmarks/growth.py [--quick]
+
+Image-like rows; one size is changed at a time. The exponent is the slope of log(seconds) over
+log(size). Goal: at most 1.1 in the number of rows, at fixed classes and latent examples a class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from common import gemm_gflops, machine_facts, table, write_json
+
+from latentmetric import MaPML
+from latentmetric.datasets import make_image_like
+
+BASE = {"rows": 160_000, "features": 256, "latents": 32, "classes": 500}
+SERIES = {
+    "rows": (80_000, 160_000, 320_000, 640_000, 1_280_000),
+    "features": (64, 128, 256, 512, 1024),
+    "latents": (8, 16, 32, 64, 128),
+}
+
+
+def seconds_of(rows: int, features: int, latents: int, classes: int) -> dict[str, float]:
+    made = make_image_like(rows, features, classes, 8)
+    model = MaPML(latents, max_iter=3, n_steps=20_000, random_state=0)
+    start = time.perf_counter()
+    model.fit(made.X, made.y)
+    parts = {
+        part: sum(record["seconds"].get(part, 0) for record in model.history_)
+        for part in ("latents", "mining", "metric")
+    }
+    return {"fit": time.perf_counter() - start, **parts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the first three sizes only")
+    quick = parser.parse_args().quick
+    gflops = gemm_gflops()
+    results = {"machine": machine_facts(gflops), "base": BASE, "series": {}}
+    lines = []
+    seconds_of(**BASE | {"rows": 20_000})
+    for name, sizes in SERIES.items():
+        sizes = sizes[:3] if quick else sizes
+        timed = [seconds_of(**BASE | {name: size}) for size in sizes]
+        slope = np.polyfit(np.log(sizes), np.log([t["fit"] for t in timed]), 1)[0]
+        results["series"][name] = {"sizes": sizes, "seconds": timed, "exponent": float(slope)}
+        told = ", ".join(f"{size:,}: {t['fit']:.1f} s" for size, t in zip(sizes, timed))
+        lines.append([name, told, f"{slope:.2f}", "≤ 1.1" if name == "rows" else ""])
+        print(f"{name}: {told}; exponent {slope:.2f}", flush=True)
+    print(table(["size", "fit", "exponent", "goal"], lines))
+    print(write_json("growth", results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Fit MaPML_5 on image-like rows of ImageNet's size: time by part, memory, errors, query costs.
+
+    python benchmarks/imagenet_scale.py [--rows N] [--classes C] [--skip-originals]
+
+"work" is the fit's seconds times the TFlop/s of a matrix product measured in the same run, so
+that machines can be compared. Goals: work at most 25 TFlop, peak memory at most 2 times the data,
+Alg. 1 at 40 % of GEMM speed or better, MaPML_5 at least 1.0 point below Euclid, a query against
+latent examples at least 15 times cheaper than against originals, prediction at 60 % of GEMM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from common import PeakMemory, counted_alg1, gemm_gflops, machine_facts, table, write_json
+
+from latentmetric import Euclidean, MaPML
+from latentmetric.datasets import IMAGENET, make_image_like
+
+TEST_ROWS = 50_000
+ORIGINAL_QUERIES = 5_000
+"""Queries against all originals: each costs 20 times one against latent examples."""
+
+
+def percent_wrong(model, X, y) -> tuple[float, float]:
+    """Error, and microseconds a query."""
+    start = time.perf_counter()
+    wrong = 100 * float(np.mean(model.predict(X) != y))
+    return wrong, 1e6 * (time.perf_counter() - start) / len(X)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=IMAGENET["n_samples"] - TEST_ROWS)
+    parser.add_argument("--classes", type=int, default=IMAGENET["n_classes"])
+    parser.add_argument("--skip-originals", action="store_true")
+    options = parser.parse_args()
+    sizes = {"n_samples": options.rows + TEST_ROWS, "n_classes": options.classes}
+    made = make_image_like(**IMAGENET | sizes)
+    X, y = made.X[: options.rows], made.y[: options.rows]
+    X_test, y_test = made.X[options.rows :], made.y[options.rows :]
+    gflops = gemm_gflops()
+
+    model = MaPML(0.05, max_iter=10, n_steps=100_000, random_state=0, verbose=1)
+    start = time.perf_counter()
+    with PeakMemory() as memory, counted_alg1() as counts:
+        model.fit(X, y)
+    seconds = time.perf_counter() - start
+    gflops = max(gflops, gemm_gflops())
+
+    parts = {
+        part: sum(record["seconds"].get(part, 0) for record in model.history_)
+        for part in ("latents", "mining", "metric")
+    }
+    parts["the rest"] = seconds - sum(parts.values())
+    latent_error, latent_query = percent_wrong(model, X_test, y_test)
+    m = len(model.latent_examples_)
+    query_gflop = 2.0 * X.shape[1] * (m + X.shape[1]) / 1e9
+    results = {
+        "machine": machine_facts(gflops),
+        "rows": options.rows,
+        "latents": m,
+        "fit_seconds": seconds,
+        "work_tflop": seconds * gflops / 1e3,
+        "parts_seconds": parts,
+        "alg1_tflop": sum(counts) / 1e12,
+        "alg1_percent_of_gemm": sum(counts) / 1e9 / parts["latents"] / gflops * 100,
+        "data_bytes": X.nbytes,
+        "peak_over_data": (memory.peak - memory.before + X.nbytes) / X.nbytes,
+        "passes": [record["passes"] for record in model.history_],
+        "error": {"MaPML_5": latent_error},
+        "query_microseconds": {"latents": latent_query},
+        "predict_percent_of_gemm": query_gflop / (latent_query / 1e6) / gflops * 100,
+    }
+    results["index"] = measure_index(model, X_test, y_test)
+    if not options.skip_originals:
+        few, few_y = X_test[:ORIGINAL_QUERIES], y_test[:ORIGINAL_QUERIES]
+        error, micro = percent_wrong(model.set_references(X, y), few, few_y)
+        results["error"]["MaPML_5-O"], results["query_microseconds"]["originals"] = error, micro
+        error, _ = percent_wrong(Euclidean().fit(X, y), few, few_y)
+        results["error"]["Euclid"] = error
+    show(results)
+
+
+def measure_index(model, X, y) -> dict[str, float]:
+    """The approximate index against the exact search, on the same queries."""
+    exact = model.kneighbors(X[:10_000], return_distance=False)
+    model.set_params(index="faiss")
+    start = time.perf_counter()
+    model.predict(X[:2])
+    build = time.perf_counter() - start
+    found = model.kneighbors(X[:10_000], return_distance=False)
+    error, micro = percent_wrong(model, X, y)
+    model.set_params(index="exact")
+    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) / 3
+    return {
+        "build_seconds": build,
+        "recall_of_3": float(recall),
+        "error": error,
+        "query_microseconds": micro,
+    }
+
+
+def show(results) -> None:
+    errors, queries = results["error"], results["query_microseconds"]
+    rows = [
+        ["GEMM, GFlop/s", f"{results['machine']['gemm_float32_gflops']:.0f}", ""],
+        ["fit, s", f"{results['fit_seconds']:.0f}", ""],
+        *[[f"  of which {p}, s", f"{s:.1f}", ""] for p, s in results["parts_seconds"].items()],
+        ["work, TFlop", f"{results['work_tflop']:.1f}", "≤ 25"],
+        ["Alg. 1, % of GEMM", f"{results['alg1_percent_of_gemm']:.0f}", "≥ 40"],
+        ["peak memory / data", f"{results['peak_over_data']:.2f}", "≤ 2"],
+        *[[f"error of {name}, %", f"{error:.2f}", ""] for name, error in errors.items()],
+        ["query against latents, µs", f"{queries['latents']:.0f}", ""],
+        ["predict, % of GEMM", f"{results['predict_percent_of_gemm']:.0f}", "≥ 60"],
+        ["faiss: recall of 3 neighbours", f"{results['index']['recall_of_3']:.3f}", ""],
+        ["faiss: query, µs", f"{results['index']['query_microseconds']:.0f}", ""],
+        ["faiss: error, %", f"{results['index']['error']:.2f}", ""],
+    ]
+    if "originals" in queries:
+        ratio = queries["originals"] / queries["latents"]
+        results["query_ratio"] = ratio
+        rows += [
+            ["query against originals, µs", f"{queries['originals']:.0f}", ""],
+            ["originals / latents", f"{ratio:.1f}", "≥ 15"],
+            ["Euclid − MaPML_5, points", f"{errors['Euclid'] - errors['MaPML_5']:.2f}", "≥ 1.0"],
+        ]
+    print(table(["what", "measured", "goal"], rows))
+    print(write_json("imagenet_scale", results))
+
+
+if __name__ == "__main__":
+    main()
