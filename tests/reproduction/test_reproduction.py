@@ -12,7 +12,7 @@ from latentmetric.reproduction.claims import Results, check_claims
 from latentmetric.reproduction.figures import figures
 from latentmetric.reproduction.plan import Cell, Method, Setting, cells_of
 from latentmetric.reproduction.report import write_report
-from latentmetric.reproduction.sources import Source
+from latentmetric.reproduction.sources import Source, sample
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,13 @@ def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proport
     np.testing.assert_allclose(
         np.bincount(few.y_train) / 300, np.bincount(plain.y_train) / 1200, atol=0.01
     )
+
+
+def test_a_sample_leaves_no_class_out_and_takes_all_where_hardly_fewer_are_asked_for():
+    X, y = np.arange(100.0)[:, None], np.arange(100) % 10
+    assert len(sample(X, y, 97, 0)[0]) == 100
+    assert len(sample(X, y, None, 0)[0]) == 100
+    assert np.bincount(sample(X, y, 50, 0)[1]).tolist() == [5] * 10
 
 
 def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(

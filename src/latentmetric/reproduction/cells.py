@@ -27,7 +27,7 @@ from latentmetric.reproduction.plan import (
     Method,
     Setting,
 )
-from latentmetric.reproduction.sources import Source
+from latentmetric.reproduction.sources import Source, sample
 
 HELD_SHARE, HELD_ROWS = 0.2, 5_000
 """The training rows kept for a search's errors: this share, at most so many."""
@@ -108,9 +108,7 @@ def validation_split(split: Split, max_rows: int) -> Split:
     X, y = split.X_train, split.y_train
     n_held = min(HELD_ROWS, round(HELD_SHARE * len(X)))
     X, X_held, y, y_held = train_test_split(X, y, test_size=n_held, stratify=y, random_state=2)
-    max_rows = max(max_rows, SEARCH_ROWS_PER_CLASS * len(np.unique(y)))
-    if max_rows < len(X):
-        X, _, y, _ = train_test_split(X, y, train_size=max_rows, stratify=y, random_state=1)
+    X, y = sample(X, y, max(max_rows, SEARCH_ROWS_PER_CLASS * len(np.unique(y))), seed=1)
     return Split(split.name, X, y, X_held, y_held)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
+from latentmetric.core.types import Floats
 from latentmetric.datasets.benchmark import Split, load_benchmark, load_split
 from latentmetric.datasets.image_like import IMAGENET, IMAGENET_TEST_ROWS, make_image_like
 from latentmetric.reproduction.plan import LARGE_SET, Setting
@@ -58,14 +60,19 @@ def _image_like(n_rows: int | None) -> Split:
     return Split(LARGE_SET, made.X[:n_train], made.y[:n_train], made.X[n_train:], made.y[n_train:])
 
 
+def sample(X: Floats, y: Any, n_rows: int | None, seed: int) -> tuple[Floats, Any]:
+    """So many rows, classes in proportion; all, where hardly fewer are asked for."""
+    if n_rows is None or n_rows + len(np.unique(y)) > len(X):
+        return X, y
+    X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=seed)
+    return X, y
+
+
 @lru_cache(maxsize=1)
 def _load(source: Source, setting: Setting) -> Split:
     split = _read(source, setting)
     X_train, y_train, X_test = split.X_train, split.y_train, split.X_test
-    if setting.n_rows and setting.n_rows < len(X_train):
-        X_train, _, y_train, _ = train_test_split(
-            X_train, y_train, train_size=setting.n_rows, stratify=y_train, random_state=0
-        )
+    X_train, y_train = sample(X_train, y_train, setting.n_rows, seed=0)
     if setting.noise:
         noise = np.random.default_rng(0).standard_normal(X_train.shape, dtype=np.float32)
         X_train = X_train + np.float32(setting.noise / 255) * noise
