@@ -28,6 +28,7 @@ NOISES = (50, 100, 150, 200, 250)
 
 LARGE_SET = "imagenet"
 QUICK_ROWS = 10_000
+QUICK_NOISES = NOISES[2:]
 QUICK_FEATURES = 64
 """Principal components of a quick run."""
 
@@ -192,6 +193,8 @@ def _pairs(experiment: str, quick: bool) -> list[tuple[Setting, str]]:
     if experiment == "mnist":
         pairs += [(setting, mapml_name(ratio)) for ratio in RATIOS if ratio != 0.10]
         pairs += [
-            (replace(setting, noise=noise), method) for noise in NOISES for method in PAPER_METHODS
+            (replace(setting, noise=noise), method)
+            for noise in (QUICK_NOISES if quick else NOISES)
+            for method in PAPER_METHODS
         ]
     return pairs
