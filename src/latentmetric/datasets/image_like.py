@@ -1,8 +1,9 @@
 """Rows that look like features of images: noisy observations of latent examples that are known.
 
 Classes come in groups that resemble each other, each class has several latent examples with
-unequal numbers of rows, and a row is a latent example plus distortion: a part that all classes
-share and that is strong in few directions (pose, light), and a part that is alike in all. Some
+unequal numbers of rows, and a row is a latent example plus distortion. Of the distortion a part
+is strong in few directions that tell nothing of the class (pose, light), a part lies where
+classes differ (so that no metric can remove it), and a part is alike in all directions. Some
 labels are wrong.
 """
 
@@ -24,14 +25,20 @@ CHUNK_ROWS = 16_384
 GROUP_SHARE = 0.3
 """The part of a class centre's variance that its group shares."""
 
-SPECTRUM = 0.5
+SPECTRUM = 1.0
 """The decay of the latent examples' scales over the directions: scale of the j-th is j to -this."""
+
+OVERLAP = 0.5
+"""The part of the shared distortion's variance that lies where classes differ."""
 
 IMAGENET: dict[str, Any] = {
     "n_samples": 1_281_167 + 50_000,
     "n_features": 512,
     "n_classes": 1_000,
     "latents_per_class": 8,
+    "spread": 0.4,
+    "distortion": 0.42,
+    "noise": 1.1,
 }
 """As many rows, features and classes as ImageNet's ILSVRC 2012, training and validation rows."""
 
@@ -58,8 +65,8 @@ def make_image_like(
     n_classes: int = 20,
     latents_per_class: int = 8,
     *,
-    spread: float = 0.6,
-    distortion: float = 2.0,
+    spread: float = 0.4,
+    distortion: float = 0.5,
     n_distortions: int | None = None,
     noise: float = 0.5,
     mislabelled: float = 0.02,
@@ -74,12 +81,13 @@ def make_image_like(
     Parameters
     ----------
     n_samples, n_features, n_classes, latents_per_class : int
-    spread : float, default=0.6
+    spread : float, default=0.4
         Root mean square distance of the latent examples from their class's centre.
-    distortion : float, default=2.0
-        Root mean square length of the distortion that has few directions, shared by all classes.
+    distortion : float, default=0.5
+        Root mean square length of the distortion that is strong in few directions, shared by all
+        classes.
     n_distortions : int, default=None
-        The number of those directions; None takes an eighth of the features.
+        The directions that tell nothing of the class; None takes an eighth of the features.
     noise : float, default=0.5
         Root mean square length of the distortion that is alike in all directions.
     mislabelled : float, default=0.02
@@ -105,14 +113,15 @@ def make_image_like(
     seed = check_random_state(random_state).randint(2**31)
     truth, rows = (np.random.SeedSequence([seed, part]) for part in range(2))
     generator = np.random.default_rng(truth)
-    latents = _latents(generator, n_features, n_classes, latents_per_class, spread)
-    n_distortions = n_distortions or max(1, n_features // 8)
-    pose = _directions(generator, n_distortions, n_features, decay=1.0) * np.float32(distortion)
+    signal = _directions(generator, n_features, n_features, decay=SPECTRUM)
+    latents = _latents(generator, signal, n_classes, latents_per_class, spread)
+    pose = _directions(generator, n_distortions or max(1, n_features // 8), n_features, decay=1.0)
+    factor = _distortion_factor(signal, pose, distortion, noise)
     memberships = _memberships(generator, n_samples, n_classes, latents_per_class)
     labels = memberships // latents_per_class
     wrong = generator.random(n_samples) < mislabelled
     labels[wrong] = generator.integers(0, n_classes, int(wrong.sum()))
-    chunks = _chunks(rows, latents, memberships, pose, noise)
+    chunks = _chunks(rows, latents, memberships, factor)
     X = _in_memory(chunks, n_samples, n_features) if out is None else _on_disk(
         chunks, n_samples, n_features, Path(out)
     )  # fmt: skip
@@ -138,18 +147,17 @@ def _check(
 
 def _latents(
     generator: np.random.Generator,
-    n_features: int,
+    signal: Floats,
     n_classes: int,
     latents_per_class: int,
     spread: float,
 ) -> Floats:
     """Groups of classes, classes around their group, latent examples around their class."""
-    basis = _directions(generator, n_features, n_features, decay=SPECTRUM)
     n_groups = max(1, round(n_classes**0.5))
 
     def points(number: int, length: float) -> Floats:
-        drawn = generator.standard_normal((number, n_features), dtype=np.float32)
-        return np.float32(length) * (drawn @ basis)
+        drawn = generator.standard_normal((number, len(signal)), dtype=np.float32)
+        return np.float32(length) * (drawn @ signal)
 
     centres = points(n_groups, GROUP_SHARE**0.5)[generator.integers(0, n_groups, n_classes)]
     centres = centres + points(n_classes, (1 - GROUP_SHARE) ** 0.5)
@@ -164,6 +172,17 @@ def _directions(generator: np.random.Generator, number: int, of: int, decay: flo
     lengths = np.arange(1, number + 1) ** -decay
     scaled: Floats = (lengths / np.linalg.norm(lengths))[:, None] * orthogonal
     return scaled.astype(np.float32)
+
+
+def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: float) -> Floats:
+    """F with F Fᵀ the covariance of a row around its latent example."""
+    n_features = signal.shape[1]
+    where_classes_differ = OVERLAP * signal.T.astype(np.float64) @ signal
+    elsewhere = (1 - OVERLAP) * pose.T.astype(np.float64) @ pose
+    alike = (noise**2 / n_features + 1e-12) * np.eye(n_features)
+    covariance = distortion**2 * (where_classes_differ + elsewhere) + alike
+    factor: Floats = np.linalg.cholesky(covariance).astype(np.float32)
+    return factor
 
 
 def _memberships(
@@ -181,7 +200,7 @@ def _memberships(
 
 
 def _chunks(
-    seeds: np.random.SeedSequence, latents: Floats, memberships: Ints, pose: Floats, noise: float
+    seeds: np.random.SeedSequence, latents: Floats, memberships: Ints, factor: Floats
 ) -> Iterator[tuple[slice, Floats]]:
     n_features = latents.shape[1]
     starts = range(0, len(memberships), CHUNK_ROWS)
@@ -189,10 +208,8 @@ def _chunks(
         generator = np.random.default_rng(seed)
         which = slice(start, min(start + CHUNK_ROWS, len(memberships)))
         own = memberships[which]
-        rows = generator.standard_normal((len(own), n_features), dtype=np.float32)
-        rows *= np.float32(noise / n_features**0.5)
+        rows = generator.standard_normal((len(own), n_features), dtype=np.float32) @ factor.T
         rows += latents[own]
-        rows += generator.standard_normal((len(own), len(pose)), dtype=np.float32) @ pose
         yield which, rows
 
 
