@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
@@ -173,8 +174,12 @@ LARGE_STEPS = 100_000
 
 
 def cells_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Cell]:
-    """All cells: the first trial of every method and setting, then the second, and so on."""
+    """All cells: the first trial of every method and setting, then the second, and so on.
+
+    Settings without noise go first, so that what an interrupted run leaves is of most use.
+    """
     plans = [pair for name in experiments for pair in _pairs(name, quick)]
+    plans.sort(key=lambda pair: -pair[0].noise if pair[0].noise else -np.inf)
     return [
         Cell(setting, method, seed)
         for seed in range(n_trials)
