@@ -101,3 +101,22 @@ def test_no_block_exceeds_the_budget(rng, monkeypatch):
     k_nearest(rng.standard_normal((500, 3)), References.of(rng.standard_normal((700, 3))), 2)
     assert sizes
     assert max(sizes) <= 2**14
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_search_within_finds_all_that_are_near_enough(rng, monkeypatch, most, n_threads):
+    monkeypatch.setattr(distances, "TILE_ROWS", 7)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 7 * 5 * 8)
+    queries, rows = rng.standard_normal((33, 3)), rng.standard_normal((50, 3))
+    squared = np.square(queries[:, None] - rows[None]).sum(axis=2)
+    reach = rng.random(33) * 3
+    limits = reach - np.square(queries).sum(axis=1)
+    of, to = distances.search_within(
+        queries, References.of(rows), limits, most, n_threads=n_threads
+    )
+    assert np.all(np.diff(of) >= 0)
+    for query in range(33):
+        inside = np.flatnonzero(squared[query] < reach[query])
+        nearest = inside[np.argsort(squared[query, inside])[:most]]
+        assert to[of == query].tolist() == nearest.tolist()

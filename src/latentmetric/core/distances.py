@@ -101,11 +101,7 @@ def search(
     """
     values = np.full((len(queries), k), np.inf, dtype=queries.dtype)
     indices = np.zeros((len(queries), k), dtype=np.intp)
-    tile_rows = min(TILE_ROWS, len(references))
-    tiles = [
-        slice(at, min(at + tile_rows, len(references)))
-        for at in range(0, len(references), tile_rows)
-    ]
+    tiles = _tiles(references)
 
     def search_block(rows: slice) -> None:
         for tile in tiles:
@@ -117,8 +113,73 @@ def search(
                 values[rows], indices[rows], found, columns + tile.start
             )
 
-    for_each(search_block, list(row_blocks(len(queries), tile_rows * queries.itemsize)), n_threads)
+    tile_bytes = tiles[0].stop * queries.itemsize
+    for_each(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
     return values, indices
+
+
+def _tiles(references: References) -> list[slice]:
+    """References that are compared at a time."""
+    return [
+        slice(at, min(at + TILE_ROWS, len(references)))
+        for at in range(0, len(references), TILE_ROWS)
+    ]
+
+
+def search_within(
+    queries: Floats, references: References, limits: Floats, most: int, mask: Mask | None = None,
+    n_threads: int = 1,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """All references nearer than a limit of each query's own, of more than ``most`` the nearest.
+
+    Returns pairs of a query and a reference, by query. Limits are comparable distances. Much
+    cheaper than ``search`` where few are near enough: nothing is sorted that is not found.
+    """
+    tiles = _tiles(references)
+    blocks = list(row_blocks(len(queries), tiles[0].stop * queries.itemsize))
+    found: list[tuple[Ints, Ints]] = [(np.empty(0, np.intp),) * 2] * len(blocks)
+
+    def search_block(number: int) -> None:
+        rows = blocks[number]
+        near = _Near(rows.stop - rows.start, most)
+        for tile in tiles:
+            block = references.comparable(queries[rows], tile)
+            if mask is not None:
+                mask(block, rows, tile)
+            near.add(block, limits[rows], tile.start)
+        found[number] = near.pairs(rows.start)
+
+    for_each(search_block, range(len(blocks)), n_threads)
+    return np.concatenate([of for of, _ in found]), np.concatenate([to for _, to in found])
+
+
+class _Near:
+    """Pairs found so far for one block of queries, at most ``most`` a query in the end."""
+
+    def __init__(self, n_queries: int, most: int) -> None:
+        self._n_queries, self._most = n_queries, most
+        nobody = np.empty(0, dtype=np.intp)
+        self._of, self._to, self._values = nobody, nobody, np.empty(0)
+
+    def add(self, block: Floats, limits: Floats, start: int) -> None:
+        flat = np.flatnonzero(block < limits[:, None])
+        of, to = np.divmod(flat, block.shape[1])
+        self._of = np.concatenate((self._of, of))
+        self._to = np.concatenate((self._to, to + start))
+        self._values = np.concatenate((self._values, block.ravel()[flat]))
+        if len(self._of) > 2 * self._most * self._n_queries:
+            self._keep_nearest()
+
+    def _keep_nearest(self) -> None:
+        order = np.lexsort((self._values, self._of))
+        of = self._of[order]
+        rank = np.arange(len(of)) - np.searchsorted(of, of)
+        order = order[rank < self._most]
+        self._of, self._to, self._values = self._of[order], self._to[order], self._values[order]
+
+    def pairs(self, start: int) -> tuple[Ints, Ints]:
+        self._keep_nearest()
+        return self._of + start, self._to
 
 
 def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:

@@ -18,10 +18,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import paired_squared_distances, row_blocks, squared_norms
+from latentmetric.core.distances import (
+    References,
+    paired_squared_distances,
+    row_blocks,
+    search_within,
+    squared_norms,
+)
 from latentmetric.core.parallel import for_each
 from latentmetric.core.rows import InnerRows
-from latentmetric.core.triplets import other_nearest, own_nearest
+from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.types import Floats, Ints
 
 SEARCH_EVERY = 20
@@ -115,11 +121,16 @@ class Evaluation:
 def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """For every row the nearest rows of other classes inside its widest margin."""
     points = problem.rows.under(components, problem.order)
-    values, found = other_nearest(
-        points, problem.class_starts, problem.max_impostors, problem.n_threads
+    references = References.of(points)
+    of, rows = search_within(
+        points,
+        references,
+        _reach(problem, points) - references.norms,
+        problem.max_impostors,
+        hide_own_class(problem.class_starts, np.arange(len(points))),
+        problem.n_threads,
     )
-    inside = values + squared_norms(points)[:, None] < _reach(problem, points)[:, None]
-    return Impostors.pairs(np.nonzero(inside)[0], found[inside])
+    return Impostors.pairs(of, rows)
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:

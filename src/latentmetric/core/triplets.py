@@ -111,18 +111,24 @@ def other_nearest(
 ) -> tuple[Floats, Ints]:
     """The k nearest of other classes for every anchor; at +inf where there are not so many."""
     anchors = np.arange(len(points)) if anchors is None else anchors
+    k = min(k, len(points) - int(np.diff(class_starts).min()))
+    queries = points if len(anchors) == len(points) else points[anchors]
+    hide = hide_own_class(class_starts, anchors)
+    return search(queries, References.of(points), k, hide, n_threads)
+
+
+def hide_own_class(class_starts: Ints, anchors: Ints) -> Mask:
+    """A mask for a search of these anchors, ascending, among all points class by class."""
     classes = np.searchsorted(class_starts, anchors, side="right") - 1
 
-    def hide_own_class(block: Floats, rows: slice, tile: slice) -> None:
+    def hide(block: Floats, rows: slice, tile: slice) -> None:
         of_block = classes[rows]
         changes = np.flatnonzero(np.diff(of_block)) + 1
         for first, end in pairwise((0, *changes.tolist(), len(of_block))):
             begin, stop = class_starts[of_block[first] : of_block[first] + 2] - tile.start
             block[first:end, max(begin, 0) : max(stop, 0)] = np.inf
 
-    k = min(k, len(points) - int(np.diff(class_starts).min()))
-    queries = points if len(anchors) == len(points) else points[anchors]
-    return search(queries, References.of(points), k, hide_own_class, n_threads)
+    return hide
 
 
 def own_nearest(
