@@ -141,12 +141,12 @@ def search_within(
 
     def search_block(number: int) -> None:
         rows = blocks[number]
-        near = _Near(rows.stop - rows.start, most)
+        near = _Near(limits[rows], most)
         for tile in tiles:
             block = references.comparable(queries[rows], tile)
             if mask is not None:
                 mask(block, rows, tile)
-            near.add(block, limits[rows], tile.start)
+            near.add(block, tile.start)
         found[number] = near.pairs(rows.start)
 
     for_each(search_block, range(len(blocks)), n_threads)
@@ -156,26 +156,43 @@ def search_within(
 class _Near:
     """Pairs found so far for one block of queries, at most ``most`` a query in the end."""
 
-    def __init__(self, n_queries: int, most: int) -> None:
-        self._n_queries, self._most = n_queries, most
+    def __init__(self, limits: Floats, most: int) -> None:
+        self._limits, self._most = limits.copy(), most
         nobody = np.empty(0, dtype=np.intp)
-        self._of, self._to, self._values = nobody, nobody, np.empty(0)
+        self._of, self._to = nobody, nobody
+        self._values = np.empty(0, dtype=limits.dtype)
 
-    def add(self, block: Floats, limits: Floats, start: int) -> None:
-        flat = np.flatnonzero(block < limits[:, None])
+    def add(self, block: Floats, start: int) -> None:
+        inside = block < self._limits[:, None]
+        if np.count_nonzero(inside) > self._most * len(block):
+            block = self._only_nearest(block)
+            inside = block < self._limits[:, None]
+        flat = np.flatnonzero(inside)
         of, to = np.divmod(flat, block.shape[1])
         self._of = np.concatenate((self._of, of))
         self._to = np.concatenate((self._to, to + start))
         self._values = np.concatenate((self._values, block.ravel()[flat]))
-        if len(self._of) > 2 * self._most * self._n_queries:
+        if len(self._of) > 2 * self._most * len(block):
             self._keep_nearest()
 
+    def _only_nearest(self, block: Floats) -> Floats:
+        """The block with all but the nearest of each query at infinity."""
+        if block.shape[1] <= self._most:
+            return block
+        columns = np.argpartition(block, self._most - 1, axis=1)[:, : self._most]
+        nearest = np.full_like(block, np.inf)
+        np.put_along_axis(nearest, columns, np.take_along_axis(block, columns, 1), 1)
+        return nearest
+
     def _keep_nearest(self) -> None:
+        """Of each query; who has enough of them needs no farther ones."""
         order = np.lexsort((self._values, self._of))
         of = self._of[order]
         rank = np.arange(len(of)) - np.searchsorted(of, of)
-        order = order[rank < self._most]
+        order, rank = order[rank < self._most], rank[rank < self._most]
         self._of, self._to, self._values = self._of[order], self._to[order], self._values[order]
+        last = rank == self._most - 1
+        self._limits[self._of[last]] = self._values[last]
 
     def pairs(self, start: int) -> tuple[Ints, Ints]:
         self._keep_nearest()
