@@ -44,6 +44,10 @@ impostors that matter and not all rows.
 """
 
 
+KEPT_SEARCHES = 2
+"""The findings of so many searches are kept, where rows have as many impostors."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What stays fixed during a fit: rows by class, their targets, the margin and the weights."""
@@ -75,6 +79,11 @@ class Problem:
         margin = MARGIN_SHARE * float(squared.mean(dtype=np.float64)) or 1.0
         return cls(rows, order, class_starts, targets, margin, push, max_impostors, n_threads)
 
+    @property
+    def most_pairs(self) -> int:
+        """Impostor pairs that are kept from one descent to the next."""
+        return KEPT_SEARCHES * self.max_impostors * len(self.rows)
+
 
 @dataclass(frozen=True)
 class Impostors:
@@ -100,10 +109,19 @@ class Impostors:
         return self.of.astype(np.int64) * n_rows + self.rows
 
     def near(self, problem: Problem, components: Floats) -> Impostors:
-        """The pairs that a small change of the metric may bring within the margin."""
+        """The pairs that a small change of the metric may bring within the margin.
+
+        If they are more than searches may find for all rows, the nearest of each row.
+        """
         points = problem.rows.under(components, problem.order)
         reach = _reach(problem, points) + problem.margin
-        kept = _pair_distances(problem, points, self) < reach[self.of]
+        squared = _pair_distances(problem, points, self)
+        kept = np.flatnonzero(squared < reach[self.of])
+        if len(kept) > problem.most_pairs:
+            kept = kept[np.lexsort((squared[kept], self.of[kept]))]
+            of = self.of[kept]
+            rank = np.arange(len(of)) - np.searchsorted(of, of)
+            kept = kept[rank < KEPT_SEARCHES * problem.max_impostors]
         return Impostors(self.of[kept], self.rows[kept])
 
 
@@ -181,12 +199,15 @@ def steps(
         done += length
         known = impostors.union(find_impostors(problem, moved), len(problem.rows))
         there = evaluate(problem, moved, known)
+        if there.loss > at.loss:  # of what was found, some may have been active before, unknown
+            at = evaluate(problem, components, known)
         if there.loss > at.loss:
-            impostors, at = known, evaluate(problem, components, known)
+            impostors = known
             length = max(1, length // 2)
             continue
-        gain, components, at = at.loss - there.loss, moved, there
+        gain, components = at.loss - there.loss, moved
         impostors = known.near(problem, components)
+        at = there if len(known) <= problem.most_pairs else evaluate(problem, moved, impostors)
         length = min(2 * length, SEARCH_EVERY)
         yield components, at, len(impostors)
         if gain <= tol * at.loss:

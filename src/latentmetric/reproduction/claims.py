@@ -125,12 +125,12 @@ def _withstands_noise(results: Results) -> Verdict:
 
 def _is_cheap(results: Results) -> Verdict:
     setting = _plain(results, "mnist")
-    methods = ("LMNN", "HR-SGD", "MaPML_10", "OASIS")
+    methods = ("LMNN", "HR-SGD, all features", "MaPML_10", "OASIS")
     seconds = {name: results.mean(setting, name, "fit_cpu_seconds") for name in methods}
     figures = ", ".join(f"{name} {value:.1f} s" for name, value in seconds.items())
     held = (
         seconds["MaPML_10"] < seconds["LMNN"] / 3
-        and seconds["MaPML_10"] < 3 * seconds["HR-SGD"]
+        and seconds["MaPML_10"] < 3 * seconds["HR-SGD, all features"]
         and seconds["OASIS"] == min(seconds.values())
     )
     claim = "5. MaPML's training is far cheaper than LMNN's, like HR-SGD's; OASIS is the cheapest"

@@ -137,6 +137,11 @@ METHODS: dict[str, Method] = {
         lambda value, seed: HRSGD(learning_rate=HRSGD().learning_rate * value, random_state=seed),
         max_features=LMNN_FEATURES,
     ),
+    "HR-SGD, all features": Method(
+        lambda value, seed: HRSGD(learning_rate=HRSGD().learning_rate * value, random_state=seed),
+        random=False,
+        searched_as="HR-SGD",
+    ),
     **{mapml_name(ratio): _mapml(ratio) for ratio in RATIOS},
     "k-means prototypes": _prototypes(0.10),
     "k-means prototypes, 5 %": _prototypes(0.05),
@@ -196,6 +201,7 @@ def _pairs(experiment: str, quick: bool) -> list[tuple[Setting, str]]:
         return [(setting, method) for method in LARGE_METHODS]
     pairs = [(setting, method) for method in (*PAPER_METHODS, *ALTERNATIVES)]
     if experiment == "mnist":
+        pairs += [(setting, "HR-SGD, all features")]
         pairs += [(setting, mapml_name(ratio)) for ratio in RATIOS if ratio != 0.10]
         pairs += [
             (replace(setting, noise=noise), method)
