@@ -10,7 +10,7 @@ import numpy as np
 from latentmetric.reproduction import estimate
 from latentmetric.reproduction.claims import Results, Verdict
 from latentmetric.reproduction.figures import figures, save_figure
-from latentmetric.reproduction.plan import ALTERNATIVES, LARGE_METHODS, RATIOS, mapml_name
+from latentmetric.reproduction.plan import ALTERNATIVES, CUTS, LARGE_METHODS, RATIOS, mapml_name
 
 PAPER_TABLES = {
     "cifar10": {
@@ -38,6 +38,7 @@ def write_report(
 ) -> Path:
     """Everything into ``out``; the page that shows it."""
     parts = ["# Reproduction of the paper's experiments", _facts(facts), _claims(verdicts)]
+    parts += ["## What was cut\n\n" + "\n".join(f"- {cut}" for cut in CUTS)]
     parts += [_table(results, name) for name in DATASETS if results.settings(name)]
     parts += [told] if (told := estimate.told(out)) else []
     for name, figure in figures(results).items():
