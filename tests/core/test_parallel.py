@@ -1,9 +1,10 @@
 import threading
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import OrderedSum, blas_threads, for_each, thread_count
 
 
 def blas_limits():
@@ -72,3 +73,15 @@ def test_thread_count_follows_blas_unless_told(monkeypatch):
     assert thread_count(-1) == 6
     assert thread_count(-2) == 5
     assert thread_count(-50) == 1
+
+
+def test_an_ordered_sum_does_not_depend_on_who_comes_first():
+    parts = [np.float32(10.0**power) for power in range(-6, 7)]
+    expected = None
+    for seed in range(20):
+        summed = OrderedSum(np.zeros(1, dtype=np.float32))
+        for number in np.random.default_rng(seed).permutation(len(parts)):
+            summed.add(int(number), parts[number])
+        expected = summed.total if expected is None else expected
+        assert summed.total == expected
+    assert expected == sum(parts, start=np.float32(0))

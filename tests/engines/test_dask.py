@@ -64,6 +64,17 @@ def test_more_workers_than_classes_and_labels_in_memory(client):
     assert_same(model, MaPML(**PARAMETERS).fit(X, y), X)
 
 
+def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
+    X, y = make_blobs(600)
+    keep = (np.arange(600) < 200) | (np.arange(600) >= 300)
+    chosen = da.from_array(keep, chunks=100)
+    lazy = da.from_array(X, chunks=(100, -1))[chosen]
+    labels = da.from_array(y, chunks=100)[chosen]
+    model = MaPML(**PARAMETERS).fit(lazy, labels)
+    assert_same(model, MaPML(**PARAMETERS).fit(X[keep], y[keep]), X)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X[keep]))
+
+
 def test_a_fit_can_be_continued(client):
     X, y = make_blobs(600)
     lazy = da.from_array(X, chunks=(100, -1))
@@ -145,6 +156,10 @@ def test_what_cannot_be_is_told_before_any_row_is_read(client):
         MaPML().fit(lazy, y[:-1])
     with pytest.raises(ValueError, match="at least 2 classes"):
         MaPML().fit(lazy, np.zeros(300))
+    with pytest.raises(ValueError, match="two dimensions and y one, got 2 and none"):
+        MaPML().fit(lazy, None)
+    with pytest.raises(ValueError, match="two dimensions and y one, got 1 and 1"):
+        MaPML().fit(lazy[:, 0], y)
     with pytest.raises(ValueError, match="early_stopping=True would bring rows"):
         MaPML(early_stopping=True).fit(lazy, y)
     with pytest.raises(ValueError, match="reference='original' would bring rows"):

@@ -53,6 +53,12 @@ def test_the_index_follows_new_references_and_is_not_pickled(model, made):
     np.testing.assert_array_equal(copied.predict(made.X[5000:]), model.predict(made.X[5000:]))
 
 
+def test_queries_whose_groups_hold_too_few_are_searched_exactly(model, made):
+    k = len(model.latent_examples_)
+    found = model.kneighbors(made.X[5000:5020], k, return_distance=False)
+    assert np.array_equal(np.sort(found, axis=1), np.tile(np.arange(k), (20, 1)))
+
+
 def test_few_references_are_searched_exactly(made):
     model = MaPML(0.02, max_iter=0, random_state=0, index="faiss").fit(made.X, made.y)
     model.predict(made.X[:10])

@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from latentmetric import LMNN
+from latentmetric.core import lmnn as core_lmnn
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "lmnn.json").read_text())
 LOAD = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
@@ -42,3 +43,13 @@ def test_the_loss_is_no_worse_and_the_accuracy_as_good_as_metric_learns(name):
     in_units_of_the_rows = model.components_ / model._coordinates.scale
     assert lmnn_loss(X_train, y_train, in_units_of_the_rows) <= GOLDEN[name]["loss"] * 1.001
     assert model.score(X_test, y_test) >= GOLDEN[name]["accuracy"] - 0.01
+
+
+@pytest.mark.parametrize("max_iter", [1, 20, 50])
+def test_all_iterations_that_were_asked_for_are_made(max_iter, monkeypatch):
+    lengths = []
+    descend = core_lmnn._descend
+    monkeypatch.setattr(core_lmnn, "_descend", lambda *a: lengths.append(a[-1]) or descend(*a))
+    X, y = load_digits(return_X_y=True)
+    LMNN(max_iter=max_iter, tol=0).fit(X[:600], y[:600])
+    assert sum(lengths) == max_iter

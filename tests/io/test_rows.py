@@ -39,7 +39,14 @@ def test_slices_and_numbers_give_the_rows(table, tmp_path, kind):
     assert (rows.shape, rows.dtype, rows.ndim, len(rows)) == ((50, 4), np.float32, 2, 50)
     assert rows.nbytes == table.nbytes
     everyone = slice(0, None)
-    for which in (slice(3, 17), slice(0, 0), slice(45, 99), everyone, slice(1, 30, 4)):
+    for which in (
+        slice(3, 17),
+        slice(0, 0),
+        slice(45, 99),
+        everyone,
+        slice(1, 30, 4),
+        slice(None, None, -3),
+    ):
         np.testing.assert_array_equal(rows[which], table[which])
     for numbers in ([3, 4, 5], [9, 1, 9], []):
         np.testing.assert_array_equal(rows[np.array(numbers, dtype=int)], table[numbers])
@@ -66,6 +73,28 @@ def test_a_memory_map_is_read_where_it_lies(table, tmp_path):
         np.testing.assert_array_equal(as_row_file(part)[slice(2, 9)], part[2:9])
     np.testing.assert_array_equal(as_row_file(mapped[:, 1:3])[slice(2, 9)], mapped[2:9, 1:3])
     np.testing.assert_array_equal(as_row_file(mapped[::-1])[slice(2, 9)], mapped[::-1][2:9])
+
+
+def test_a_memory_map_that_differs_from_its_file_is_taken_as_it_shows(table, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, table)
+    private = np.load(path, mmap_mode="c")
+    private += 7
+    np.testing.assert_array_equal(as_row_file(private)[slice(0, 9)], table[:9] + 7)
+    mapped = np.load(path, mmap_mode="r")
+    path.unlink()
+    np.testing.assert_array_equal(as_row_file(mapped)[slice(0, 9)], table[:9])
+    np.save(path, table + 1)
+    np.testing.assert_array_equal(as_row_file(mapped)[slice(0, 9)], table[:9])
+    with pytest.raises(ValueError, match="two dimensions"):
+        as_row_file(mapped[0])
+
+
+def test_a_missing_value_of_a_parquet_file_is_named(tmp_path):
+    columns = {"a": [1, 2, 3], "b": [4, None, 6]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="column 'b' has no value in row 1"):
+        open_rows(tmp_path / "rows.parquet")[slice(0, 3)]
 
 
 def test_bad_files_are_told_in_one_line(table, tmp_path):

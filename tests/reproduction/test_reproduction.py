@@ -104,6 +104,12 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     named = Source(imagenet=tmp_path / "mine.npz")
     named.check(["imagenet"])
     assert named.load(few).X_train.shape == (300, 8)
+    made_cell, named_cell = (
+        run_cell(Cell(few, "Euclid", 0), source, tmp_path) for source in (Source(), named)
+    )
+    assert made_cell["made"]
+    assert not named_cell["made"]
+    assert named_cell["fitted_on"]["columns"] == 8
     np.savez(tmp_path / "other.npz", x=made.X_train)
     with pytest.raises(ValueError, match=r"holds \['x'\]"):
         Source(imagenet=tmp_path / "other.npz").check(["imagenet"])

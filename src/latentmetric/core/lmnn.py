@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,7 +24,7 @@ from latentmetric.core.distances import (
     search_within,
     squared_norms,
 )
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import OrderedSum, for_each
 from latentmetric.core.rows import InnerRows
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.types import Floats, Ints
@@ -280,17 +279,16 @@ def _scatter(problem: Problem, weights: csr_array) -> Floats:
     """
     inner, both = problem.rows, (weights + weights.T).tocsr()
     degrees = both.sum(axis=1).astype(inner.dtype)
-    scatter = np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype)
-    adding = Lock()
+    blocks = list(row_blocks(len(inner), inner.n_features * inner.dtype.itemsize))
+    summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
 
-    def add(block: slice) -> None:
+    def add(number: int) -> None:
+        block = blocks[number]
         laplacian = inner.rows[block] * degrees[block, None]
         laplacian -= both[block] @ inner.rows
-        part = inner[block].T @ laplacian
-        with adding:
-            np.add(scatter, part, out=scatter)
+        summed.add(number, inner[block].T @ laplacian)
 
-    blocks = list(row_blocks(len(inner), inner.n_features * inner.dtype.itemsize))
-    for_each(add, blocks, problem.n_threads)
+    for_each(add, range(len(blocks)), problem.n_threads)
+    scatter: Floats = summed.total
     scatter /= inner.dtype.type(inner.coordinates.scale)
     return scatter

@@ -40,6 +40,27 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
         _exhaust(pool.map(function, items))
 
 
+class OrderedSum:
+    """Adds parts that threads bring in any order in the order of their numbers.
+
+    So the sum rounds alike every time. Nobody waits: a part that comes too early is kept.
+    """
+
+    def __init__(self, total: Any) -> None:
+        self.total = total
+        self._early: dict[int, Any] = {}
+        self._next = 0
+        self._lock = Lock()
+
+    def add(self, number: int, part: Any) -> None:
+        """Part ``number`` of 0, 1, 2, …"""
+        with self._lock:
+            self._early[number] = part
+            while self._next in self._early:
+                self.total += self._early.pop(self._next)
+                self._next += 1
+
+
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
     """BLAS limited to ``n_threads`` inside the block, as it was before after the last block.

@@ -58,7 +58,10 @@ def answers(X: Any, model: Any, method: str, dtype: Any, n_columns: int | None) 
 
 
 def _answer(rows: Any, model: Any, method: str) -> Any:
-    return getattr(model, method)(rows)
+    if len(rows):
+        return getattr(model, method)(rows)
+    one = getattr(model, method)(np.zeros((1, rows.shape[1]), dtype=rows.dtype))
+    return one[:0]
 
 
 def shuffle(
@@ -70,8 +73,9 @@ def shuffle(
     """
     client = active_client()
     X, y = _aligned(X, y)
-    chunks = client.compute(X.to_delayed().ravel().tolist())
-    labels = client.compute(y.to_delayed().ravel().tolist())
+    n_chunks = X.numblocks[0]
+    both = client.compute([*X.to_delayed().ravel().tolist(), *y.to_delayed().ravel().tolist()])
+    chunks, labels = both[:n_chunks], both[n_chunks:]
     counted = client.gather(client.map(_count, labels))
     classes = np.unique(np.concatenate([names for names, _ in counted]))
     check(classes)
@@ -90,7 +94,7 @@ def shuffle(
                 _gather, pieces, float_dtype(X.dtype), workers=[address], allow_other_workers=True
             )
         )
-    del chunks, pieces
+    del both, chunks, pieces
     coordinates = _coordinates(client, client.gather(summaries), parts, X.chunks[0], X.shape)
     population = DaskPopulation(client, parts, owners, sizes, coordinates, float_dtype(X.dtype))
     return population, classes
@@ -214,16 +218,27 @@ def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
     """Chunks of whole rows, and labels in chunks of the same rows."""
     from dask.array import from_array
 
+    if X.ndim != 2 or y is None or getattr(y, "ndim", 1) != 1:
+        shapes = f"{X.ndim} and {'none' if y is None else getattr(y, 'ndim', 1)}"
+        raise ValueError(f"X must have two dimensions and y one, got {shapes}")
     if np.isnan(X.shape[0]):
         X = X.compute_chunk_sizes()
-    X = X.rechunk({1: -1})
+    X = _without_empty_chunks(X).rechunk({1: -1})
     if not is_dask_array(y):
         y = from_array(np.asarray(y), chunks=-1)  # type: ignore[no-untyped-call]
     elif np.isnan(y.shape[0]):
         y = y.compute_chunk_sizes()
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} rows, y has {y.shape[0]}; both need the same")
-    return X, y.reshape(-1).rechunk((X.chunks[0],))
+    if X.shape[0] < 2:
+        raise ValueError(f"X has {X.shape[0]} rows; at least 2 are needed")
+    return X, _without_empty_chunks(y).rechunk((X.chunks[0],))
+
+
+def _without_empty_chunks(X: Any) -> Any:
+    """Selections leave chunks without rows behind."""
+    sizes = tuple(size for size in X.chunks[0] if size)
+    return X if len(sizes) in (0, X.numblocks[0]) else X.rechunk({0: sizes})
 
 
 def _owners(sizes: Ints, n_parts: int) -> Ints:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.distances import References, ranked
+from latentmetric.core.distances import References, ranked, search
 from latentmetric.core.types import Floats, Ints
 
 MIN_REFERENCES = 4_096
@@ -46,7 +46,9 @@ class ApproximateIndex:
         """As ``core.distances.k_nearest``, but for neighbours in groups that were not looked at."""
         import_faiss().omp_set_num_threads(1)  # blocks of queries have threads of their own
         _, found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
-        found = np.where(found < 0, found[:, :1], found)
+        short = np.flatnonzero((found < 0).any(axis=1))
+        if len(short):  # the groups looked at hold fewer than k
+            found[short] = search(queries[short], self.references, k)[1]
         return ranked(queries, self.references, found)
 
 

@@ -104,7 +104,7 @@ class LMNN(MetricLearner):
         check_integer("max_impostors", self.max_impostors, 1)
 
     def _n_reports(self) -> int:
-        return 1 + -(-self.max_iter // lmnn.SEARCH_EVERY)
+        return 1 + self.max_iter  # a descent between two searches has one iteration or more
 
     def _steps(
         self, rows: InnerRows, codes: Ints, generator: np.random.Generator

@@ -300,14 +300,20 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 )
 
         def check(classes: Any) -> None:
-            self._classes_and_codes(classes)
+            self._classes_and_codes(np.repeat(classes, 3))  # as labels: some occur repeatedly
             self._check_against_data(X.shape[1], classes)
 
         training, classes = shuffle(X, y, float_dtype, check)
-        self.n_features_in_ = int(X.shape[1])
+        self._forget_names(int(X.shape[1]))
         nowhere = np.empty(0, dtype=np.intp)
         generator = generator_from(self.random_state)
         return _Data(None, nowhere, classes, training, nowhere, generator, None)
+
+    def _forget_names(self, n_features: int) -> None:
+        """Neither files nor Dask arrays name their features."""
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _take(self, X: Any, y: Any) -> _Data:
         """Rows in memory."""
@@ -325,7 +331,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         self._check_against_data(file.shape[1], classes)
         told = ReadingLog(type(self).__name__, self.verbose)
         rows, order = sorted_by_class(file, codes, float_dtype(file.dtype), told)
-        self.n_features_in_ = file.shape[1]
+        self._forget_names(file.shape[1])
         return self._prepare(rows, codes[order], classes, order)
 
     def _prepare(self, rows: Any, codes: Ints, classes: Any, order: Ints | None) -> _Data:

@@ -43,10 +43,15 @@ class RowFile(ABC):
 
     def __getitem__(self, which: slice | Ints) -> np.ndarray[Any, Any]:
         if isinstance(which, slice):
-            start, stop, step = which.indices(len(self))
-            rows = self._read(start, max(start, stop))
-            return rows if step == 1 else rows[::step]
+            covered = range(len(self))[which]
+            if not len(covered):
+                return np.empty((0, self.shape[1]), dtype=self.dtype)
+            low, high = min(covered[0], covered[-1]), max(covered[0], covered[-1])
+            rows = self._read(low, high + 1)
+            return rows if covered.step == 1 else rows[[place - low for place in covered]]
         numbers = np.asarray(which)
+        if numbers.ndim != 1:
+            raise IndexError(f"rows in a file are asked for by slice or list, got {which!r}")
         if not len(numbers):
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         first = int(numbers[0])
@@ -109,7 +114,7 @@ class _Sliced(RowFile):
 
 
 class _ParquetRows(RowFile):
-    """Columns of a parquet file, read a row group at a time."""
+    """Columns of a parquet file; whole row groups are read, and the rows asked for kept."""
 
     def __init__(self, path: Path, columns: list[str] | None) -> None:
         parquet = _needs("pyarrow.parquet", "pyarrow", path)
@@ -138,10 +143,15 @@ class _ParquetRows(RowFile):
         if start >= stop or not groups:
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         table = self._file.read_row_groups(groups, columns=self.columns)
+        table = table.slice(start - int(self._starts[first]), stop - start)
         rows = np.empty((len(table), self.shape[1]), dtype=self.dtype)
         for place, name in enumerate(self.columns):
-            rows[:, place] = table.column(name).to_numpy()
-        return rows[start - self._starts[first] : stop - self._starts[first]]
+            column = table.column(name)
+            if column.null_count:
+                row = start + column.is_null().to_numpy().argmax()
+                raise ValueError(f"column {name!r} has no value in row {row}")
+            rows[:, place] = column.to_numpy()
+        return rows
 
 
 def open_rows(
@@ -198,14 +208,27 @@ def as_row_file(X: Any) -> RowFile:
     """A memory map read instead of mapped, so that what was read leaves memory again."""
     if isinstance(X, RowFile):
         return X
+    _check_table(X.shape, X.dtype, "X")
+    file = _file_behind(X)
+    return _Sliced(X) if file is None else file
+
+
+def _file_behind(X: np.memmap[Any, Any]) -> RawRows | None:
+    """The file of a map, if what it holds is what the map shows: it may be a private copy."""
     base = X
     while isinstance(base.base, np.memmap):
         base = base.base
-    whole = X.flags.c_contiguous and X.ndim == 2 and base.filename is not None
-    if not whole:
-        return _Sliced(X)
+    if not X.flags.c_contiguous or not len(X) or base.mode == "c" or base.filename is None:
+        return None
     skipped = X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return RawRows(Path(base.filename).open("rb"), X.shape, X.dtype, base.offset + skipped)
+    try:
+        opened = Path(base.filename).open("rb")  # noqa: SIM115 closed with the rows
+        file = RawRows(opened, (X.shape[0], X.shape[1]), X.dtype, base.offset + skipped)
+        ends = np.array([0, len(X) - 1])
+        same = np.array_equal(file[ends], X[ends], equal_nan=True)
+    except (OSError, EOFError):
+        return None
+    return file if same else None
 
 
 def _open_npy(file: BinaryIO, name: str) -> RowFile:

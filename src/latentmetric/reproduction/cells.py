@@ -37,13 +37,13 @@ HELD_SHARE, HELD_ROWS = 0.2, 5_000
 
 def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
     """The result of a cell, from its file if it is there."""
-    path = out / "cells" / f"{cell.name}.json"
+    path = out / "cells" / f"{cell.name}{source.tag(cell.setting)}.json"
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
     method = METHODS[cell.method]
     setting, split = limited(cell.setting, method, source)
-    searched = search_parameter(cell, method, split, out)
+    searched = search_parameter(cell, method, split, out, source.tag(cell.setting))
     model = for_setting(cell.setting, method.make(searched["value"], cell.seed))
     result = {
         "setting": cell.setting.name,
@@ -53,6 +53,7 @@ def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
         | {"rows": len(split.X_train), "columns": split.X_train.shape[1]},
         "parameter": searched,
         "model": repr(model),
+        "made": source.is_made(cell.setting),
         **measure(model, split),
     }
     write_json(path, result)
@@ -82,12 +83,14 @@ def limited(setting: Setting, method: Method, source: Source) -> tuple[Setting, 
     return setting, source.load(setting)
 
 
-def search_parameter(cell: Cell, method: Method, split: Split, out: Path) -> dict[str, Any]:
+def search_parameter(
+    cell: Cell, method: Method, split: Split, out: Path, tag: str
+) -> dict[str, Any]:
     """The value of the grid with the lowest validation error, found once for all trials."""
     if not method.searched:
         return {"value": 1.0, "validation_errors": {}}
     name = method.searched_as or cell.method
-    path = out / "searches" / f"{cell.setting.name}--{name}.json"
+    path = out / "searches" / f"{cell.setting.name}--{name}{tag}.json"
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found

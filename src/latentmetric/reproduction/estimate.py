@@ -12,7 +12,7 @@ import numpy as np
 from latentmetric.estimators.lmnn import LMNN
 from latentmetric.reproduction.cells import write_json
 from latentmetric.reproduction.plan import LARGE_SET, Setting
-from latentmetric.reproduction.sources import Source
+from latentmetric.reproduction.sources import Source, sample
 
 NAME = "lmnn-estimate.json"
 PARTS = (4, 2, 1)
@@ -28,7 +28,7 @@ def estimate_lmnn(setting: Setting, source: Source, out: Path) -> None:
     split = source.load(setting)
     largest = min(LARGEST_PART, len(split.X_train) // 2)
     sizes = [largest // part for part in PARTS]
-    seconds = [_seconds(split.X_train[:size], split.y_train[:size]) for size in sizes]
+    seconds = [_seconds(*sample(split.X_train, split.y_train, size, seed=0)) for size in sizes]
     exponent, constant = np.polyfit(np.log(sizes), np.log(seconds), 1)
     n_rows = len(split.X_train)
     estimate = {

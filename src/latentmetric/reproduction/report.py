@@ -69,7 +69,9 @@ def _table(results: Results, dataset: str) -> str:
         *ALTERNATIVES,
         *LARGE_METHODS[-1:],
     ]
-    lines = [f"## {dataset}", "", f"Setting: {setting}. Test error in percent.", ""]
+    rows = results.trials(setting, "Euclid")[:1]
+    made = "image-like rows, not ImageNet; " if rows and rows[0].get("made") else ""
+    lines = [f"## {dataset}", "", f"Setting: {made}{setting}. Test error in percent.", ""]
     lines += ["| method | error | of Euclid's | paper | of Euclid's | CPU s | trials | fitted on |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [

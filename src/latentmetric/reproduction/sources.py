@@ -37,6 +37,15 @@ class Source:
             elif self.imagenet:
                 load_split(LARGE_SET, self.imagenet)
 
+    def is_made(self, setting: Setting) -> bool:
+        """Whether the rows are image-like ones instead of features that somebody extracted."""
+        return setting.dataset == LARGE_SET and self.imagenet is None
+
+    def tag(self, setting: Setting) -> str:
+        """For file names: results of a file that was named are not those of another one."""
+        named = setting.dataset == LARGE_SET and self.imagenet
+        return f"--{named.stem}" if named else ""
+
     def load(self, setting: Setting) -> Split:
         """The rows of a setting: noise on the training rows, a sample, principal components."""
         return _load(self, setting)
