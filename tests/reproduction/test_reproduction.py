@@ -159,6 +159,17 @@ def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
     assert before == {path: path.read_bytes() for path in before}
 
 
+def test_a_report_of_what_is_there_computes_nothing(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
+    options = {"quick": False, "out": tmp_path, "n_trials": 1, "source": source}
+    with pytest.raises(FileNotFoundError, match="none of the 2 cells"):
+        run.report(["mnist"], **options)
+    run_cell(FEW[0], source, tmp_path)
+    monkeypatch.setattr(run, "run_cell", None)
+    run.report(["mnist"], **options)
+    assert "- cells: 1 of 2" in (tmp_path / "results.md").read_text()
+
+
 def test_an_interrupted_run_says_what_is_kept(source, tmp_path, monkeypatch, capsys):
     def interrupted(cell, data, out):
         if cell is FEW[1]:

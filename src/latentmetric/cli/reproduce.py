@@ -29,6 +29,9 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data; else $LATENTMETRIC_DATA.")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Compute nothing; tell what the folder holds.")
+    ] = False,
     imagenet: Annotated[
         Path | None,
         typer.Option(
@@ -41,14 +44,15 @@ def reproduce(
 
     Finished cells are kept in the folder and not computed again.
     """
-    from latentmetric.reproduction.run import run
+    from latentmetric.reproduction import run as reporting
     from latentmetric.reproduction.sources import Source
 
     names = [e.value for e in Experiment if e is not Experiment.all]
     chosen = names if experiment is Experiment.all else [experiment.value]
     try:
         source = Source(data, imagenet)
-        run(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)
+        do = reporting.report if report else reporting.run
+        do(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)
     except (FileNotFoundError, ValueError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from error

@@ -35,9 +35,14 @@ HELD_SHARE, HELD_ROWS = 0.2, 5_000
 """The training rows kept for a search's errors: this share, at most so many."""
 
 
+def cell_path(cell: Cell, source: Source, out: Path) -> Path:
+    """Where the result of a cell is kept."""
+    return out / "cells" / f"{cell.name}{source.tag(cell.setting)}.json"
+
+
 def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
     """The result of a cell, from its file if it is there."""
-    path = out / "cells" / f"{cell.name}{source.tag(cell.setting)}.json"
+    path = cell_path(cell, source, out)
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import latentmetric
-from latentmetric.reproduction.cells import run_cell
+from latentmetric.reproduction.cells import cell_path, run_cell
 from latentmetric.reproduction.claims import Results, check_claims
 from latentmetric.reproduction.estimate import estimate_lmnn
 from latentmetric.reproduction.gallery import draw_gallery
@@ -43,19 +44,36 @@ def run(
     except KeyboardInterrupt:
         console.print(
             f"Interrupted: {len(found)} of {len(cells)} cells are kept in {out}; "
-            "the same command goes on from there.",
+            "the same command goes on from there, with --report it tells what is there.",
             soft_wrap=True,
         )
         raise
+    _tell(found, _facts(experiments, quick, n_trials), out, console)
+    return found
+
+
+def report(
+    experiments: list[str], *, quick: bool, out: Path, n_trials: int, source: Source
+) -> list[dict[str, Any]]:
+    """Tables, figures and claims from what is in ``out``; nothing is computed."""
+    paths = [cell_path(cell, source, out) for cell in cells_of(experiments, n_trials, quick)]
+    found = [json.loads(path.read_text()) for path in paths if path.exists()]
+    if not found:
+        raise FileNotFoundError(f"{out} holds none of the {len(paths)} cells")
+    facts = _facts(experiments, quick, n_trials) | {"cells": f"{len(found)} of {len(paths)}"}
+    _tell(found, facts, out, Console())
+    return found
+
+
+def _tell(found: list[dict[str, Any]], facts: dict[str, Any], out: Path, console: Console) -> None:
     results = Results(found)
     verdicts = check_claims(results)
-    page = write_report(results, verdicts, _facts(experiments, quick, n_trials), out)
+    page = write_report(results, verdicts, facts, out)
     for verdict in verdicts:
         console.print(
             f"[bold]{verdict.word:>12}[/]  {verdict.claim}\n              {verdict.figures}"
         )
     console.print(f"tables and figures: {page}", soft_wrap=True)
-    return found
 
 
 def _with_progress(cells: list[Cell], console: Console) -> Iterator[Cell]:
