@@ -44,7 +44,7 @@ def figures(results: Results) -> dict[str, Figure]:
 def _new_figure(title: str, x: str, y: str) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
     axis = figure.subplots()
     axis.set(title=title, xlabel=x, ylabel=y)
     return figure, axis
@@ -61,7 +61,7 @@ def _error_by_ratio(results: Results, setting: str) -> Figure:
             axis.errorbar(x, y, spread, label=label, color=COLOURS[label], marker="o")
     for method in ("Euclid", "OASIS", "HR-SGD", "LMNN"):
         axis.axhline(results.mean(setting, method), label=method, color=COLOURS[method], ls="--")
-    axis.legend()
+    figure.legend(loc="outside right upper")
     return figure
 
 
@@ -77,17 +77,23 @@ def _error_by_noise(results: Results, plain: str) -> Figure:
         method = label.replace("MaPML", "MaPML_10")
         errors = [results.mean(setting, method) for setting in places.values()]
         axis.plot(list(places), errors, label=label, color=COLOURS[label], marker="o")
-    axis.legend()
+    figure.legend(loc="outside right upper")
     return figure
 
 
 def _time(results: Results, setting: str) -> Figure:
-    figure, axis = _new_figure("MNIST, training", "", "CPU seconds")
-    methods = ("OASIS", "HR-SGD, all features", "MaPML_10", "LMNN")
-    seconds = [results.mean(setting, method, "fit_cpu_seconds") for method in methods]
-    colours = [COLOURS[method.split(",")[0].removesuffix("_10")] for method in methods]
-    axis.bar(methods, seconds, color=colours)
-    axis.set_yscale("log")
+    figure, axis = _new_figure("MNIST, CPU seconds of training, log scale", "", "")
+    methods = ("LMNN", "MaPML_10", "HR-SGD, all features", "OASIS")
+    seconds = {m: results.mean(setting, m, "fit_cpu_seconds") for m in methods}
+    seconds = {method: value for method, value in seconds.items() if value > 0}
+    if seconds:
+        colours = [COLOURS[method.split(",")[0].removesuffix("_10")] for method in seconds]
+        names = [method.replace(", ", ",\n") for method in seconds]
+        bars = axis.barh(names, list(seconds.values()), color=colours)
+        axis.bar_label(bars, [f" {value:.0f} s" for value in seconds.values()])
+        axis.set_xscale("log")
+        axis.margins(x=0.15)
+    axis.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
     return figure
 
 
