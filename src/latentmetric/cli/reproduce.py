@@ -24,7 +24,10 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option(help="One trial, 10,000 rows, 64 principal components.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("reproduction"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for results; default: reproduction, or reproduction-quick."),
+    ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of methods that draw.")] = 5,
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data; else $LATENTMETRIC_DATA.")
@@ -51,6 +54,7 @@ def reproduce(
     chosen = names if experiment is Experiment.all else [experiment.value]
     try:
         source = Source(data, imagenet)
+        out = out or Path("reproduction-quick" if quick else "reproduction")
         do = reporting.report if report else reporting.run
         do(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)
     except (FileNotFoundError, ValueError) as error:

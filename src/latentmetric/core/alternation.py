@@ -7,7 +7,8 @@ after the metric, so that what a round leaves fits together and its objective co
 
 Time per round O(n·(m/C)·d) for latent examples, O(min(m, S)·m·d) for mining, O(S·d² + d³) for
 the metric.
-Memory O(m·d + d²) beside the rows.
+Memory O(m·d + d²) beside the rows, and half a d×d matrix for each class that has more rows than
+features.
 """
 
 from __future__ import annotations

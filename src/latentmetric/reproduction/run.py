@@ -94,7 +94,7 @@ def _with_progress(cells: list[Cell], console: Console) -> Iterator[Cell]:
 
 def _facts(experiments: list[str], quick: bool, n_trials: int) -> dict[str, Any]:
     """What made the results."""
-    command = f"latentmetric reproduce {' '.join(experiments)}"
+    command = f"latentmetric reproduce {experiments[0] if len(experiments) == 1 else 'all'}"
     return {
         "command": command + (" --quick" if quick else f" --trials {n_trials}"),
         "cores": os.cpu_count(),
