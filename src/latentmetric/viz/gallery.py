@@ -74,7 +74,7 @@ def plot_latent_examples(
         line = axes[place % lines, first : first + n_originals + 1]
         for axis, image in zip(line, [latent, *originals], strict=False):
             shown = np.reshape((image - lowest) / ((highest - lowest) or 1), image_shape)
-            axis.imshow(shown, vmin=0, vmax=1, cmap="gray_r")
+            axis.imshow(shown, vmin=0, vmax=1, cmap="gray_r", interpolation="none")
         line[0].set_axis_on()
         line[0].set(xticks=[], yticks=[])
         for edge in line[0].spines.values():
