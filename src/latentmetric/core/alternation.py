@@ -31,8 +31,11 @@ from latentmetric.core.types import Floats, Ints
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is followed on at most this many triplets, drawn once in round 0."""
 
-THREADED_FEATURES = 512
-"""Below this many features Alg. 2's products are too small to gain from several threads."""
+THREADED_FEATURES = 1_024
+"""Below this many features Alg. 2's products are too small to gain from several threads.
+
+On a busy machine they lose by them: the threads of BLAS wait for each other thousands of times.
+"""
 
 FULL_MINING = 6_144
 """Up to so many latent examples all of them are anchors in every round."""

@@ -21,7 +21,7 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh, get_blas_funcs, lapack
 
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.triplets import Triplets
@@ -78,17 +78,16 @@ def learn_metric(
     start = components.T @ components
     start_norm = _inner(start, start)
     points = latents @ components.T
-    learned: Floats = np.zeros_like(start)
-    suffix: Floats = np.zeros_like(start)
+    learned, suffix = _Triangle.like(start), _Triangle.like(start)
     start_share, suffix_start_share = 1.0, 0.0
     for first in range(0, n_steps, steps_per_block):
         block = triplets[first : first + steps_per_block]
-        impostor, target = block.differences(latents)
-        cross = _inner(learned, start)
+        vectors = np.concatenate(block.differences(latents))
+        cross = learned.inner(start)
         mixture = _Mixture(
             start_share,
             squared_norm=start_share * (start_share * start_norm + 2 * cross)
-            + _inner(learned, learned),
+            + learned.squared_norm(),
             with_start=start_share * start_norm + cross,
             start_norm=start_norm,
         )
@@ -97,21 +96,20 @@ def learn_metric(
             suffix_after=n_steps // 2,
             margins=block.margins.tolist(),
             on_start=gaps(*block.differences(points)).tolist(),
-            on_learned=_gaps_under(learned, impostor, target).tolist(),
-            products=_triplet_products(impostor, target),
+            on_learned=learned.gaps(vectors).tolist(),
+            products=_triplet_products(vectors),
             metric_reg=metric_reg,
             max_norm=max_norm,
         )
         if first + len(block) > n_steps // 2:
-            suffix += _mix(
-                mixture.suffix_learned, learned, mixture.suffix_weights, impostor, target
-            )
-        learned = _mix(mixture.learned, learned, mixture.weights, impostor, target)
+            suffix.add(learned, mixture.suffix_learned)
+            suffix.update(1.0, mixture.suffix_weights, vectors)
+        learned.update(mixture.learned, mixture.weights, vectors)
         start_share = mixture.start
         suffix_start_share += mixture.suffix_start
-    suffix += suffix.dtype.type(suffix_start_share) * start
-    suffix /= suffix.dtype.type(n_steps - n_steps // 2)
-    return suffix
+    average: Floats = suffix.whole() + start.dtype.type(suffix_start_share) * start
+    average /= average.dtype.type(n_steps - n_steps // 2)
+    return average
 
 
 class _Mixture:
@@ -140,12 +138,12 @@ class _Mixture:
         """Alg. 2's loop, step by step, on the coefficients."""
         weights = self.weights = np.zeros(len(steps))
         suffix_weights = self.suffix_weights = np.zeros(len(steps))
+        squared = np.diagonal(products).tolist()
         for j, step in enumerate(steps):
-            row = products[j]
             gap = self.start * on_start[j] + self.learned * on_learned[j]
-            gap += float(row[:j] @ weights[:j])
+            gap += float(products[j, :j] @ weights[:j])
             rate = 1 / (metric_reg * step) if gap < margins[j] else 0.0
-            keep, clip = self._move(1 / step, rate, gap, on_start[j], float(row[j]), max_norm)
+            keep, clip = self._move(1 / step, rate, gap, on_start[j], squared[j], max_norm)
             weights[:j] *= clip * keep
             weights[j] = clip * rate
             if step > suffix_after:
@@ -186,31 +184,67 @@ def gaps(impostor: Floats, target: Floats) -> Floats:
     return squared_norms(impostor) - squared_norms(target)
 
 
-def _gaps_under(matrix: Floats, impostor: Floats, target: Floats) -> Floats:
-    """⟨A, N⟩ for every triplet of a block."""
-    far: Floats = np.einsum("ij,ij->i", impostor @ matrix, impostor)
-    near: Floats = np.einsum("ij,ij->i", target @ matrix, target)
-    return far - near
+def _triplet_products(vectors: Floats) -> Floats:
+    """⟨Aᵢ, Aⱼ⟩ for i ≤ j of a block in float64, from its vectors' inner products squared.
 
-
-def _triplet_products(impostor: Floats, target: Floats) -> Floats:
-    """⟨Aᵢ, Aⱼ⟩ of a block, from the squares of its vectors' inner products; in float64."""
-    products = np.square(impostor @ impostor.T, dtype=np.float64)
-    products += np.square(target @ target.T, dtype=np.float64)
-    crossed = np.square(impostor @ target.T, dtype=np.float64)
+    The first half of ``vectors`` are those to the impostors, the second those to the targets.
+    The other triangle is not meant to be read.
+    """
+    n = len(vectors) // 2
+    (syrk,) = get_blas_funcs(("syrk",), (vectors,))
+    squares = np.square(syrk(1.0, vectors.T, trans=True).T, dtype=np.float64)
+    crossed = squares[n:, :n]
+    products: Floats = squares[:n, :n] + squares[n:, n:]
     products -= crossed
     products -= crossed.T
     return products
 
 
-def _mix(
-    share: float, learned: Floats, weights: Floats, impostor: Floats, target: Floats
-) -> Floats:
-    """share·N + Σ wᵢ Aᵢ, from the triplets that carry weight."""
-    carrying = weights > 0
-    roots = np.sqrt(weights[carrying]).astype(learned.dtype)[:, None]
-    far, near = impostor[carrying] * roots, target[carrying] * roots
-    mixed = learned * learned.dtype.type(share)
-    mixed += far.T @ far
-    mixed -= near.T @ near
-    return mixed
+class _Triangle:
+    """N = Σ wᵢ Aᵢ, a symmetric matrix of which BLAS reads and writes one triangle."""
+
+    def __init__(self, entries: Floats) -> None:
+        self._entries = entries
+        self._syrk, self._symm = get_blas_funcs(("syrk", "symm"), (entries,))
+
+    @classmethod
+    def like(cls, matrix: Floats) -> _Triangle:
+        """Nothing yet, of this size and dtype."""
+        return cls(np.zeros_like(matrix, order="F"))
+
+    def gaps(self, vectors: Floats) -> Floats:
+        """⟨A, N⟩ for every triplet of a block."""
+        lengths = np.einsum("ij,ij->i", self._symm(1.0, self._entries, vectors.T).T, vectors)
+        far, near = np.split(lengths, 2)
+        difference: Floats = far - near
+        return difference
+
+    def update(self, share: float, weights: Floats, vectors: Floats) -> None:
+        """N ← share·N + Σ wᵢ Aᵢ, from the triplets that carry weight."""
+        carrying = np.flatnonzero(weights > 0)
+        if not len(carrying):
+            self._entries *= self._entries.dtype.type(share)
+            return
+        roots = np.sqrt(weights[carrying]).astype(vectors.dtype)[:, None]
+        far, near = vectors[carrying] * roots, vectors[len(weights) + carrying] * roots
+        self._entries = self._syrk(1.0, far.T, beta=share, c=self._entries, overwrite_c=True)
+        self._entries = self._syrk(-1.0, near.T, beta=1.0, c=self._entries, overwrite_c=True)
+
+    def add(self, other: _Triangle, share: float) -> None:
+        """N ← N + share·other."""
+        self._entries += other._entries.dtype.type(share) * other._entries
+
+    def inner(self, symmetric: Floats) -> float:
+        """⟨N, symmetric⟩."""
+        on_diagonal = _inner(np.diagonal(self._entries), np.diagonal(symmetric))
+        return 2 * _inner(self._entries.T, symmetric) - on_diagonal
+
+    def squared_norm(self) -> float:
+        """⟨N, N⟩."""
+        return self.inner(self._entries.T)
+
+    def whole(self) -> Floats:
+        """With both triangles; the one that BLAS does not touch is 0."""
+        whole: Floats = self._entries + self._entries.T
+        np.fill_diagonal(whole, np.diagonal(self._entries))
+        return whole
