@@ -46,7 +46,7 @@ def test_round_zero_is_euclid_with_k_means_latents():
     np.testing.assert_array_equal(state.components, np.eye(6))
     assert len(state.latents) == 24
     for position in range(3):
-        members = rows.classes[position][slice(None)]
+        members = rows.classes[position][slice(None)] + rows.classes[position].mean
         latents = state.latents[state.class_starts[position] : state.class_starts[position + 1]]
         squared = np.square(members[:, None] - latents[None]).sum(axis=2)
         assert state.spreads[position] == pytest.approx(squared.min(axis=1).mean(), rel=0.02)
@@ -73,7 +73,7 @@ def test_margins_are_one_plus_the_mean_squared_distance_of_each_class():
     state = states[-1]
     for position in range(3):
         own = slice(state.class_starts[position], state.class_starts[position + 1])
-        everyone = rows.classes[position][slice(None)]
+        everyone = rows.classes[position][slice(None)] + rows.classes[position].mean
         points, latents = (z @ state.components.T for z in (everyone, state.latents[own]))
         squared = np.square(points[:, None] - latents[None]).sum(axis=2).min(axis=1)
         assert state.spreads[position] == pytest.approx(squared.mean())

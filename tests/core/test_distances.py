@@ -120,3 +120,18 @@ def test_search_within_finds_all_that_are_near_enough(rng, monkeypatch, most, n_
         inside = np.flatnonzero(squared[query] < reach[query])
         nearest = inside[np.argsort(squared[query, inside])[:most]]
         assert to[of == query].tolist() == nearest.tolist()
+
+
+@pytest.mark.parametrize("gap", [0, 300, 1e4, 1e6])
+def test_groups_far_apart_do_not_blur_the_neighbours_within(rng, gap):
+    references = rng.standard_normal((400, 5)).astype(np.float32)
+    references[::2, 0] += np.float32(gap)
+    queries = references[:60] + rng.standard_normal((60, 5)).astype(np.float32) / 10
+    centre = references.mean(axis=0)
+    queries, references = queries - centre, references - centre
+    exact = np.square(queries[:, None] - references[None], dtype=np.float64).sum(axis=2)
+    squared, found = k_nearest(queries, References.of(references), 3)
+    assert squared.dtype == np.float32
+    nearest = np.sort(exact, axis=1)[:, :3]
+    np.testing.assert_allclose(np.take_along_axis(exact, found, 1), squared, rtol=1e-3)
+    np.testing.assert_allclose(squared, nearest, rtol=0.03)  # ties within rounding may swap

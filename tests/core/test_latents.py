@@ -23,6 +23,11 @@ def nearest(points, latents):
     return np.argmin(np.square(points[:, None] - latents[None]).sum(axis=2), axis=1)
 
 
+def from_mean(rows):
+    """As Alg. 1 counts the rows of a class."""
+    return rows - rows.mean(axis=0)
+
+
 def members_of(rows, assignment, start, latent_reg):
     members = Members(len(rows), start, latent_reg)
     members.reassign(slice(0, len(rows)), rows, assignment)
@@ -86,7 +91,7 @@ def test_sums_follow_every_change_of_assignment(rng):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_step_raises_the_surrogate(seed, latent_reg):
     generator = np.random.default_rng(seed)
-    points = generator.standard_normal((60, 3))
+    points = from_mean(generator.standard_normal((60, 3)))
     start = np.concatenate((points[:6], points[:2], 9 + generator.standard_normal((2, 3))))
     latents, assignment = start, nearest(points, start)
     values = [eq_5(points, latents, start, assignment, latent_reg)]
@@ -103,16 +108,16 @@ def test_no_step_raises_the_surrogate(seed, latent_reg):
 
 @pytest.mark.parametrize(("latent_reg", "expected"), [(0.0, [0, 0, 1, 0]), (1.0, [0, 0, 0, 0])])
 def test_an_empty_latent_takes_the_worst_served_row_where_that_gains(latent_reg, expected):
-    points = np.array([[0.0], [1.0], [10.0], [0.5]])
-    latents = np.array([[0.5], [100.0]])
+    points = from_mean(np.array([[0.0], [1.0], [10.0], [0.5]]))
+    latents = points.min() + np.array([[0.5], [100.0]])
     members = members_of(points, np.zeros(4, int), latents, latent_reg)
     refill_empty(one_class(points), latents, Metric(np.eye(1)), members)
     assert members.assignment.tolist() == expected
 
 
 def test_refilling_never_empties_another():
-    points = np.array([[0.0], [50.0], [51.0]])
-    latents = np.array([[5.0], [50.5], [900.0], [901.0]])
+    points = from_mean(np.array([[0.0], [50.0], [51.0]]))
+    latents = points.min() + np.array([[5.0], [50.5], [900.0], [901.0]])
     members = members_of(points, np.array([0, 1, 1]), latents, 0.0)
     refill_empty(one_class(points), latents, Metric(np.eye(1)), members)
     assert members.assignment[0] == 0
@@ -155,6 +160,16 @@ def test_alg_1_agrees_with_plain_k_means_however_rows_are_read(rng, monkeypatch,
     np.testing.assert_array_equal(found.assignment, labels)
 
 
+@pytest.mark.parametrize("offset", [0, 1e3, 3e4])
+def test_a_class_far_from_the_others_keeps_what_its_rows_differ_by(rng, offset):
+    rows = rng.standard_normal((300, 4)).astype(np.float32)
+    rows[:, 0] += np.float32(offset)  # rounds the rows, so both dtypes start from the same ones
+    exact = alg_1(rows.astype(np.float64), rows[:20].astype(np.float64), np.eye(4))
+    found = alg_1(rows, rows[:20], np.eye(4, dtype=np.float32))
+    np.testing.assert_array_equal(found.assignment, exact.assignment)
+    assert found.spread == pytest.approx(exact.spread, rel=1e-3)
+
+
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 def test_latents_start_near_distinct_rows(rng, init):
     rows = np.concatenate((np.zeros((5, 2)), rng.standard_normal((10, 2))))
@@ -182,7 +197,7 @@ def test_draws_refer_to_the_drawing_order():
 @pytest.mark.parametrize("seed", range(5))
 def test_alg_1_lowers_the_surrogate_with_every_pass_it_is_given(seed, latent_reg):
     generator = np.random.default_rng(seed)
-    points = generator.standard_normal((60, 3))
+    points = from_mean(generator.standard_normal((60, 3)))
     start = np.concatenate((points[:6], points[:2], 9 + generator.standard_normal((2, 3))))
     values = []
     for passes in range(1, 15):

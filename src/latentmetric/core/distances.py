@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,9 @@ BLOCK_BYTES = 8 * 2**20
 
 TILE_ROWS = 4096
 """References compared at a time; the best of each tile are merged."""
+
+UNSURE = 64
+"""Units of rounding of the squared norms that an expanded square may be off by."""
 
 REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
@@ -64,6 +68,12 @@ class References:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def in_double(self) -> References:
+        """The same for queries in float64; the rows are not copied."""
+        norms: Floats = np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)
+        return References(self.rows, norms, self.factor)
 
     def some(self, which: Ints) -> References:
         """These references only."""
@@ -204,9 +214,20 @@ def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, 
 
     The search ranks by the expanded square; the k distances returned are computed from
     differences and sorted again, so that a row found among the references is at distance 0.
+    Where even the last of the k is within what float32 rounds of the expanded square, others may
+    be as near: the search is done again in float64.
     """
     _, found = search(queries, references, k)
-    return ranked(queries, references, found)
+    squared, found = ranked(queries, references, found)
+    rounded = UNSURE * np.finfo(squared.dtype).eps
+    unsure = np.flatnonzero(
+        squared[:, -1] < rounded * (squared_norms(queries) + references.norms.max())
+    )
+    if len(unsure) and squared.dtype == np.float32:
+        some = queries[unsure]
+        _, again = search(some.astype(np.float64), references.in_double, k)
+        squared[unsure], found[unsure] = ranked(some, references, again)
+    return squared, found
 
 
 def ranked(queries: Floats, references: References, found: Ints) -> tuple[Floats, Ints]:

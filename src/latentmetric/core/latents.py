@@ -10,7 +10,7 @@ that moved; memory a block of rows, a block of distances and O(n + m·d).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,6 +27,9 @@ Rows of whole numbers can be exactly as far from one row as from another, and ro
 differs with the scale of the data, would decide. From these places they practically never are.
 """
 
+
+SUMMED_ROWS = 4096
+"""Rows whose sum may be rounded as they are; these sums are added up in float64."""
 
 NOBODY = -1
 """The latent example of a row that has none yet."""
@@ -48,6 +51,15 @@ def settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
     """Alg. 1: assign (eq. 7) and move (eq. 6) until no row changes its latent example."""
+    centre = rows.mean.astype(start.dtype)
+    settled = _settle(rows, start - centre, metric, latent_reg, max_passes)
+    return replace(settled, latents=settled.latents + centre)
+
+
+def _settle(
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
+) -> Settled:
+    """The same with latent examples that are counted from the mean of the class, as rows are."""
     nearest = Nearest(len(rows), References.under(start, metric.matrix))
     members = Members(len(rows), start, latent_reg)
     latents, passes = start, 0
@@ -136,21 +148,22 @@ class Members:
         changed = np.flatnonzero(before != latent)
         if not len(changed):
             return
-        old, new = before[changed], latent[changed]
-        moving = rows[changed].astype(np.float64, copy=False)
-        self._add(new, moving, 1)
-        had = old != NOBODY
-        if had.any():
-            self._add(old[had], moving[had], -1)
+        for some in np.split(changed, range(SUMMED_ROWS, len(changed), SUMMED_ROWS)):
+            self._move(rows[some], before[some], latent[some])
         self.assignment[block] = latent
 
-    def _add(self, latents: Ints, rows: Floats, sign: int) -> None:
-        by_latent = np.argsort(latents, kind="stable")
-        sizes = np.bincount(latents, minlength=len(self.counts))
-        offsets = np.concatenate(([0], np.cumsum(sizes)))
-        signs = np.full(len(rows), float(sign))
-        self._sums += csr_array((signs, by_latent, offsets), shape=(len(sizes), len(rows))) @ rows
-        self.counts += sign * sizes
+    def _move(self, rows: Floats, old: Ints, new: Ints) -> None:
+        """Rows leave one latent example, or none, for another."""
+        had = np.flatnonzero(old != NOBODY)
+        to = np.concatenate((new, old[had]))
+        which = np.concatenate((np.arange(len(new)), had))
+        signs = np.repeat(np.array([1, -1], rows.dtype), (len(new), len(had)))
+        order = np.argsort(to, kind="stable")
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(to, minlength=len(self.counts)))))
+        change = csr_array((signs[order], which[order], offsets), (len(self.counts), len(rows)))
+        self._sums += change @ rows
+        self.counts += np.bincount(new, minlength=len(self.counts))
+        self.counts -= np.bincount(old[had], minlength=len(self.counts))
 
     def places(self) -> Floats:
         """Eq. 6: the mean of each one's rows and γ times its start; without rows it stays."""
@@ -169,9 +182,7 @@ class Members:
         """Σ D²(x, z) over the rows: Σ D²(x, mean), which is kept, less what the latents save."""
         if not rows.keeps_scatter:
             return float(self.served(rows, latents, metric).sum(dtype=np.float64))
-        centred = latents - rows.mean.astype(latents.dtype)
-        sums = self._sums - self.counts[:, None] * rows.mean
-        saved = np.vdot(centred @ metric.matrix, 2 * sums - self.counts[:, None] * centred)
+        saved = np.vdot(latents @ metric.matrix, 2 * self._sums - self.counts[:, None] * latents)
         return max(0.0, rows.scatter_under(metric) - float(saved))
 
     def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
@@ -224,7 +235,7 @@ def first_latents(rows: OneClass, n_latents: int, start: Ints | int) -> Floats:
     else:
         chosen = rows[rows.drawing_order[start]]
     share = chosen.dtype.type(START_SHARE)
-    places: Floats = (1 - share) * chosen + share * rows.mean.astype(chosen.dtype)
+    places: Floats = (1 - share) * chosen + rows.mean.astype(chosen.dtype)
     return places
 
 

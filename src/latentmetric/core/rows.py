@@ -122,7 +122,11 @@ class InnerRows:
 
 
 class OneClass:
-    """The rows of one class in inner coordinates, a block at a time."""
+    """The rows of one class in inner coordinates but for their centre, a block at a time.
+
+    They are counted from their own mean: classes may be far from each other for what their rows
+    differ by, and float32 would then lose the latter.
+    """
 
     def __init__(self, rows: InnerRows, members: Ints, drawing_order: Ints) -> None:
         self._rows, self._members = rows, members
@@ -140,13 +144,13 @@ class OneClass:
     def __getitem__(self, which: slice | Ints) -> Floats:
         if self._whole is not None:
             return self._whole[which]
-        return self._rows[self._members[which]]
+        return self._from_mean[self._members[which]]
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
         """Inside the block, rows that fit into memory are gathered once for all."""
         if len(self.blocks) == 1:
-            self._whole = self._rows[self._members]
+            self._whole = self._from_mean[self._members]
         try:
             yield
         finally:
@@ -154,10 +158,16 @@ class OneClass:
 
     @cached_property
     def mean(self) -> Floats:
-        """In float64."""
-        sums = [self[block].sum(axis=0, dtype=np.float64) for block in self.blocks]
-        mean: Floats = np.sum(sums, axis=0) / len(self)
+        """In inner coordinates, in float64; what all rows are counted from."""
+        inside = (self._rows[self._members[block]] for block in self.blocks)
+        mean: Floats = sum(rows.sum(axis=0, dtype=np.float64) for rows in inside) / len(self)
         return mean
+
+    @cached_property
+    def _from_mean(self) -> InnerRows:
+        globally = self._rows.coordinates
+        centre = globally.centre + globally.scale * self.mean
+        return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
 
     @property
     def keeps_scatter(self) -> bool:
@@ -166,16 +176,16 @@ class OneClass:
 
     @cached_property
     def _scatter(self) -> Floats:
-        """Σ (x − mean)(x − mean)ᵀ, one triangle of it."""
+        """Σ x xᵀ, one triangle of it."""
         n_features = self._rows.n_features
         scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
         for block in self.blocks:
-            centred = self[block] - self.mean.astype(self._rows.dtype)
-            scatter += centred.T @ centred
+            rows = self[block]
+            scatter += rows.T @ rows
         return pack(scatter)
 
     def scatter_under(self, metric: Metric) -> float:
-        """Σ D²(x, mean)."""
+        """Σ D²(x, mean) of the class."""
         return float(np.dot(metric.packed, self._scatter.astype(np.float64, copy=False)))
 
 
