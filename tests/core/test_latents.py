@@ -161,9 +161,11 @@ def test_alg_1_agrees_with_plain_k_means_however_rows_are_read(rng, monkeypatch,
 
 
 @pytest.mark.parametrize("offset", [0, 1e3, 3e4])
-def test_a_class_far_from_the_others_keeps_what_its_rows_differ_by(rng, offset):
+@pytest.mark.parametrize("within", [False, True])
+def test_groups_far_apart_keep_what_their_rows_differ_by(rng, offset, within):
     rows = rng.standard_normal((300, 4)).astype(np.float32)
-    rows[:, 0] += np.float32(offset)  # rounds the rows, so both dtypes start from the same ones
+    # The sums round the rows, so that both dtypes start from the same ones.
+    rows[:, 0] += np.float32(offset) * (np.arange(300) % 2 if within else 1)
     exact = alg_1(rows.astype(np.float64), rows[:20].astype(np.float64), np.eye(4))
     found = alg_1(rows, rows[:20], np.eye(4, dtype=np.float32))
     np.testing.assert_array_equal(found.assignment, exact.assignment)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
-from latentmetric import MaPML
+from latentmetric import Euclidean, MaPML
 
 QUICK = {"n_steps": 100, "max_iter": 3, "random_state": 0}
 
@@ -174,3 +174,16 @@ def test_warm_start_refuses_other_classes_and_features(blobs):
         model.fit(X, y > 0)
     with pytest.raises(ValueError, match=r"X has 4.*it had 6"):
         model.fit(X[:, :4], y)
+
+
+@pytest.mark.parametrize("make", [Euclidean, lambda: MaPML(0.2, max_iter=0)])
+def test_an_offset_between_groups_does_not_drown_the_classes(make):
+    """Classes differ by 4, groups that hold both of them by 10,000."""
+    generator = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    X = generator.standard_normal((600, 8)).astype(np.float32)
+    X[:, 1] += 4 * y
+    X[:, 0] += 10_000 * generator.integers(0, 2, 600)
+    right = make().fit(X[:400], y[:400]).score(X[400:], y[400:])
+    assert right >= make().fit(X[:400].astype("f8"), y[:400]).score(X[400:], y[400:]) - 0.01
+    assert right > 0.9

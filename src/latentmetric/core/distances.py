@@ -109,7 +109,8 @@ def search(
 
     Returns their comparable distances (see ``References.comparable``) and their rows.
     """
-    values = np.full((len(queries), k), np.inf, dtype=queries.dtype)
+    dtype = np.result_type(queries, references.rows)
+    values = np.full((len(queries), k), np.inf, dtype=dtype)
     indices = np.zeros((len(queries), k), dtype=np.intp)
     tiles = _tiles(references)
 
@@ -123,7 +124,7 @@ def search(
                 values[rows], indices[rows], found, columns + tile.start
             )
 
-    tile_bytes = tiles[0].stop * queries.itemsize
+    tile_bytes = tiles[0].stop * dtype.itemsize
     for_each(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
     return values, indices
 

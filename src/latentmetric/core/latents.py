@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import References, row_blocks, search, squared_norms
+from latentmetric.core.distances import UNSURE, References, row_blocks, search, squared_norms
 from latentmetric.core.metric import Metric
 from latentmetric.core.rows import OneClass
 from latentmetric.core.types import Floats, Ints
@@ -50,10 +50,20 @@ class Settled:
 def settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
-    """Alg. 1: assign (eq. 7) and move (eq. 6) until no row changes its latent example."""
-    centre = rows.mean.astype(start.dtype)
-    settled = _settle(rows, start - centre, metric, latent_reg, max_passes)
-    return replace(settled, latents=settled.latents + centre)
+    """Alg. 1: assign (eq. 7) and move (eq. 6) until no row changes its latent example.
+
+    Where groups within the class are so far apart that float32 rounds away what rows differ by
+    inside them, it is done again in float64.
+    """
+    dtype = start.dtype
+    start = start - rows.mean.astype(dtype)
+    settled = _settle(rows, start, metric, latent_reg, max_passes)
+    of_rows = np.bincount(settled.assignment, minlength=len(start)) / len(rows)
+    between = float(of_rows @ metric.squared_lengths(settled.latents))
+    if dtype == np.float32 and settled.spread < UNSURE * np.finfo(dtype).eps * between:
+        double = Metric(metric.components.astype(np.float64))
+        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
+    return replace(settled, latents=(settled.latents + rows.mean).astype(dtype))
 
 
 def _settle(
@@ -179,11 +189,17 @@ class Members:
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within(self, rows: OneClass, latents: Floats, metric: Metric) -> float:
-        """Σ D²(x, z) over the rows: Σ D²(x, mean), which is kept, less what the latents save."""
-        if not rows.keeps_scatter:
-            return float(self.served(rows, latents, metric).sum(dtype=np.float64))
-        saved = np.vdot(latents @ metric.matrix, 2 * self._sums - self.counts[:, None] * latents)
-        return max(0.0, rows.scatter_under(metric) - float(saved))
+        """Σ D²(x, z) over the rows: Σ D²(x, mean), which is kept, less what the latents save.
+
+        One by one where nothing is kept, or where so little remains that rounding would show.
+        """
+        if rows.keeps_scatter:
+            moments = 2 * self._sums - self.counts[:, None] * latents
+            whole = rows.scatter_under(metric)
+            remains = whole - float(np.vdot(latents @ metric.matrix, moments))
+            if remains > UNSURE * np.finfo(rows.dtype).eps * whole:
+                return remains
+        return float(self.served(rows, latents, metric).sum(dtype=np.float64))
 
     def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
         """D²(x, z) of every row."""

@@ -156,6 +156,11 @@ class OneClass:
         finally:
             self._whole = None
 
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """Of the rows."""
+        return self._rows.dtype
+
     @cached_property
     def mean(self) -> Floats:
         """In inner coordinates, in float64; what all rows are counted from."""
