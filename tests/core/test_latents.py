@@ -138,7 +138,7 @@ def test_alg_1_stops_at_a_fixed_point_and_reports_its_spread(rng, dtype, n_rows,
     np.testing.assert_array_equal(nearest(points, latents), found.assignment)
     spread = np.square(points - latents[found.assignment]).sum(axis=1).mean()
     assert found.spread == pytest.approx(spread, rel=1e-4)
-    assert one_class(rows).keeps_scatter == (n_rows == 200)
+    assert one_class(rows).has_scatter == (n_rows == 200)
     expected = places(rows, found.assignment, start, 0.3)
     np.testing.assert_allclose(found.latents, expected, rtol=1e-5, atol=1e-6)
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from latentmetric.core import rows as rows_module
 from latentmetric.core.metric import Metric
 from latentmetric.core.rows import ClassRows, Coordinates
 
@@ -23,7 +24,9 @@ def test_rows_that_are_all_equal_keep_their_unit():
     np.testing.assert_array_equal(coordinates.into(np.full((2, 3), 8.0)), np.ones((2, 3)))
 
 
-def test_classes_are_gathered_whole(rng):
+@pytest.mark.parametrize("kept", [True, False])
+def test_classes_are_gathered_whole(rng, kept, monkeypatch):
+    monkeypatch.setattr(rows_module, "KEPT_SCATTER_BYTES", 4 * 6 * 8 - (not kept))
     rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
     by_class = ClassRows.of(rows, codes)
     assert sorted(by_class.codes) == [0, 1, 2, 3]
@@ -40,6 +43,7 @@ def test_classes_are_gathered_whole(rng):
         metric = Metric(rng.standard_normal((2, 3)))
         lengths = np.square(from_mean @ metric.components.T).sum()
         assert of_class.scatter_under(metric) == pytest.approx(lengths)
+        assert (of_class._kept_scatter is not None) == kept
 
 
 def test_the_order_depends_on_the_rows_alone(rng):

@@ -189,11 +189,11 @@ class Members:
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within(self, rows: OneClass, latents: Floats, metric: Metric) -> float:
-        """Σ D²(x, z) over the rows: Σ D²(x, mean), which is kept, less what the latents save.
+        """Σ D²(x, z) over the rows: Σ D²(x, mean), from their scatter, less what latents save.
 
-        One by one where nothing is kept, or where so little remains that rounding would show.
+        One by one where that is cheaper, or where so little remains that rounding would show.
         """
-        if rows.keeps_scatter:
+        if rows.has_scatter:
             moments = 2 * self._sums - self.counts[:, None] * latents
             whole = rows.scatter_under(metric)
             remains = whole - float(np.vdot(latents @ metric.matrix, moments))

@@ -23,6 +23,9 @@ from latentmetric.core.types import Floats, Ints
 CLASS_BLOCK_BYTES = 32 * 2**20
 """Bytes of a class's rows that are in memory at a time, per thread."""
 
+KEPT_SCATTER_BYTES = 2**30
+"""Bytes of all classes' scatters that are kept from round to round; if more, none is."""
+
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -128,15 +131,19 @@ class OneClass:
     differ by, and float32 would then lose the latter.
     """
 
-    def __init__(self, rows: InnerRows, members: Ints, drawing_order: Ints) -> None:
+    def __init__(
+        self, rows: InnerRows, members: Ints, drawing_order: Ints, keep_scatter: bool = True
+    ) -> None:
         self._rows, self._members = rows, members
         self.drawing_order = drawing_order
         """The order that random draws refer to."""
+        self._keep_scatter = keep_scatter
         step = max(1, CLASS_BLOCK_BYTES // (rows.n_features * rows.dtype.itemsize))
         self.blocks = [
             slice(start, min(start + step, len(members))) for start in range(0, len(members), step)
         ]
         self._whole: Floats | None = None
+        self._kept_scatter: Floats | None = None
 
     def __len__(self) -> int:
         return len(self._members)
@@ -175,23 +182,37 @@ class OneClass:
         return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
 
     @property
-    def keeps_scatter(self) -> bool:
+    def has_scatter(self) -> bool:
         """Whether a matrix of all pairs of features is smaller than the rows."""
         return len(self) >= self._rows.n_features
 
-    @cached_property
     def _scatter(self) -> Floats:
         """Σ x xᵀ, one triangle of it."""
+        if self._kept_scatter is not None:
+            return self._kept_scatter
         n_features = self._rows.n_features
         scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
         for block in self.blocks:
             rows = self[block]
             scatter += rows.T @ rows
-        return pack(scatter)
+        packed = pack(scatter)
+        if self._keep_scatter:
+            self._kept_scatter = packed
+        return packed
 
     def scatter_under(self, metric: Metric) -> float:
         """Σ D²(x, mean) of the class."""
-        return float(np.dot(metric.packed, self._scatter.astype(np.float64, copy=False)))
+        return float(np.dot(metric.packed, self._scatter().astype(np.float64, copy=False)))
+
+
+def classes_of(rows: InnerRows, members: list[Ints], radii: Floats) -> list[OneClass]:
+    """The classes with these rows; ``radii`` are ‖x‖² of all rows."""
+    scatter_bytes = rows.n_features * (rows.n_features + 1) // 2 * rows.dtype.itemsize
+    keep = len(members) * scatter_bytes <= KEPT_SCATTER_BYTES
+    return [
+        OneClass(rows, of_class, np.argsort(radii[of_class], kind="stable"), keep)
+        for of_class in members
+    ]
 
 
 class ClassRows:
@@ -212,11 +233,7 @@ class ClassRows:
         self.members = members
         """The row numbers of the class at each position."""
         self._rows, self._radii = rows, radii
-        inner = InnerRows(rows, coordinates)
-        self.classes = [
-            OneClass(inner, of_class, np.argsort(radii[of_class], kind="stable"))
-            for of_class in members
-        ]
+        self.classes = classes_of(InnerRows(rows, coordinates), members, radii)
 
     @classmethod
     def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:

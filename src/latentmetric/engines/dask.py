@@ -17,7 +17,7 @@ import numpy as np
 
 from latentmetric.core.metric import Metric
 from latentmetric.core.population import Moved, first_latents_of, move_latents_of
-from latentmetric.core.rows import Coordinates, InnerRows, OneClass
+from latentmetric.core.rows import Coordinates, InnerRows, OneClass, classes_of
 from latentmetric.core.types import Floats, Ints
 
 MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
@@ -309,11 +309,7 @@ def _sum_of_radii(part: _Raw, unit: Coordinates) -> float:
 
 def _by_class(part: _Raw, coordinates: Coordinates) -> _Ready:
     radii = coordinates.radii(part.rows)
-    inner = InnerRows(part.rows, coordinates)
-    classes = [
-        OneClass(inner, members, np.argsort(radii[members], kind="stable"))
-        for members in part.members
-    ]
+    classes = classes_of(InnerRows(part.rows, coordinates), part.members, radii)
     means = [float(np.sort(radii[members]).mean()) for members in part.members]
     return _Ready(classes, means, part.rows.nbytes)
 
