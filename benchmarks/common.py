@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ import scipy
 import sklearn
 
 import latentmetric
-from latentmetric.core import latents
+from latentmetric.core import latents, population
 from latentmetric.core.distances import References
+from latentmetric.core.rows import OneClass
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -100,22 +102,50 @@ def table(header: list[str], rows: list[list[Any]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+@dataclass
+class Operations:
+    """Floating-point operations of matrix products."""
+
+    done: int = 0
+    plain: int = 0
+    """What a k-means that compares all rows with all latent examples would need."""
+
+
 @contextmanager
-def counted_alg1() -> Iterator[list[int]]:
-    """Operations of Alg. 1's products: rows with latent examples, and these with the metric."""
-    counts: list[int] = []
-    search, under = latents.search, References.under.__func__
+def counted_alg1() -> Iterator[Operations]:
+    """Operations of Alg. 1: rows with latent examples, these with the metric, scatters.
+
+    Alg. 1 skips comparisons that cannot change anything. ``plain`` counts what it would do for
+    the same passes without: every row with every latent example of its class in each, and all
+    rows under the metric once a round.
+    """
+    counts = Operations()
+    search, settle, under = latents.search, population.settle, References.under.__func__
+    scatter = OneClass._scatter
 
     def counting_search(queries, references, k, *rest):
-        counts.append(2 * len(queries) * len(references) * queries.shape[1])
+        counts.done += 2 * len(queries) * len(references) * queries.shape[1]
         return search(queries, references, k, *rest)
 
     def counting_under(cls, rows, metric):
-        counts.append(2 * rows.size * len(metric))
+        counts.done += 2 * rows.size * len(metric)
         return under(cls, rows, metric)
 
-    latents.search, References.under = counting_search, classmethod(counting_under)
+    def counting_scatter(self):
+        if self._kept_scatter is None:
+            counts.done += len(self) * self._rows.n_features**2
+        return scatter(self)
+
+    def counting_settle(rows, start, *rest):
+        settled = settle(rows, start, *rest)
+        n_features = start.shape[1]
+        counts.plain += 2 * len(rows) * n_features * (settled.passes * len(start) + n_features)
+        return settled
+
+    latents.search, population.settle = counting_search, counting_settle
+    References.under, OneClass._scatter = classmethod(counting_under), counting_scatter
     try:
         yield counts
     finally:
-        latents.search, References.under = search, classmethod(under)
+        latents.search, population.settle = search, settle
+        References.under, OneClass._scatter = classmethod(under), scatter

@@ -52,17 +52,17 @@ def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
 @contextmanager
 def counted_updates():
     """Triplets that enter the rank updates of Alg. 2, which leaves out those without weight."""
-    counts, original = [], metric._mix
+    counts, original = [], metric._Triangle.update
 
-    def counting(share, learned, weights, impostor, target):
+    def counting(self, share, weights, vectors):
         counts.append(int(np.count_nonzero(weights > 0)))
-        return original(share, learned, weights, impostor, target)
+        original(self, share, weights, vectors)
 
-    metric._mix = counting
+    metric._Triangle.update = counting
     try:
         yield counts
     finally:
-        metric._mix = original
+        metric._Triangle.update = original
 
 
 def sgd_operations(n_steps: int, n_features: int, block: int, n_updates: int) -> int:
@@ -122,7 +122,7 @@ def main() -> None:
             SETTINGS.max_passes, SETTINGS.n_threads,
         )  # fmt: skip
         seconds = time.perf_counter() - start
-    measure("latents", float(sum(counts)), seconds)
+    measure("latents", float(counts.done), seconds)
     passes = results["passes"] = moved.passes
 
     print(f"{name}: {X.shape[0]:,} × {X.shape[1]}, {len(state.latents):,} latent examples")
