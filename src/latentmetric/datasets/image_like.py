@@ -38,7 +38,7 @@ IMAGENET: dict[str, Any] = {
     "latents_per_class": 8,
     "spread": 0.4,
     "distortion": 0.42,
-    "noise": 1.1,
+    "noise": 1.13,
 }
 """As many rows, features and classes as ImageNet's ILSVRC 2012, training and validation rows."""
 
