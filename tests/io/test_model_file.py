@@ -72,12 +72,13 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, content):
-    with (
-        pytest.raises(KeyboardInterrupt),
-        model_file.replacing(tmp_path / "model") as file,
-    ):
-        file.write(b"half of it")
-        raise KeyboardInterrupt
+    def write_half():
+        with model_file.replacing(tmp_path / "model") as file:
+            file.write(b"half of it")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
     assert os.listdir(tmp_path) == ["model"]
     assert (tmp_path / "model").read_bytes() == content
 
