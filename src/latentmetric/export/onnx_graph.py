@@ -147,10 +147,10 @@ def _search(graph: _Graph, parts: SearchParts, k: int) -> tuple[str, str]:
     """What the model measures of each row's k nearest references, and which they are."""
     rows, dtype = parts.references.rows, parts.dtype
     centred = graph.add("Sub", "features", graph.constant(parts.coordinates.centre, dtype))
-    # One number for each feature: runtimes take a scale common to all into the product behind it,
-    # and round it to float32 on the way.
-    scales = np.full(parts.n_features, parts.coordinates.scale)
-    queries = graph.add("Div", centred, graph.constant(scales, dtype))
+    # Not a constant: onnxruntime takes a constant scale into the product behind it, as a float32.
+    scale = graph.constant([[parts.coordinates.scale]], dtype)
+    scales = graph.add("Expand", scale, graph.add("Shape", "features"))
+    queries = graph.add("Div", centred, scales)
     if parts.components is not None:
         queries = graph.add("MatMul", queries, graph.constant(parts.components.T, dtype))
     references = graph.constant(rows)

@@ -30,10 +30,11 @@ def to_sklearn(model: Any) -> Pipeline:
     be pickled and used wherever NumPy and scikit-learn of about the same version are.
 
     Predictions are the same where neighbours do not tie within rounding. A tied vote goes to the
-    nearest neighbour's class, as in the model, by weights that differ from 1 in the thirteenth
-    digit or later; scikit-learn alone would take the first class. This holds for up to 40
-    neighbours, beyond them the first class wins. With ``weights="distance"`` classes whose
-    inverse distances add up to exactly the same go to the first class.
+    nearest neighbour's class, as in the model, where scikit-learn alone would take the first
+    class: a nearer neighbour's vote counts a trace more, which moves probabilities by less than
+    2 ** (n_neighbors - 46). This holds for up to 40 neighbours; beyond, the first class wins. With
+    ``weights="distance"`` classes whose inverse distances add up to exactly the same go to the
+    first class.
 
     Parameters
     ----------
