@@ -47,6 +47,9 @@ class Population(Protocol):
     def dtype(self) -> np.dtype[np.floating[Any]]:
         """The dtype all is computed in."""
 
+    def marks(self) -> Sequence[Floats | Ints]:
+        """Numbers that practically no other rows or classes have."""
+
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
     ) -> Floats:

@@ -262,6 +262,10 @@ class ClassRows:
         """Rows of the class at each position."""
         return np.array([len(members) for members in self.members])
 
+    def marks(self) -> list[Floats | Ints]:
+        """Numbers that practically no other rows or classes have: radii, in the order of rows."""
+        return [self._radii, self.codes, self.sizes, *self.members]
+
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""
         kept, held_out = [], []

@@ -117,6 +117,7 @@ class DaskPopulation:
             own_codes, client.gather(client.map(_mean_radii, self._parts)), strict=True
         ):
             radii[codes] = means
+        self._mean_radii = radii
         self.codes = np.argsort(radii, kind="stable")
         self.sizes: Ints = sizes[self.codes]
         positions = np.argsort(self.codes)
@@ -126,6 +127,10 @@ class DaskPopulation:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def marks(self) -> list[Floats | Ints]:
+        """See ``Population``."""
+        return [self._mean_radii, self.codes, self.sizes]
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int

@@ -6,9 +6,9 @@ The class drives; what it computes is in ``latentmetric.core``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from numbers import Integral
@@ -25,11 +25,10 @@ from latentmetric.core.neighbors import (
     vote,
 )
 from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.dask import is_dask_array, shuffle
-from latentmetric.estimators._base import ReferenceClassifier, float_dtype, generator_from
+from latentmetric.estimators._base import ReferenceClassifier, generator_from
+from latentmetric.estimators._checkpoints import Checkpoints, Progress
 from latentmetric.estimators._checks import (
     check_bool,
     check_choice,
@@ -42,9 +41,8 @@ from latentmetric.estimators._checks import (
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
-from latentmetric.estimators._progress import ReadingLog, RoundReporter, log_round
-from latentmetric.io.rows import as_row_file, is_lazy
-from latentmetric.io.sorting import sorted_by_class
+from latentmetric.estimators._progress import RoundReporter, log_round
+from latentmetric.estimators._training_data import TrainingData, training_data
 
 MAX_PASSES = 100
 """Passes of Alg. 1 a round, if rows still change their latent examples then."""
@@ -200,7 +198,10 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False, keep_on_interrupt: bool = False,
+    ) -> Self:  # fmt: skip
         """Learn the metric and the latent examples.
 
         A fit that fails or is interrupted leaves the estimator as it was.
@@ -209,6 +210,14 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        checkpoint : path, default=None
+            A folder to keep the state of the fit in, replaced as a whole after each round. Where
+            it cannot be written the fit goes on and warns once.
+        resume : bool, default=False
+            Go on from the checkpoint, if there is one, to the same model as that of a fit that
+            was never interrupted. Other data or parameters than its own are refused.
+        keep_on_interrupt : bool, default=False
+            On KeyboardInterrupt end with the best round so far, if there is one, instead.
 
         Returns
         -------
@@ -216,11 +225,18 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         """
         with unchanged_on_failure(self):
             self._check_parameters()
-            self._check_index()
+            check_bool("resume", resume)
+            check_bool("keep_on_interrupt", keep_on_interrupt)
+            generator = generator_from(self.random_state)
+            checkpoints = None
+            if checkpoint is not None:
+                checkpoints = Checkpoints(checkpoint, resume)
+                checkpoints.begin(self.get_params(deep=False), generator)
             settings = self._settings()
             with blas_threads(settings.n_threads):
-                data = self._data(X, y)
-                attributes = self._run(data, settings, X, y)
+                data = training_data(self, X, y, generator)
+                run = _Run(self, data, settings, checkpoints, keep_on_interrupt)
+                attributes = run.attributes(X, y)
         set_attributes(self, attributes)
         return self
 
@@ -285,95 +301,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             n_threads=thread_count(self.n_jobs),
         )
 
-    def _data(self, X: Any, y: Any) -> _Data:
-        """The rows, wherever they are."""
-        if is_dask_array(X):
-            return self._distribute(X, y)
-        return self._read(X, y) if is_lazy(X) else self._take(X, y)
-
-    def _distribute(self, X: Any, y: Any) -> _Data:
-        """Rows on the workers of a Dask cluster."""
-        for name, value in (("early_stopping", True), ("reference", "original")):
-            if getattr(self, name) == value:
-                raise ValueError(
-                    f"{name}={value!r} would bring rows of a Dask array to one machine; fit with "
-                    "the default"
-                )
-
-        def check(classes: Any) -> None:
-            self._classes_and_codes(np.repeat(classes, 3))  # as labels: some occur repeatedly
-            self._check_against_data(X.shape[1], classes)
-
-        training, classes = shuffle(X, y, float_dtype, check)
-        self._forget_names(int(X.shape[1]))
-        nowhere = np.empty(0, dtype=np.intp)
-        generator = generator_from(self.random_state)
-        return _Data(None, nowhere, classes, training, nowhere, generator, None)
-
-    def _forget_names(self, n_features: int) -> None:
-        """Neither files nor Dask arrays name their features."""
-        self.n_features_in_ = n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _take(self, X: Any, y: Any) -> _Data:
-        """Rows in memory."""
-        rows, codes, classes = self._validated_training_data(X, y)
-        self._check_against_data(rows.shape[1], classes)
-        return self._prepare(rows, codes, classes, None)
-
-    def _read(self, X: Any, y: Any) -> _Data:
-        """Rows in a file: once through it, to lay them out by class."""
-        file = as_row_file(X)
-        if y is None or len(y) != len(file) or len(file) < 2:
-            n_labels = "none" if y is None else len(y)
-            raise ValueError(f"X has {len(file)} rows, y has {n_labels}; both need the same, >= 2")
-        classes, codes = self._classes_and_codes(y)
-        self._check_against_data(file.shape[1], classes)
-        told = ReadingLog(type(self).__name__, self.verbose)
-        rows, order = sorted_by_class(file, codes, float_dtype(file.dtype), told)
-        self._forget_names(file.shape[1])
-        return self._prepare(rows, codes[order], classes, order)
-
-    def _prepare(self, rows: Any, codes: Ints, classes: Any, order: Ints | None) -> _Data:
-        """Sort by class and part with the held-out rows."""
-        generator = generator_from(self.random_state)
-        training = LocalPopulation.of(rows, codes, thread_count(self.n_jobs))
-        held_out = np.empty(0, dtype=np.intp)
-        if self.early_stopping:
-            training, held_out = training.hold_out(self.validation_fraction, generator)
-            if not len(held_out):
-                raise ValueError(
-                    f"early_stopping holds out {self.validation_fraction} of every class, which is "
-                    f"no row of any of the {len(classes)} classes in {len(rows)} rows; raise "
-                    "validation_fraction or set early_stopping=False"
-                )
-        return _Data(rows, codes, classes, training, held_out, generator, order)
-
-    def _run(self, data: _Data, settings: Settings, X: Any, y: Any) -> dict[str, Any]:
-        """The rounds, callbacks told of X and y; the fitted attributes of the one kept."""
-        reporter = RoundReporter(self, self.max_iter + 1)
-        reporter.fit_begins(X, y)
-        history: list[dict[str, Any]] = []
-        kept = _Kept(improving_only=self.early_stopping)
-        state: State | None = None
-        for _ in range(self.max_iter + 1):
-            reporter.round_begins(X, y)
-            state = self._next_state(state, data, settings)
-            history.append(self._measured(data, state))
-            log_round(type(self).__name__, history, self.max_iter, self.verbose)
-            kept.offer(state, history[-1].get("validation_error", inf))
-            stop = reporter.round_ends(X, y, partial(self._attributes, data, kept.state, history))
-            if stop or state.round - kept.state.round >= PATIENCE:
-                break
-        attributes = self._attributes(data, kept.state, history)
-        if self.reference == "original" and len(data.held_out):
-            everyone = np.arange(len(data.rows))
-            attributes |= self._original_references(data, kept.state, everyone)
-        reporter.fit_ends(X, y, lambda: attributes)
-        return attributes
-
-    def _next_state(self, state: State | None, data: _Data, settings: Settings) -> State:
+    def _next_state(self, state: State | None, data: TrainingData, settings: Settings) -> State:
         """The state after this one; the first is round 0, or the last fit's under warm_start."""
         if state is not None:
             return next_state(state, data.training, settings, data.generator)
@@ -385,7 +313,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
     def _continues(self) -> bool:
         return self.warm_start and hasattr(self, "components_")
 
-    def _last_state(self, data: _Data, settings: Settings) -> State:
+    def _last_state(self, data: TrainingData, settings: Settings) -> State:
         """Where the last fit ended, with the rows of this one."""
         dtype = data.training.dtype
         latents = data.training.coordinates.into(self.latent_examples_.astype(dtype))
@@ -399,7 +327,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             data.generator,
         )
 
-    def _latent_counts(self, data: _Data) -> Ints:
+    def _latent_counts(self, data: TrainingData) -> Ints:
         """How many latent examples the class at each position has."""
         sizes = data.training.sizes
         if isinstance(self.latent_ratio, Mapping):
@@ -413,7 +341,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         counts: Ints = np.clip(asked, 1, sizes)
         return counts
 
-    def _measured(self, data: _Data, state: State) -> dict[str, Any]:
+    def _measured(self, data: TrainingData, state: State) -> dict[str, Any]:
         """The record of a round in the units of the data, with its validation error."""
         unit = data.training.coordinates.unit
         record = dict(state.record)
@@ -427,7 +355,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         return record
 
     def _attributes(
-        self, data: _Data, state: State, history: list[dict[str, Any]]
+        self, data: TrainingData, state: State, history: list[dict[str, Any]]
     ) -> dict[str, Any]:
         """The fitted attributes of a state; classes in the order of ``classes_``."""
         coordinates = data.training.coordinates
@@ -454,7 +382,9 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         attributes["_temperature"] = self._temperature_of(data, attributes)
         return attributes
 
-    def _original_references(self, data: _Data, state: State, voters: Ints) -> dict[str, Any]:
+    def _original_references(
+        self, data: TrainingData, state: State, voters: Ints
+    ) -> dict[str, Any]:
         inner = InnerRows(data.rows, data.training.coordinates)
         points, codes = inner.under(state.components, voters), data.codes[voters]
         if data.order is not None:
@@ -462,7 +392,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             points, codes = points[as_given], codes[as_given]
         return {"_references": References.of(points), "_reference_codes": codes}
 
-    def _temperature_of(self, data: _Data, attributes: dict[str, Any]) -> float:
+    def _temperature_of(self, data: TrainingData, attributes: dict[str, Any]) -> float:
         if not len(data.held_out) or self.weights != "kernel":
             return temperature_from_references(attributes["_references"])
         model = self._with(attributes)
@@ -498,30 +428,69 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         return model
 
 
-@dataclass(frozen=True)
-class _Data:
-    """What one call of ``fit`` works on."""
+class _Run:
+    """The rounds of one call of ``fit``."""
 
-    rows: Any
-    """An array, or rows in a file; None where no single process holds them."""
-    codes: Ints
-    classes: Any
-    training: Population
-    held_out: Ints
-    generator: np.random.Generator
-    order: Ints | None
-    """The caller's number of each row where they were laid out anew."""
+    def __init__(
+        self, model: MaPML, data: TrainingData, settings: Settings,
+        checkpoints: Checkpoints | None, keep_on_interrupt: bool,
+    ) -> None:  # fmt: skip
+        self._model, self._data, self._settings = model, data, settings
+        self._checkpoints, self._keep_on_interrupt = checkpoints, keep_on_interrupt
+        self._history: list[dict[str, Any]] = []
+        self._state: State | None = None
+        self._kept: State | None = None
+        self._kept_error = inf
 
+    def attributes(self, X: Any, y: Any) -> dict[str, Any]:
+        """The fitted attributes of the round that is kept; callbacks are told of X and y."""
+        model, data = self._model, self._data
+        reporter = RoundReporter(model, model.max_iter + 1)
+        reporter.fit_begins(X, y)
+        finished = self._resume()
+        try:
+            while not finished:
+                reporter.round_begins(X, y)
+                finished = self._round(reporter, X, y)
+        except KeyboardInterrupt:
+            if not self._keep_on_interrupt or self._kept is None:
+                raise
+        kept = self._kept
+        assert kept is not None
+        attributes = model._attributes(data, kept, self._history)
+        if model.reference == "original" and len(data.held_out):
+            everyone = np.arange(len(data.rows))
+            attributes |= model._original_references(data, kept, everyone)
+        reporter.fit_ends(X, y, lambda: attributes)
+        return attributes
 
-class _Kept:
-    """The round to be returned: the last one, or the best where only improvements count."""
+    def _resume(self) -> bool:
+        """Take up what a checkpoint holds; True if it is of a fit that was finished."""
+        before = self._checkpoints and self._checkpoints.resumed(self._data.fingerprint())
+        if not before:
+            return False
+        self._state, self._kept, self._kept_error = before.state, before.kept, before.kept_error
+        self._history = before.history
+        self._data.generator.bit_generator.state = before.generator.bit_generator.state
+        return before.finished
 
-    state: State
-
-    def __init__(self, improving_only: bool) -> None:
-        self._improving_only = improving_only
-        self._error = inf
-
-    def offer(self, state: State, error: float) -> None:
-        if not self._improving_only or error < self._error:
-            self.state, self._error = state, error
+    def _round(self, reporter: RoundReporter, X: Any, y: Any) -> bool:
+        """One round; True if it is the last."""
+        model, data = self._model, self._data
+        state = model._next_state(self._state, data, self._settings)
+        record = model._measured(data, state)
+        error = record.get("validation_error", inf)
+        history = [*self._history, record]
+        kept = self._kept
+        if kept is None or not model.early_stopping or error < self._kept_error:
+            kept, self._kept_error = state, error
+        self._state, self._kept, self._history = state, kept, history
+        log_round(type(model).__name__, history, model.max_iter, model.verbose)
+        asked = reporter.round_ends(X, y, partial(model._attributes, data, kept, history))
+        last = state.round >= model.max_iter or state.round - kept.round >= PATIENCE
+        if self._checkpoints is not None:
+            progress = Progress(
+                state, kept, self._kept_error, history, data.generator, finished=last
+            )
+            self._checkpoints.write(progress)
+        return last or asked

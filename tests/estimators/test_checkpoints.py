@@ -1,0 +1,251 @@
+"""A fit that was interrupted goes on to the same model, bit for bit, or says why it cannot."""
+
+import errno
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric import MaPML
+from latentmetric.estimators import _checkpoints, mapml
+from latentmetric.estimators._checkpoints import FILE_NAME, CheckpointWarning
+from latentmetric.io.model_file import ModelFileError, read_model_file
+
+PARAMETERS = {"latent_ratio": 8, "n_steps": 200, "max_iter": 4, "random_state": 3}
+
+
+def fit(X, y, folder=None, resume=True, **parameters):
+    return MaPML(**PARAMETERS | parameters).fit(X, y, checkpoint=folder, resume=resume)
+
+
+def interrupt_round(monkeypatch, number):
+    """Ctrl-C in the round of this number, before its checkpoint is written."""
+    tell = mapml.log_round
+
+    def interrupted(name, history, *rest):
+        if history[-1]["round"] == number:
+            raise KeyboardInterrupt
+        return tell(name, history, *rest)
+
+    monkeypatch.setattr(mapml, "log_round", interrupted)
+
+
+def interrupted_fit(monkeypatch, X, y, folder, number, **parameters):
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, number)
+        with pytest.raises(KeyboardInterrupt):
+            fit(X, y, folder, **parameters)
+
+
+def assert_same(model, other):
+    for name in ("components_", "latent_examples_", "margins_", "latent_labels_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+    assert model.best_iter_ == other.best_iter_
+    timeless = [
+        [{k: v for k, v in record.items() if k != "seconds"} for record in one.history_]
+        for one in (model, other)
+    ]
+    assert timeless[0] == timeless[1]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_resumed_fit_is_the_one_never_interrupted(
+    tmp_path, monkeypatch, number, early_stopping, dtype
+):
+    X, y = make_blobs()
+    X = X.astype(dtype)
+    whole = fit(X, y, early_stopping=early_stopping)
+    interrupted_fit(monkeypatch, X, y, tmp_path, number, early_stopping=early_stopping)
+    assert_same(fit(X, y, tmp_path, early_stopping=early_stopping), whole)
+
+
+def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    state = np.random.RandomState(5)
+    whole = fit(X, y, early_stopping=True, random_state=np.random.RandomState(5))
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2, early_stopping=True, random_state=state)
+    assert_same(fit(X, y, tmp_path, early_stopping=True, random_state=None), whole)
+
+
+def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    whole = fit(X, y, tmp_path)
+    monkeypatch.setattr(MaPML, "_next_state", None)
+    assert_same(fit(X, y, tmp_path), whole)
+
+
+def test_a_folder_with_a_finished_fit_can_be_used_again(tmp_path):
+    X, y = make_blobs()
+    fit(X, y, tmp_path)
+    assert_same(fit(X[:200], y[:200], tmp_path, resume=False), fit(X[:200], y[:200]))
+
+
+def test_an_interrupted_fit_is_not_overwritten_unasked(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 3)
+    with pytest.raises(ValueError, match="interrupted after round 2; pass resume=True"):
+        fit(X, y, tmp_path, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"n_steps": 300}, "n_steps is 300 now and was 200"),
+        ({"max_iter": 5, "init": "k-means++"}, "init is 'k-means\\+\\+' now and was 'random'; max"),
+        ({"random_state": None}, "random_state is None now and was 3"),
+    ],
+)
+def test_other_parameters_are_refused(tmp_path, monkeypatch, change, told):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    with pytest.raises(ValueError, match=told):
+        fit(X, y, tmp_path, **change)
+
+
+def test_threads_and_words_may_differ(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2, verbose=0, n_jobs=1)
+    assert_same(fit(X, y, tmp_path, verbose=1, n_jobs=2), fit(X, y))
+
+
+def test_other_data_is_refused(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    touched = X.copy()
+    touched[17, 2] += 1e-6
+    for other, labels, told in (
+        (touched, y, "other data: fingerprint is"),
+        (X, (y + 1) % 3, "other data: fingerprint is"),
+        (X, np.array(["a", "b", "c"])[y], "other data: fingerprint is"),
+        (X[:100], y[:100], "number of training rows is 100 now and was 240"),
+        (X[:, :5], y, "number of features is 5 now and was 6"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            fit(other, labels, tmp_path)
+    assert_same(fit(X, y, tmp_path), fit(X, y))
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    X, y = make_blobs()
+    fit(X, y).save(tmp_path / FILE_NAME)
+    with pytest.raises(ModelFileError, match="is not a checkpoint"):
+        fit(X, y, tmp_path)
+    (tmp_path / FILE_NAME).write_bytes(b"half a file")
+    with pytest.raises(ModelFileError):
+        fit(X, y, tmp_path)
+    with pytest.raises(NotADirectoryError, match="must be a folder"):
+        fit(X, y, tmp_path / FILE_NAME)
+
+
+def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    write, calls = _checkpoints.write_model_file, []
+
+    def full(path, *contents):
+        calls.append(path)
+        if len(calls) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *contents)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_checkpoints, "write_model_file", full)
+        with pytest.warns(CheckpointWarning, match="goes on without checkpoints") as warned:
+            assert_same(fit(X, y, tmp_path), fit(X, y))
+    assert len(warned) == 1
+    assert len(calls) == 5
+    document, _ = read_model_file(tmp_path / FILE_NAME)
+    assert document["history"][-1]["round"] == 1
+    assert_same(fit(X, y, tmp_path), fit(X, y))
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path, monkeypatch, made):
+    X, y = make_blobs()
+    folder = tmp_path / "gone"
+    if made:
+        folder.mkdir()
+        tell = mapml.log_round
+
+        def removing(name, history, *rest):
+            shutil.rmtree(tmp_path, ignore_errors=True)
+            tmp_path.write_text("a file where the folder was")
+            return tell(name, history, *rest)
+
+        monkeypatch.setattr(mapml, "log_round", removing)
+    else:
+        (tmp_path / "gone.parent").write_text("a file")
+        folder = tmp_path / "gone.parent" / "below"
+    with pytest.warns(CheckpointWarning):
+        model = fit(X, y, folder)
+    assert model.n_iter_ == 4
+
+
+def test_an_interrupt_leaves_the_estimator_or_the_best_round_as_asked(monkeypatch):
+    X, y = make_blobs()
+    model = MaPML(**PARAMETERS)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 3)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert not hasattr(model, "components_")
+        model.fit(X, y, keep_on_interrupt=True)
+    assert [record["round"] for record in model.history_] == [0, 1, 2, 3]
+    assert_same(model, fit(X, y, max_iter=3))
+
+
+def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
+    X, y = make_blobs()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MaPML, "_next_state", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
+
+
+KILLED_FIT = """
+import sys
+from helpers import make_blobs
+from latentmetric import MaPML
+X, y = make_blobs(2000, 4, 12)
+model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)
+model.fit(X, y, checkpoint=sys.argv[1], resume=True).save(sys.argv[2])
+"""
+
+
+def test_a_fit_killed_again_and_again_ends_with_the_same_model(tmp_path):
+    def start(folder, out):
+        return subprocess.Popen([sys.executable, "-c", KILLED_FIT, folder, out], env=environment)
+
+    environment = {
+        "PYTHONPATH": ":".join(path for path in sys.path if path),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    whole, killed = tmp_path / "whole.safetensors", tmp_path / "killed.safetensors"
+    assert start(tmp_path / "a", whole).wait() == 0
+    generator, checkpoint = np.random.default_rng(0), tmp_path / "b" / FILE_NAME
+    for _ in range(5):
+        process = start(tmp_path / "b", killed)
+        before = checkpoint.stat().st_ino if checkpoint.exists() else None
+        while process.poll() is None and (
+            not checkpoint.exists() or checkpoint.stat().st_ino == before
+        ):
+            time.sleep(0.002)
+        time.sleep(float(generator.random()) * 0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        read_model_file(checkpoint)
+    assert start(tmp_path / "b", killed).wait() == 0
+    _, arrays = read_model_file(whole)
+    _, others = read_model_file(killed)
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, others[name])
