@@ -87,6 +87,13 @@ def test_a_folder_with_a_finished_fit_can_be_used_again(tmp_path):
     assert_same(fit(X[:200], y[:200], tmp_path, resume=False), fit(X[:200], y[:200]))
 
 
+def test_what_a_killed_write_left_is_removed(tmp_path):
+    X, y = make_blobs()
+    (tmp_path / f".{FILE_NAME}.0123456789abcdef.tmp").write_bytes(b"half")
+    fit(X, y, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
 def test_an_interrupted_fit_is_not_overwritten_unasked(tmp_path, monkeypatch):
     X, y = make_blobs()
     interrupted_fit(monkeypatch, X, y, tmp_path, 3)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class Checkpoints:
         self._found: tuple[dict[str, Any], dict[str, Any]] | None = None
         if self._path.exists():
             self._find(resume)
+        self._sweep()
 
     def _find(self, resume: bool) -> None:
         document, arrays = read_model_file(self._path)
@@ -78,6 +80,12 @@ class Checkpoints:
                 f"{document['history'][-1]['round']}; pass resume=True to go on with it, or "
                 "remove the file"
             )
+
+    def _sweep(self) -> None:
+        """Remove what a fit that was killed in the middle of writing has left."""
+        with suppress(OSError):
+            for left in self._path.parent.glob(f".{FILE_NAME}.*.tmp"):
+                left.unlink()
 
     def begin(self, parameters: dict[str, Any], generator: np.random.Generator) -> None:
         """Tell what is asked for; where a fit goes on, the generator starts as it did then."""

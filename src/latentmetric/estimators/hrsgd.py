@@ -22,6 +22,9 @@ from latentmetric.core.types import Ints
 from latentmetric.estimators._checks import check_integer, check_real
 from latentmetric.estimators._learner import REPORTS, MetricLearner, Step
 
+MAX_LEARNING_RATE = 1e6
+"""Longer steps are beyond any use, and in the end beyond what float32 holds."""
+
 
 class HRSGD(MetricLearner):
     """Metric learned by descent on mini-batches of random triplets, a coin deciding on each.
@@ -101,7 +104,7 @@ class HRSGD(MetricLearner):
         self.verbose = verbose
 
     def _check_own_parameters(self) -> None:
-        check_real("learning_rate", self.learning_rate, 0, open_low=True)
+        check_real("learning_rate", self.learning_rate, 0, MAX_LEARNING_RATE, open_low=True)
         check_integer("batch_size", self.batch_size, 1)
         check_integer("n_steps", self.n_steps, 1)
         if self.n_steps < self.batch_size:

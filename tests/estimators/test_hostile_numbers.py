@@ -1,0 +1,13 @@
+"""Whatever the numbers: a sound model, or a refusal before any work."""
+
+from hostile import cases, outcome
+from hypothesis import HealthCheck, given, settings
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(cases())
+def test_every_fit_is_sound_or_refused(case):
+    assert outcome(case) in ("fitted", "refused")

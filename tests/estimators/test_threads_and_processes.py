@@ -1,0 +1,115 @@
+"""One model asked by many, and fits wherever people run them: the same answers everywhere."""
+
+import multiprocessing
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+
+MODELS = [
+    MaPML(8, n_steps=200, max_iter=2, random_state=0),
+    MaPML(8, n_steps=200, max_iter=2, random_state=0, reference="original", weights="kernel"),
+    LMNN(max_iter=5),
+    OASIS(n_steps=500, random_state=0),
+    HRSGD(n_steps=500, random_state=0),
+    Euclidean(),
+]
+
+
+def answers(model, X):
+    distances, indices = model.kneighbors(X)
+    return model.predict(X), model.predict_proba(X), distances, indices
+
+
+def assert_same_answers(one, other):
+    for left, right in zip(one, other, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def fitted_answers(model, X, y):
+    return answers(clone(model).fit(X, y), X)
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_sixteen_threads_get_the_answers_of_one(model):
+    X, y = make_blobs(600)
+    model = clone(model).fit(X, y)
+    expected, before = answers(model, X), blas_threads()
+    with ThreadPoolExecutor(16) as pool:
+        for found in pool.map(lambda _: answers(model, X), range(48)):
+            assert_same_answers(found, expected)
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_fits_under_joblib_are_those_of_one_process(backend):
+    X, y = make_blobs()
+    before = blas_threads()
+    with parallel_config(backend, n_jobs=2):
+        found = Parallel()(delayed(fitted_answers)(model, X, y) for model in MODELS)
+    for model, one in zip(MODELS, found, strict=True):
+        assert_same_answers(one, fitted_answers(model, X, y))
+    assert blas_threads() == before
+
+
+def _in_child(connection, model, X, y):
+    connection.send(fitted_answers(model, X, y))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork"
+)
+def test_a_fit_in_a_forked_child_is_the_same():
+    X, y = make_blobs()
+    expected = fitted_answers(MODELS[0], X, y)  # threads have been used before the fork
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_in_child, args=(sender, MODELS[0], X, y))
+    child.start()
+    sender.close()
+    assert_same_answers(receiver.recv(), expected)
+    child.join()
+    assert child.exitcode == 0
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_the_threads_of_blas_change_no_answer_and_are_restored(n_threads):
+    X, y = make_blobs()
+    expected = fitted_answers(MODELS[0], X, y)
+    with threadpool_limits(n_threads, user_api="blas"):
+        within = blas_threads()
+        assert_same_answers(fitted_answers(MODELS[0], X, y), expected)
+        assert blas_threads() == within
+
+
+def test_a_fit_inside_a_dask_worker_is_the_same():
+    distributed = pytest.importorskip("distributed")
+    X, y = make_blobs()
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as own,
+        distributed.Client(own) as client,
+    ):
+        found = client.submit(fitted_answers, MODELS[0], X, y).result()
+    assert_same_answers(found, fitted_answers(MODELS[0], X, y))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_models_pickle_and_clone_as_users_expect(model):
+    X, y = make_blobs()
+    model = clone(model).fit(X, y)
+    assert_same_answers(answers(pickle.loads(pickle.dumps(model)), X), answers(model, X))
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "classes_")

@@ -1,0 +1,256 @@
+"""Fits that nobody would wish for: what is asked, and what an estimator may answer.
+
+Hypothesis strategies for data, labels and parameters, good and bad, and a judge: an estimator
+either fits, and then all that it says is sound, or refuses before it has done anything.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+
+SMALL = {
+    MaPML: {"max_iter": 2, "n_steps": 30},
+    LMNN: {"max_iter": 3},
+    OASIS: {"n_steps": 60},
+    HRSGD: {"n_steps": 60},
+    Euclidean: {},
+}
+"""Parameters that make a fit quick."""
+
+PARAMETERS: dict[type, dict[str, list[Any]]] = {
+    MaPML: {
+        "latent_ratio": [0.1, 0.5, 1.0, 1, 3, 10**9, 0, -1, 1.5, float("nan"), "0.1", {0: 1}, True],
+        "n_components": [None, 1, 2, 10**9, 0, 1.5],
+        "metric_reg": [1e-300, 1e-12, 1.0, 1e12, 1e300, 0, -1.0, float("inf"), "1"],
+        "latent_reg": [0.0, 1e-300, 0.5, 1e300, -1.0, float("nan")],
+        "max_norm": [None, 1e-300, 1.0, 1e300, 0, -1],
+        "target_neighbors": [1, 3, 10**9, 0, 2.5],
+        "impostors": [1, 5, 10**9, 0],
+        "init": ["random", "k-means++", "other", None],
+        "reference": ["latent", "original", "both"],
+        "early_stopping": [False, True, 1],
+        "validation_fraction": [0.1, 0.9, 1e-300, 0.0, 1.0],
+        "n_steps": [1, 2, 50, 0, -5, 1.0],
+        "max_iter": [0, 1, 2, -1, 1.5],
+    },
+    LMNN: {
+        "target_neighbors": [1, 3, 10**9, 0],
+        "push": [1e-300, 0.5, 1 - 1e-16, 0.0, 1.0, -1, "half"],
+        "max_impostors": [1, 50, 0],
+        "max_iter": [0, 1, 5, -1],
+        "tol": [0.0, 1e-3, 1e300, -1.0],
+    },
+    OASIS: {
+        "aggressiveness": [1e-300, 0.1, 1e300, 0, -1],
+        "psd": [False, True, "yes"],
+        "n_steps": [1, 50, 0],
+    },
+    HRSGD: {
+        "learning_rate": [1e-300, 1.0, 1e300, 0, -1.0],
+        "batch_size": [1, 10, 0],
+        "n_steps": [1, 50, 0],
+    },
+    Euclidean: {},
+}
+SHARED = {
+    "n_neighbors": [1, 3, 10**9, 0, -1, 2.0, "3"],
+    "weights": ["uniform", "distance", "kernel", "none", 3],
+    "n_jobs": [None, 1, 2, 0, "all"],
+    "random_state": [0, 7, -1, "seed"],
+}
+
+
+@dataclass
+class Case:
+    """One call of ``fit``."""
+
+    model: Any
+    X: Any
+    y: Any
+
+    def __repr__(self) -> str:
+        X = self.X
+        flags = f"{X.dtype} {X.shape} strides {X.strides} writeable {X.flags.writeable}"
+        return f"{self.model!r} on {flags}, labels {self.y.dtype} of {len(set(self.y.tolist()))}"
+
+
+@st.composite
+def cases(draw):
+    estimator = draw(st.sampled_from(list(PARAMETERS)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    codes = draw(class_codes(generator))
+    X = draw(features(len(codes), generator))
+    known = {**PARAMETERS[estimator], **SHARED}
+    chosen = draw(st.lists(st.sampled_from(sorted(known)), max_size=3, unique=True))
+    parameters = {name: draw(st.sampled_from(known[name])) for name in chosen}
+    return Case(estimator(**SMALL[estimator] | parameters), X, draw(labels(codes)))
+
+
+@st.composite
+def class_codes(draw, generator):
+    """Few rows or some hundred; classes even, of one row, nearly all rows, or up to 1,000."""
+    kind = draw(st.sampled_from(["even", "even", "lopsided", "single rows", "many", "one class"]))
+    n_rows = draw(st.sampled_from([2, 3, 7, 30, 80]))
+    if kind == "one class":
+        return np.zeros(n_rows, dtype=int)
+    if kind == "many":
+        n_classes = draw(st.sampled_from([50, 300, 1000]))
+        return generator.permutation(np.arange(n_classes + n_rows) % n_classes)
+    if kind == "single rows":
+        return np.arange(n_rows)
+    if kind == "lopsided":
+        return (np.arange(n_rows) == n_rows // 2).astype(int)
+    return np.arange(n_rows) % draw(st.integers(2, max(2, min(6, n_rows))))
+
+
+DTYPES = ["f8", "f8", "f4", "f4", "f2", "i1", "u1", "i4", "i8", "u8", "?", "O", ">f8", "c16", "U5"]
+
+
+@st.composite
+def features(draw, n_rows, generator):
+    n_features = draw(st.sampled_from([1, 2, 5, 20, 60]))
+    X = generator.standard_normal((n_rows, n_features))
+    X *= 10.0 ** draw(st.sampled_from([0, 0, 0, -300, -160, -20, 20, 160, 300]))
+    spoil = draw(st.sampled_from(SPOILED))
+    with np.errstate(all="ignore"):
+        spoil(X, generator)
+        X = _as_dtype(X, draw(st.sampled_from(DTYPES)))
+    return _laid_out(X, draw(st.sampled_from(["C", "F", "strided", "backwards", "read-only"])))
+
+
+def _nothing(X, generator):
+    pass
+
+
+def _constant_columns(X, generator):
+    X[:, ::2] = X[0, 0]
+
+
+def _duplicate_columns(X, generator):
+    X[:, 1::2] = X[:, :1]
+
+
+def _duplicate_rows(X, generator):
+    X[1:] = X[0]
+
+
+def _columns_of_all_sizes(X, generator):
+    X *= 10.0 ** generator.integers(-290, 290, X.shape[1]) / max(np.abs(X).max(), 1e-300)
+
+
+def _far_out(X, generator):
+    X += 1e6 * np.abs(X).max()
+
+
+def _denormals(X, generator):
+    X *= 1e-310 / max(np.abs(X).max(), 1e-300)
+
+
+def _one_huge_value(X, generator):
+    X[0, 0] = 1e308
+
+
+def _one_bad_value(X, generator):
+    X[-1, -1] = generator.choice([np.nan, np.inf, -np.inf])
+
+
+def _collinear(X, generator):
+    X[:] = X[:, :1] * generator.standard_normal(X.shape[1])
+
+
+SPOILED = [
+    _nothing, _nothing, _nothing, _constant_columns, _duplicate_columns, _duplicate_rows,
+    _columns_of_all_sizes, _far_out, _denormals, _one_huge_value, _one_bad_value, _collinear,
+]  # fmt: skip
+
+
+def _as_dtype(X, name):
+    dtype = np.dtype(name)
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        unit = np.abs(X).max() or 1.0
+        return (X / unit * (bounds.max // 2)).astype(dtype)
+    if dtype.kind == "b":
+        return np.median(X) < X
+    return X.astype(dtype)
+
+
+def _laid_out(X, layout):
+    if layout == "F":
+        return np.asfortranarray(X)
+    if layout == "strided":
+        wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    if layout == "backwards":
+        return X[::-1, ::-1].copy()[::-1, ::-1]
+    X = np.ascontiguousarray(X)
+    X.flags.writeable = layout != "read-only"
+    return X
+
+
+@st.composite
+def labels(draw, codes):
+    kind = draw(
+        st.sampled_from(
+            ["int", "int", "str", "bool", "object", "huge", "float", "half", "mixed", "none", "u1"]
+        )
+    )
+    if kind == "str":
+        return np.array([f"class {code}" for code in codes])
+    if kind == "bool":
+        return codes % 2 == 0
+    if kind == "object":
+        return np.array([f"ü{code}" for code in codes], dtype=object)
+    if kind == "huge":
+        return codes + np.int64(2**62)
+    if kind == "float":
+        return codes.astype(float)
+    if kind == "half":
+        return codes + 0.5
+    if kind == "mixed":
+        return np.array([code if code % 2 else str(code) for code in codes], dtype=object)
+    if kind == "none":
+        return np.array([None] * len(codes), dtype=object)
+    return codes.astype("u1") if kind == "u1" else codes
+
+
+def outcome(case):
+    """ "fitted" or "refused"; anything else fails."""
+    model = case.model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn and NumPy warn of what is then refused
+        try:
+            model.fit(case.X, case.y)
+        except (ValueError, TypeError):
+            assert not hasattr(model, "classes_"), "refused, but half fitted"
+            return "refused"
+        assert_sound(model, case)
+    return "fitted"
+
+
+def assert_sound(model, case):
+    if hasattr(model, "components_"):
+        metric = model.get_mahalanobis_matrix()
+        assert np.all(np.isfinite(metric)), "the metric is not finite"
+        least = np.linalg.eigvalsh(metric.astype(np.float64)).min()
+        assert least >= -1e-5 * np.linalg.norm(metric), "the metric is not PSD"
+    if hasattr(model, "latent_examples_"):
+        assert np.all(np.isfinite(model.latent_examples_)), "a latent example is not finite"
+        assert np.all(np.isfinite(model.margins_)), "a margin is not finite"
+    known = set(model.classes_.tolist())
+    predicted = model.predict(case.X)
+    assert len(predicted) == len(case.X)
+    assert set(predicted.tolist()) <= known, "a prediction is no class"
+    shares = model.predict_proba(case.X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
+    distances, _ = model.kneighbors(case.X, 1)
+    assert np.all(distances >= 0) or isinstance(model, OASIS), "a distance is not a number"
+    assert (
+        np.all(np.isfinite(model.score_samples(case.X))) if hasattr(model, "score_samples") else 1
+    )
