@@ -71,10 +71,11 @@ class Curvature:
         return curving / inner(change, change)
 
     def direction(self, at: Evaluated) -> Floats:
-        """−H g; without any correction, the step that would end at a loss of 0 were it linear."""
+        """−H g; without any correction, the step that would halve the loss were it linear."""
         gradient = at.gradient
         if not self._corrections:
-            return gradient * gradient.dtype.type(-at.loss / inner(gradient, gradient))
+            squared = inner(gradient, gradient) or 1.0
+            return gradient * gradient.dtype.type(-at.loss / 2 / squared)
         direction = -gradient
         weights = []
         for step, change, curving in reversed(self._corrections):
@@ -90,9 +91,13 @@ class Curvature:
 
 def descend(
     evaluate: Callable[[Floats], At], place: Floats, at: At, curvature: Curvature, n_iterations: int
-) -> Floats:
-    """So many steps, or until none lowers the loss; the place where that ends."""
-    for _ in range(n_iterations):
+) -> tuple[Floats, int]:
+    """So many steps, or until the loss is halved or none lowers it.
+
+    Returns the place where that ends and the number of steps.
+    """
+    halved, made = at.loss / 2, 0
+    while made < n_iterations and at.loss > halved:
         found = _line_search(evaluate, place, at, curvature.direction(at))
         if found is None and len(curvature):
             curvature.forget()
@@ -101,8 +106,8 @@ def descend(
             break
         moved, there = found
         curvature.learn(moved - place, there.gradient - at.gradient)
-        place, at = moved, there
-    return place
+        place, at, made = moved, there, made + 1
+    return place, made
 
 
 def _line_search(
