@@ -1,7 +1,10 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from helpers import make_blobs
 
+from latentmetric.core import distances
 from latentmetric.core.lmnn import Impostors, Problem, evaluate, find_impostors, steps
 from latentmetric.core.rows import Coordinates, InnerRows
 
@@ -112,3 +115,26 @@ def test_a_row_alone_in_its_class_is_its_own_target():
     for components, evaluation, _ in steps(problem, np.eye(6), 20, 1e-4):
         assert np.all(np.isfinite(components))
         assert np.isfinite(evaluation.loss)
+
+
+def test_memory_is_one_copy_of_the_rows_beside_pairs_and_matrices(rng, monkeypatch):
+    """Of blocks so small n×n, 39 times the rows, or one more copy of them would show.
+
+    What is not that copy is pairs and matrices of d×d, which weigh more here than in large fits.
+    """
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(distances, "TILE_ROWS", 512)
+    X = rng.standard_normal((5000, 128), dtype=np.float32)
+    y = np.repeat(np.arange(10), 500)
+    X[np.arange(5000), y] += 6
+    rows = InnerRows(X, Coordinates.of(X))
+    problem = Problem.of(rows, y, 3, 0.5, 3, 1)
+    found = steps(problem, np.eye(128, dtype=np.float32), max_iter=6, tol=0)
+    tracemalloc.start()
+    try:
+        _, _, n_pairs = list(found)[-1]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert n_pairs > 0
+    assert peak < 2.5 * X.nbytes

@@ -175,9 +175,10 @@ class _Near:
 
     def add(self, block: Floats, start: int) -> None:
         inside = block < self._limits[:, None]
-        if np.count_nonzero(inside) > self._most * len(block):
-            block = self._only_nearest(block)
-            inside = block < self._limits[:, None]
+        if block.shape[1] > self._most and np.count_nonzero(inside) > self._most * len(block):
+            enough = np.partition(block, self._most - 1, axis=1)[:, self._most - 1]
+            inside &= block <= enough[:, None]
+            np.minimum(self._limits, enough, out=self._limits)
         flat = np.flatnonzero(inside)
         of, to = np.divmod(flat, block.shape[1])
         self._of = np.concatenate((self._of, of))
@@ -185,15 +186,6 @@ class _Near:
         self._values = np.concatenate((self._values, block.ravel()[flat]))
         if len(self._of) > 2 * self._most * len(block):
             self._keep_nearest()
-
-    def _only_nearest(self, block: Floats) -> Floats:
-        """The block with all but the nearest of each query at infinity."""
-        if block.shape[1] <= self._most:
-            return block
-        columns = np.argpartition(block, self._most - 1, axis=1)[:, : self._most]
-        nearest = np.full_like(block, np.inf)
-        np.put_along_axis(nearest, columns, np.take_along_axis(block, columns, 1), 1)
-        return nearest
 
     def _keep_nearest(self) -> None:
         """Of each query; who has enough of them needs no farther ones."""

@@ -5,25 +5,19 @@ neighbours j and all rows l of other classes. It is minimised over the factor of
 L-BFGS on the impostors that matter, which are searched for again every few iterations.
 
 Time O(n²·d) a search as blocked GEMM, O(n·d² + p·d) an iteration for p impostor pairs. Memory:
-the rows under the metric and O(p); no n×n array.
+the rows under the metric once, O(p), O(d²) and blocks; no n×n array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import (
-    References,
-    paired_squared_distances,
-    row_blocks,
-    search_within,
-    squared_norms,
-)
+from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
+from latentmetric.core.lbfgs import Curvature, descend
 from latentmetric.core.parallel import OrderedSum, for_each
 from latentmetric.core.rows import InnerRows
 from latentmetric.core.triplets import hide_own_class, own_nearest
@@ -42,6 +36,11 @@ It only sets the unit of the metric that is learned; small, so that the first se
 impostors that matter and not all rows.
 """
 
+BALANCE_FLOOR = 0.03
+"""Directions in which targets differ by less than this share of the mean count as differing so."""
+
+GATHERED = 8
+"""Blocks of rows that are gathered are so many times smaller: the cache holds them, no GEMM."""
 
 KEPT_SEARCHES = 2
 """The findings of so many searches are kept, where rows have as many impostors."""
@@ -74,7 +73,7 @@ class Problem:
         values, targets = own_nearest(points, class_starts, n_targets, n_threads)
         # A row alone in its class, or with too few others, is its own target at distance 0.
         targets = np.where(values > -np.inf, targets, np.arange(len(points))[:, None])
-        squared = _distances(points, targets)
+        squared = _target_distances(points, targets, n_threads)
         margin = MARGIN_SHARE * float(squared.mean(dtype=np.float64)) or 1.0
         return cls(rows, order, class_starts, targets, margin, push, max_impostors, n_threads)
 
@@ -114,7 +113,7 @@ class Impostors:
         """
         points = problem.rows.under(components, problem.order)
         reach = _reach(problem, points) + problem.margin
-        squared = _pair_distances(problem, points, self)
+        squared = _pair_distances(points, self.of, self.rows, problem.n_threads)
         kept = np.flatnonzero(squared < reach[self.of])
         if len(kept) > problem.most_pairs:
             kept = kept[np.lexsort((squared[kept], self.of[kept]))]
@@ -152,21 +151,24 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
     """Loss and gradient. The latter needs one sparse and one dense product with the rows."""
-    loss, active, weights = _weigh(problem, components, impostors)
-    gradient = 2 * components @ _scatter(problem, weights)
-    return Evaluation(loss, active, gradient)
+    loss, on_targets, on_impostors = _weigh(problem, components, impostors)
+    n_active = -round(on_impostors.sum(dtype=np.float64) / (problem.push or 1))
+    scatter = _scatter(problem, _laplacian(problem, on_targets, impostors, on_impostors))
+    scatter *= scatter.dtype.type(2)
+    return Evaluation(loss, n_active, components @ scatter)
 
 
 def _weigh(
     problem: Problem, components: Floats, impostors: Impostors
-) -> tuple[float, int, csr_array]:
-    """The loss, the number of active triplets, and how much each pair counts in the gradient."""
+) -> tuple[float, Floats, Floats]:
+    """The loss, and how much the pairs of rows with targets and impostors count in its gradient."""
     points = problem.rows.under(components, problem.order)
-    to_targets = _distances(points, problem.targets)
-    beyond = problem.margin - _pair_distances(problem, points, impostors)
+    to_targets = _target_distances(points, problem.targets, problem.n_threads)
+    beyond = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
+    np.subtract(problem.margin, beyond, out=beyond)
     pull, push = 1 - problem.push, problem.push
     loss = pull * to_targets.sum(dtype=np.float64)
-    on_targets: Floats = np.full(to_targets.shape, pull)
+    on_targets = np.full(to_targets.shape, pull, dtype=points.dtype)
     on_impostors = np.zeros(len(impostors), dtype=points.dtype)
     for rank in range(to_targets.shape[1]):
         hinges = beyond + to_targets[impostors.of, rank]
@@ -175,9 +177,8 @@ def _weigh(
         counts = np.bincount(impostors.of[active], minlength=len(points))
         on_targets[:, rank] += push * counts
         on_impostors -= active
-    n_active = -int(on_impostors.sum(dtype=np.float64))
     on_impostors *= push
-    return float(loss), n_active, _pair_weights(problem, on_targets, impostors, on_impostors)
+    return float(loss), on_targets, on_impostors
 
 
 def steps(
@@ -188,105 +189,134 @@ def steps(
     A descent may run into impostors it did not know of. Where they outweigh its gain it is
     taken back and repeated with them, and the next ones are kept shorter.
     """
+    balance, curvature = Balance.of(problem), Curvature()
     impostors = find_impostors(problem, components)
-    at = evaluate(problem, components, impostors)
+    place: Floats = components @ balance.inverse
+    at = balance.evaluate(problem, place, impostors)
     yield components, at, len(impostors)
     length, done = FIRST_DESCENT, 0
     while done < max_iter:
         length = min(length, max_iter - done)
-        moved = _descend(problem, components, impostors, length)
-        done += length
-        known = impostors.union(find_impostors(problem, moved), len(problem.rows))
-        there = evaluate(problem, moved, known)
+        moved, made = _descend(problem, balance, impostors, curvature, place, at, length)
+        done += made
+        components = moved @ balance.matrix
+        known = impostors.union(find_impostors(problem, components), len(problem.rows))
+        there = balance.evaluate(problem, moved, known)
         if there.loss > at.loss:  # of what was found, some may have been active before, unknown
-            at = evaluate(problem, components, known)
+            at = balance.evaluate(problem, place, known)
         if there.loss > at.loss:
             impostors = known
             length = max(1, length // 2)
             continue
-        gain, components = at.loss - there.loss, moved
+        gain, place, at = at.loss - there.loss, moved, there
         impostors = known.near(problem, components)
-        at = there if len(known) <= problem.most_pairs else evaluate(problem, moved, impostors)
+        if len(known) > problem.most_pairs:
+            at = balance.evaluate(problem, place, impostors)
         length = min(2 * length, SEARCH_EVERY)
         yield components, at, len(impostors)
         if gain <= tol * at.loss:
             return
 
 
+@dataclass(frozen=True)
+class Balance:
+    """Coordinates of the factor in which targets differ about alike in every direction.
+
+    L-BFGS needs several times fewer iterations in them where features are as unequal as pixels.
+    """
+
+    matrix: Floats
+    """(S + ε)^−½, symmetric, with S the scatter of the targets' differences, of mean 1."""
+    inverse: Floats
+
+    @classmethod
+    def of(cls, problem: Problem) -> Balance:
+        """From all rows and their targets."""
+        nobody = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+        ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
+        laplacian = _laplacian(problem, ones, nobody, np.empty(0, dtype=ones.dtype))
+        values, vectors = np.linalg.eigh(_scatter(problem, laplacian).astype(np.float64))
+        spreads = np.sqrt(np.maximum(values / (values.mean() or 1.0), 0) + BALANCE_FLOOR)
+        matrix, inverse = (vectors / spreads) @ vectors.T, (vectors * spreads) @ vectors.T
+        return cls(matrix.astype(ones.dtype), inverse.astype(ones.dtype))
+
+    def evaluate(self, problem: Problem, place: Floats, impostors: Impostors) -> Evaluation:
+        """The loss where the factor is ``place @ matrix``, its gradient with respect to place."""
+        found = evaluate(problem, place @ self.matrix, impostors)
+        return replace(found, gradient=found.gradient @ self.matrix)
+
+
 def _descend(
-    problem: Problem, components: Floats, impostors: Impostors, n_iterations: int
-) -> Floats:
-    """L-BFGS with a line search, so the loss on these impostors never rises."""
+    problem: Problem, balance: Balance, impostors: Impostors, curvature: Curvature, place: Floats,
+    at: Evaluation, n_iterations: int,
+) -> tuple[Floats, int]:  # fmt: skip
+    """L-BFGS with a line search, so the loss on these impostors never rises.
 
-    def loss_and_gradient(flat: Floats) -> tuple[float, Floats]:
-        factor = flat.reshape(components.shape).astype(components.dtype)
-        evaluation = evaluate(problem, factor, impostors)
-        return evaluation.loss, evaluation.gradient.ravel().astype(np.float64)
+    It ends where the loss is halved: a metric so different has other impostors.
+    """
 
-    found = minimize(
-        loss_and_gradient,
-        components.ravel().astype(np.float64),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": n_iterations, "maxcor": 5},
-    )
-    moved: Floats = found.x.reshape(components.shape).astype(components.dtype)
-    return moved
+    def evaluate_at(place: Floats) -> Evaluation:
+        return balance.evaluate(problem, place, impostors)
+
+    return descend(evaluate_at, place, at, curvature, n_iterations)
 
 
 def _reach(problem: Problem, points: Floats) -> Floats:
     """The squared distance of every row's farthest target, and the margin."""
-    farthest: Floats = _distances(points, problem.targets).max(axis=1)
-    return farthest + points.dtype.type(problem.margin)
+    reach: Floats = _target_distances(points, problem.targets, problem.n_threads).max(axis=1)
+    reach += points.dtype.type(problem.margin)
+    return reach
 
 
-def _distances(points: Floats, partners: Ints) -> Floats:
-    """Squared distances of every point to each of its partners, (n, k)."""
-    squared = np.empty(partners.shape, dtype=points.dtype)
-    for rank in range(partners.shape[1]):
-        squared[:, rank] = paired_squared_distances(points, points, partners[:, rank])
-    return squared
+def _target_distances(points: Floats, targets: Ints, n_threads: int) -> Floats:
+    """Squared distances of every point to each of its targets, (n, k)."""
+    of = np.repeat(np.arange(len(points)), targets.shape[1])
+    squared = _pair_distances(points, of, targets.ravel(), n_threads)
+    return squared.reshape(targets.shape)
 
 
-def _pair_distances(problem: Problem, points: Floats, pairs: Impostors) -> Floats:
-    squared = np.empty(len(pairs), dtype=points.dtype)
+def _pair_distances(points: Floats, left: Ints, right: Ints, n_threads: int) -> Floats:
+    """Squared distances of pairs of points by differences, exact where they are close."""
+    squared = np.empty(len(left), dtype=points.dtype)
 
     def compute(block: slice) -> None:
-        squared[block] = squared_norms(points[pairs.of[block]] - points[pairs.rows[block]])
+        differences = points[left[block]]
+        differences -= points[right[block]]
+        squared[block] = squared_norms(differences)
 
-    for_each(compute, list(row_blocks(len(pairs), points[:1].nbytes)), problem.n_threads)
+    for_each(compute, list(row_blocks(len(left), GATHERED * points[:1].nbytes)), n_threads)
     return squared
 
 
-def _pair_weights(
+def _laplacian(
     problem: Problem, on_targets: Floats, impostors: Impostors, on_impostors: Floats
 ) -> csr_array:
-    """How much each pair counts in the gradient, in the caller's order of rows."""
+    """D − W − Wᵀ for the weights W of pairs, in the caller's order of rows; its rows sum to 0."""
     n_rows, n_targets = on_targets.shape
     order = problem.order.astype(np.int32)
     counting = on_impostors != 0
-    left = (np.repeat(order, n_targets), order[impostors.of[counting]])
-    right = (order[problem.targets.ravel()], order[impostors.rows[counting]])
-    values = (on_targets.ravel().astype(problem.rows.dtype), on_impostors[counting])
-    pairs = (np.concatenate(left), np.concatenate(right))
-    return csr_array((np.concatenate(values), pairs), shape=(n_rows, n_rows))
+    left = np.concatenate((np.repeat(order, n_targets), order[impostors.of[counting]]))
+    right = np.concatenate((order[problem.targets.ravel()], order[impostors.rows[counting]]))
+    weights = np.concatenate((on_targets.ravel(), on_impostors[counting]))
+    degrees = np.bincount(left, weights, n_rows) + np.bincount(right, weights, n_rows)
+    every = np.arange(n_rows, dtype=np.int32)
+    places = (np.concatenate((left, right, every)), np.concatenate((right, left, every)))
+    values = np.concatenate((-weights, -weights, degrees.astype(weights.dtype)))
+    return csr_array((values, places), shape=(n_rows, n_rows))
 
 
-def _scatter(problem: Problem, weights: csr_array) -> Floats:
+def _scatter(problem: Problem, laplacian: csr_array) -> Floats:
     """Σ wᵢⱼ (xᵢ − xⱼ)(xᵢ − xⱼ)ᵀ = Xᵀ (D − W − Wᵀ) X, in blocks of rows.
 
-    The rows of D − W − Wᵀ sum to 0, so it may be applied to rows that are not centred.
+    The rows of the Laplacian sum to 0, so it may be applied to rows that are not centred.
     """
-    inner, both = problem.rows, (weights + weights.T).tocsr()
-    degrees = both.sum(axis=1).astype(inner.dtype)
-    blocks = list(row_blocks(len(inner), inner.n_features * inner.dtype.itemsize))
+    inner = problem.rows
+    blocks = list(row_blocks(len(inner), 2 * inner.n_features * inner.dtype.itemsize))
     summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
 
     def add(number: int) -> None:
         block = blocks[number]
-        laplacian = inner.rows[block] * degrees[block, None]
-        laplacian -= both[block] @ inner.rows
-        summed.add(number, inner[block].T @ laplacian)
+        summed.add(number, inner[block].T @ (laplacian[block] @ inner.rows))
 
     for_each(add, range(len(blocks)), problem.n_threads)
     scatter: Floats = summed.total

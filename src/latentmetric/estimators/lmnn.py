@@ -40,7 +40,9 @@ class LMNN(MetricLearner):
     tol : float, default=1e-4
         Stop when the loss falls by less than this share of it between two searches.
     max_impostors : int, default=30
-        Nearest rows of other classes inside a row's margin that are taken into account.
+        Nearest rows of other classes inside a row's margin that are taken into account. With a
+        ``push`` of less than a hundredth most rows have more of them; the pull then wins against
+        the few that count, and the metric collapses unless this is raised.
     weights : {"uniform", "distance", "kernel"}, default="uniform"
         How neighbours vote; see ``MaPML``.
     n_jobs : int, default=None

@@ -1,0 +1,133 @@
+"""L-BFGS on matrices: a descent that keeps what it learned of the curvature between calls.
+
+For losses that are never negative. Every step is taken by a line search, so the loss falls and
+cannot diverge. Memory: two matrices a correction, in the dtype of the place; inner products are
+summed in float64. Time: four passes over each correction an iteration, beside the loss itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from latentmetric.core.types import Floats
+
+CORRECTIONS = 5
+"""Steps that are remembered."""
+
+SUFFICIENT_SHARE = 1e-4
+"""The share of the fall that the slope promises which a step must bring."""
+
+MOST_TRIALS = 25
+"""Steps tried along a direction, each at most half as long as the one before."""
+
+
+class Evaluated(Protocol):
+    """What a loss tells of a place."""
+
+    @property
+    def loss(self) -> float:
+        """Not negative."""
+
+    @property
+    def gradient(self) -> Floats:
+        """Of the shape of the place."""
+
+
+At = TypeVar("At", bound=Evaluated)
+
+
+class Curvature:
+    """How the gradient changed along the last steps: an estimate of the inverse Hessian.
+
+    The estimate is positive definite, so that it turns any gradient into a direction of descent,
+    also one of a loss that has changed since.
+    """
+
+    def __init__(self, n_corrections: int = CORRECTIONS) -> None:
+        self._corrections: deque[tuple[Floats, Floats, float]] = deque(maxlen=n_corrections)
+
+    def __len__(self) -> int:
+        return len(self._corrections)
+
+    def forget(self) -> None:
+        """Start anew."""
+        self._corrections.clear()
+
+    def learn(self, step: Floats, change: Floats) -> None:
+        """Of a step and how it changed the gradient; no use where the loss is not convex."""
+        curving = inner(step, change)
+        if curving > np.finfo(step.dtype).eps * inner(change, change) * self._scale():
+            self._corrections.append((step, change, curving))
+
+    def _scale(self) -> float:
+        """The length of the last step over that of its change: H in its crudest form."""
+        if not self._corrections:
+            return 0.0
+        _, change, curving = self._corrections[-1]
+        return curving / inner(change, change)
+
+    def direction(self, at: Evaluated) -> Floats:
+        """−H g; without any correction, the step that would halve the loss were it linear."""
+        gradient = at.gradient
+        if not self._corrections:
+            squared = inner(gradient, gradient) or 1.0
+            return gradient * gradient.dtype.type(-at.loss / 2 / squared)
+        direction = -gradient
+        weights = []
+        for step, change, curving in reversed(self._corrections):
+            weights.append(inner(step, direction) / curving)
+            direction -= direction.dtype.type(weights[-1]) * change
+        direction *= direction.dtype.type(self._scale())
+        for (step, change, curving), weight in zip(
+            self._corrections, reversed(weights), strict=True
+        ):
+            direction += direction.dtype.type(weight - inner(change, direction) / curving) * step
+        return direction
+
+
+def descend(
+    evaluate: Callable[[Floats], At], place: Floats, at: At, curvature: Curvature, n_iterations: int
+) -> tuple[Floats, int]:
+    """So many steps, or until the loss is halved or none lowers it.
+
+    Returns the place where that ends and the number of steps.
+    """
+    halved, made = at.loss / 2, 0
+    while made < n_iterations and at.loss > halved:
+        found = _line_search(evaluate, place, at, curvature.direction(at))
+        if found is None and len(curvature):
+            curvature.forget()
+            found = _line_search(evaluate, place, at, curvature.direction(at))
+        if found is None:
+            break
+        moved, there = found
+        curvature.learn(moved - place, there.gradient - at.gradient)
+        place, at, made = moved, there, made + 1
+    return place, made
+
+
+def _line_search(
+    evaluate: Callable[[Floats], At], place: Floats, at: At, direction: Floats
+) -> tuple[Floats, At] | None:
+    """The first place along a direction where the loss has fallen enough; None if nowhere."""
+    slope, length = inner(direction, at.gradient), 1.0
+    if not slope < 0:
+        return None
+    for _ in range(MOST_TRIALS):
+        moved = place + direction * direction.dtype.type(length)
+        there = evaluate(moved)
+        if there.loss <= at.loss + SUFFICIENT_SHARE * length * slope:
+            return moved, there
+        # The least of the parabola through what is known, kept away from both ends.
+        least = -slope * length / (2 * ((there.loss - at.loss) / length - slope))
+        length *= min(0.5, max(0.1, least / length))
+    return None
+
+
+def inner(left: Floats, right: Floats) -> float:
+    """⟨left, right⟩ in float64, without copies of them in it."""
+    return float(np.einsum("ij,ij->", left, right, dtype=np.float64))
