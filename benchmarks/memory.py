@@ -1,0 +1,95 @@
+"""Peak memory of fit, predict, evaluate and report, across rows and latent examples.
+
+    python benchmarks/memory.py
+
+Each measurement is a process of its own: the growth of its resident size beyond the rows it was
+given. Beside it, the design's formula: O(m·d) for the latent examples and their neighbours, one
+scatter a class, O(d²) for the metric, O(n) numbers for the rows, and blocks. An n×m array, were
+one made by accident, is in the last column: nothing may come near it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from latentmetric.evaluation import retrieval_scores
+
+from latentmetric import MaPML
+from latentmetric.datasets import make_image_like
+from latentmetric.viz import write_report
+
+N_FEATURES, N_CLASSES = 64, 50
+SIZES = [(100_000, 100), (200_000, 100), (400_000, 100), (200_000, 200), (200_000, 400)]
+"""Rows, and latent examples a class."""
+BLOCKS = 200e6
+"""Bytes of all blocks of two threads, and of what Python and its libraries take on the way."""
+
+
+def formula(n_rows: int, latents: int) -> float:
+    """The design's bytes beyond the rows, in float32 and with 8 bytes a number of a row."""
+    m = latents * N_CLASSES
+    per_latent = 10 * N_FEATURES * 4 + 15 * 40
+    return n_rows * 8 * 8 + m * per_latent + (N_CLASSES + 10) * N_FEATURES**2 * 4 + BLOCKS
+
+
+def fit(made: Any, latents: int) -> MaPML:
+    return MaPML(latents, max_iter=2, n_steps=5_000, random_state=0).fit(made.X, made.y)
+
+
+def jobs(made: Any, latents: int) -> dict[str, Callable[[], Any]]:
+    model = fit(make_image_like(20_000, N_FEATURES, N_CLASSES), latents)
+    return {
+        "fit": lambda: fit(made, latents),
+        "predict": lambda: model.predict(made.X),
+        "evaluate": lambda: retrieval_scores(made.X[:50_000], made.y[:50_000]),
+        "report": lambda: write_report(
+            model, made.X, made.y, Path(tempfile.mkdtemp()) / "report.html"
+        ),
+    }
+
+
+def measured(job: str, n_rows: int, latents: int) -> float:
+    made = make_image_like(n_rows, N_FEATURES, N_CLASSES)
+    work = jobs(made, latents)[job]
+    with PeakMemory() as memory:
+        work()
+    return float(memory.peak - memory.before)
+
+
+def main() -> None:
+    context = multiprocessing.get_context("spawn")
+    found = []
+    for n_rows, latents in SIZES:
+        line: dict[str, Any] = {"rows": n_rows, "latents": latents * N_CLASSES}
+        for job in ("fit", "predict", "evaluate", "report"):
+            with context.Pool(1) as pool:
+                line[job] = pool.apply(measured, (job, n_rows, latents))
+        line["formula"] = formula(n_rows, latents)
+        line["n_times_m"] = 4.0 * n_rows * latents * N_CLASSES
+        found.append(line)
+        print(line, flush=True)
+    columns = ["fit", "predict", "evaluate", "report", "formula", "n_times_m"]
+    print(
+        table(
+            ["rows", "latents", *[f"{name}, MB" for name in columns]],
+            [
+                [f"{line['rows']:,}", f"{line['latents']:,}"]
+                + [f"{line[name] / 1e6:,.0f}" for name in columns]
+                for line in found
+            ],
+        )
+    )
+    within = all(line[job] <= line["formula"] for line in found for job in columns[:4])
+    print(f"all within the formula: {within}")
+    results = {"machine": machine_facts(gemm_gflops()), "features": N_FEATURES, "lines": found}
+    print(write_json("memory", results | {"within": within, "numpy": np.__version__}))
+
+
+if __name__ == "__main__":
+    main()
