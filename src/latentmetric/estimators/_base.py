@@ -34,11 +34,12 @@ from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask import answers, is_dask_array
 from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
+from latentmetric.estimators._plots import ModelPlots
 from latentmetric.io.rows import as_row_file, is_lazy
 
 
 class ReferenceClassifier(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+    ModelPlots, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
 ):
     """k-NN with labelled references under a learned metric.
 
