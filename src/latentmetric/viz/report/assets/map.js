@@ -21,6 +21,7 @@
   let home = 1;
   let pointedOut = -1;
   let current = -1;
+  let byKeyboard = false;
   let colours = [];
 
   /* A path around the origin for each shape; the number of the class picks colour and shape. */
@@ -160,7 +161,7 @@
     line.append(
       ...picture(number),
       element("bdi", "label", data.labels[code]),
-      element("span", "distance", distance.toLocaleString("en", { maximumSignificantDigits: 4 })),
+      element("span", "distance", distance.toLocaleString("en", { maximumSignificantDigits: 3 })),
     );
     return line;
   };
@@ -192,11 +193,15 @@
     card.style.top = `${Math.max(8, top)}px`;
   };
 
-  const show = (point) => {
+  const show = (point, keyboard = false) => {
+    byKeyboard = keyboard;
     if (point === current) return;
     current = point;
     card.hidden = point < 0;
-    if (point >= 0) fillCard(point);
+    if (point >= 0) {
+      fillCard(point);
+      placeCard();
+    }
     refresh();
   };
 
@@ -221,6 +226,13 @@
     const [[x, y], [a, b]] = [...fingers.values()];
     return { length: Math.hypot(x - a, y - b), x: (x + a) / 2, y: (y + b) / 2 };
   };
+  /* A page that scrolls under a mouse at rest must not take away what the keyboard chose. */
+  let seen = null;
+  const rests = (event) => {
+    const before = seen ?? event;
+    seen = event;
+    return Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY) < 2;
+  };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, place(event));
@@ -229,7 +241,7 @@
   canvas.addEventListener("pointermove", (event) => {
     const here = place(event);
     if (!fingers.has(event.pointerId)) {
-      if (event.pointerType === "mouse") show(nearest(...here));
+      if (event.pointerType === "mouse" && !(byKeyboard && rests(event))) show(nearest(...here));
       return;
     }
     const before = fingers.get(event.pointerId);
@@ -257,7 +269,7 @@
   };
   canvas.addEventListener("pointerup", lift);
   canvas.addEventListener("pointercancel", lift);
-  canvas.addEventListener("pointerleave", () => { if (!fingers.size) show(-1); });
+  canvas.addEventListener("pointerleave", () => { if (!fingers.size && !byKeyboard) show(-1); });
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
     zoom(Math.exp(-event.deltaY * 0.0015), ...place(event));
@@ -277,7 +289,7 @@
     if (x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight) {
       move(canvas.clientWidth / 2 - x, canvas.clientHeight / 2 - y);
     }
-    show(next);
+    show(next, true);
   };
   const keys = {
     ArrowLeft: () => move(40, 0),
