@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from latentmetric.core.rows import InnerRows
 from latentmetric.core.summaries import class_errors, curve, spectrum, widest_plane
-from latentmetric.estimators._checks import check_integer
+from latentmetric.estimators._checks import check_integer, check_known_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,12 +112,7 @@ class ModelPlots:
         check_integer("n_classes", n_classes, 1)
         classes = self.classes_  # type: ignore[attr-defined]
         labels = column_or_1d(y)
-        unknown = np.setdiff1d(labels, classes)
-        if len(unknown):
-            raise ValueError(
-                f"y holds {len(unknown)} label(s) that the model was not fitted with, "
-                f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
-            )
+        check_known_labels(labels, classes)
         predicted = self.predict(X)  # type: ignore[attr-defined]
         if len(predicted) != len(labels):
             raise ValueError(f"X has {len(predicted)} rows, but y has {len(labels)} labels")

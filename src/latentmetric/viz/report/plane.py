@@ -13,7 +13,7 @@ import numpy as np
 
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.rows import InnerRows
-from latentmetric.core.summaries import widest_plane
+from latentmetric.core.summaries import class_means, widest_plane
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.clusters import latent_codes
@@ -204,12 +204,9 @@ def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows:
 
 def _in_words(points: _Points, evidence: Evidence, context: Context) -> Html | None:
     """For each class the nearest other one, closest pairs first."""
-    present, places, counts = np.unique(points.codes, return_inverse=True, return_counts=True)
+    present, means, _ = class_means(points.places, points.codes)
     if len(present) < 2:
         return None
-    means = np.zeros((len(present), points.places.shape[1]))
-    np.add.at(means, places, points.places)
-    means /= counts[:, None]
     squared, found = k_nearest(means, References.of(means), 2)
     distances = evidence.model._as_distances(squared[:, 1])
     lines, listed = [], set()

@@ -351,6 +351,7 @@
     canvas.dataset.ready = "yes";
     if (first || view.scale === home) showAll();
     else move((canvas.clientWidth - before[0]) / 2, (canvas.clientHeight - before[1]) / 2);
+    draw(); // at once: a canvas of a new size is empty
   };
 
   readColours();
