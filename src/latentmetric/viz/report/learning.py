@@ -68,11 +68,14 @@ def _told(evidence: Evidence) -> str:
     if len(measured.values) > 1 and measured.values[0] > 0:
         change = measured.values[-1] / measured.values[0] - 1
         way = "fell" if change <= 0 else "rose"
-        said = f"The objective, what the fit lowers, {way} by {percent(abs(change))}. "
+        said = f"From the first round to the last the objective {way} by {percent(abs(change))}. "
     if evidence.latent_model is None:
         return said
     kept, ran = evidence.latent_model.best_iter_, evidence.latent_model.n_iter_
-    said += f"Round {kept} of {ran} was kept. Round 0 is the Euclidean metric."
+    said += (
+        "It is the mean loss of triplets drawn at the start, and may rise again while the error "
+        f"still falls. Round {kept} of {ran} was kept; round 0 is the Euclidean metric."
+    )
     if not curve(model.history_, "validation_error").rounds:
         said += " No rows were held out; early_stopping=True would follow the error on some."
     return said
