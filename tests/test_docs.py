@@ -15,7 +15,8 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_code_block_runs(block):
+def test_code_block_runs(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(compile(block, "documentation", "exec"), {})
 
 

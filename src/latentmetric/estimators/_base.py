@@ -34,12 +34,18 @@ from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask import answers, is_dask_array
-from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
+from latentmetric.estimators._checks import (
+    check_choice,
+    check_integer,
+    check_known_labels,
+    check_n_jobs,
+)
+from latentmetric.estimators._plots import ModelPlots
 from latentmetric.io.rows import as_row_file, is_lazy
 
 
 class ReferenceClassifier(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+    ModelPlots, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
 ):
     """k-NN with labelled references under a learned metric.
 
@@ -177,15 +183,13 @@ class ReferenceClassifier(
         check_is_fitted(self)
         _refuse_sparse(X)
         rows, labels = validate_data(self, X, y, reset=False, dtype="numeric")
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y holds {len(unknown)} label(s) that the model was not fitted with, "
-                f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
-            )
-        self._references = self._as_references(InnerRows(_as_floats(rows), self._coordinates))
+        check_known_labels(labels, self.classes_)
+        return self._vote_with(_as_floats(rows), np.searchsorted(self.classes_, labels))
+
+    def _vote_with(self, rows: Floats, codes: Ints) -> Self:
+        self._references = self._as_references(InnerRows(rows, self._coordinates))
         self._temperature = temperature_from_references(self._references)
-        self._reference_codes = np.searchsorted(self.classes_, labels)
+        self._reference_codes = codes
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -252,9 +256,15 @@ class ReferenceClassifier(
 
     def _ballots(self, rows: Floats) -> tuple[Ints, Floats]:
         """Codes of each row's nearest references, nearest first, and their weights."""
+        return self._ballots_of(*self._voters(rows))
+
+    def _voters(self, rows: Floats) -> tuple[Floats, Ints]:
+        """Squared inner distances and numbers of the references that vote on each row."""
         self._check_voting_parameters()
         reach = KERNEL_NEIGHBORS if self.weights == "kernel" else self.n_neighbors
-        squared, indices = self._nearest(rows, min(reach, len(self._references)))
+        return self._nearest(rows, min(reach, len(self._references)))
+
+    def _ballots_of(self, squared: Floats, indices: Ints) -> tuple[Ints, Floats]:
         weights = vote_weights(squared, self.weights, self._temperature)
         return self._reference_codes[indices], weights
 

@@ -41,6 +41,7 @@ from latentmetric.estimators._checks import (
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
+from latentmetric.estimators._plots import LatentPlots
 from latentmetric.estimators._progress import RoundReporter, log_round
 from latentmetric.estimators._training_data import TrainingData, training_data
 
@@ -51,7 +52,7 @@ PATIENCE = 3
 """Early stopping gives up after this many rounds without a lower validation error."""
 
 
-class MaPML(CallbackSupportMixin, ReferenceClassifier):
+class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
     Rows are taken for noisy observations of a few clean latent examples of their class. Rounds
