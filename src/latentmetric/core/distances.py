@@ -112,7 +112,7 @@ def search(
     dtype = np.result_type(queries, references.rows)
     values = np.full((len(queries), k), np.inf, dtype=dtype)
     indices = np.zeros((len(queries), k), dtype=np.intp)
-    tiles = _tiles(references)
+    tiles = _tiles(references, TILE_ROWS)
 
     def search_block(rows: slice) -> None:
         for tile in tiles:
@@ -129,11 +129,10 @@ def search(
     return values, indices
 
 
-def _tiles(references: References) -> list[slice]:
-    """References that are compared at a time."""
+def _tiles(references: References, n_rows: int) -> list[slice]:
+    """References that are compared at a time, so many."""
     return [
-        slice(at, min(at + TILE_ROWS, len(references)))
-        for at in range(0, len(references), TILE_ROWS)
+        slice(at, min(at + n_rows, len(references))) for at in range(0, len(references), n_rows)
     ]
 
 
@@ -143,11 +142,12 @@ def search_within(
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """All references nearer than a limit of each query's own, of more than ``most`` the nearest.
 
-    Returns pairs of a query and a reference, by query. Limits are comparable distances. Much
-    cheaper than ``search`` where few are near enough: nothing is sorted that is not found.
+    Returns pairs of a query and a reference, by query; there may be many, so in four bytes each.
+    Limits are comparable distances. Much cheaper than ``search`` where few are near enough:
+    nothing is sorted that is not found. Its blocks are a quarter as large, nothing being merged.
     """
-    tiles = _tiles(references)
-    blocks = list(row_blocks(len(queries), tiles[0].stop * queries.itemsize))
+    tiles = _tiles(references, max(1, TILE_ROWS // 4))
+    blocks = list(row_blocks(len(queries), 4 * tiles[0].stop * queries.itemsize))
     found: list[tuple[Ints, Ints]] = [(np.empty(0, np.intp),) * 2] * len(blocks)
 
     def search_block(number: int) -> None:
@@ -199,7 +199,7 @@ class _Near:
 
     def pairs(self, start: int) -> tuple[Ints, Ints]:
         self._keep_nearest()
-        return self._of + start, self._to
+        return (self._of + start).astype(np.int32), self._to.astype(np.int32)
 
 
 def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:

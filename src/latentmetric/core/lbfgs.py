@@ -104,27 +104,30 @@ def descend(
             found = _line_search(evaluate, place, at, curvature.direction(at))
         if found is None:
             break
-        moved, there = found
-        curvature.learn(moved - place, there.gradient - at.gradient)
-        place, at, made = moved, there, made + 1
+        step, there = found
+        curvature.learn(step, there.gradient - at.gradient)
+        place, at, made = place + step, there, made + 1
     return place, made
 
 
 def _line_search(
     evaluate: Callable[[Floats], At], place: Floats, at: At, direction: Floats
 ) -> tuple[Floats, At] | None:
-    """The first place along a direction where the loss has fallen enough; None if nowhere."""
-    slope, length = inner(direction, at.gradient), 1.0
+    """The first step along a direction where the loss has fallen enough; None if nowhere.
+
+    The direction is shortened in place.
+    """
+    slope = inner(direction, at.gradient)
     if not slope < 0:
         return None
     for _ in range(MOST_TRIALS):
-        moved = place + direction * direction.dtype.type(length)
-        there = evaluate(moved)
-        if there.loss <= at.loss + SUFFICIENT_SHARE * length * slope:
-            return moved, there
+        there = evaluate(place + direction)
+        if there.loss <= at.loss + SUFFICIENT_SHARE * slope:
+            return direction, there
         # The least of the parabola through what is known, kept away from both ends.
-        least = -slope * length / (2 * ((there.loss - at.loss) / length - slope))
-        length *= min(0.5, max(0.1, least / length))
+        share = min(0.5, max(0.1, -slope / (2 * (there.loss - at.loss - slope))))
+        direction *= direction.dtype.type(share)
+        slope *= share
     return None
 
 

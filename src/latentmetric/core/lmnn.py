@@ -93,15 +93,11 @@ class Impostors:
     def __len__(self) -> int:
         return len(self.of)
 
-    @classmethod
-    def pairs(cls, of: Ints, rows: Ints) -> Impostors:
-        """There may be many: numbers of rows are kept in four bytes."""
-        return cls(of.astype(np.int32), rows.astype(np.int32))
-
     def union(self, other: Impostors, n_rows: int) -> Impostors:
         """The pairs of both, each once."""
         keys = np.union1d(self._keys(n_rows), other._keys(n_rows))
-        return Impostors.pairs(keys // n_rows, keys % n_rows)
+        of, rows = np.divmod(keys, n_rows)
+        return Impostors(of.astype(np.int32), rows.astype(np.int32))
 
     def _keys(self, n_rows: int) -> Ints:
         return self.of.astype(np.int64) * n_rows + self.rows
@@ -138,7 +134,7 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """For every row the nearest rows of other classes inside its widest margin."""
     points = problem.rows.under(components, problem.order)
     references = References.of(points)
-    of, rows = search_within(
+    found = search_within(
         points,
         references,
         _reach(problem, points) - references.norms,
@@ -146,7 +142,7 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
         hide_own_class(problem.class_starts, np.arange(len(points))),
         problem.n_threads,
     )
-    return Impostors.pairs(of, rows)
+    return Impostors(*found)
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
@@ -191,7 +187,7 @@ def steps(
     """
     balance, curvature = Balance.of(problem), Curvature()
     impostors = find_impostors(problem, components)
-    place: Floats = components @ balance.inverse
+    place = balance.place(components)
     at = balance.evaluate(problem, place, impostors)
     yield components, at, len(impostors)
     length, done = FIRST_DESCENT, 0
@@ -200,17 +196,17 @@ def steps(
         moved, made = _descend(problem, balance, impostors, curvature, place, at, length)
         done += made
         components = moved @ balance.matrix
-        known = impostors.union(find_impostors(problem, components), len(problem.rows))
-        there = balance.evaluate(problem, moved, known)
+        impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
+        there = balance.evaluate(problem, moved, impostors)
         if there.loss > at.loss:  # of what was found, some may have been active before, unknown
-            at = balance.evaluate(problem, place, known)
+            at = balance.evaluate(problem, place, impostors)
         if there.loss > at.loss:
-            impostors = known
             length = max(1, length // 2)
             continue
         gain, place, at = at.loss - there.loss, moved, there
-        impostors = known.near(problem, components)
-        if len(known) > problem.most_pairs:
+        too_many = len(impostors) > problem.most_pairs
+        impostors = impostors.near(problem, components)
+        if too_many:
             at = balance.evaluate(problem, place, impostors)
         length = min(2 * length, SEARCH_EVERY)
         yield components, at, len(impostors)
@@ -227,7 +223,6 @@ class Balance:
 
     matrix: Floats
     """(S + ε)^−½, symmetric, with S the scatter of the targets' differences, of mean 1."""
-    inverse: Floats
 
     @classmethod
     def of(cls, problem: Problem) -> Balance:
@@ -235,10 +230,14 @@ class Balance:
         nobody = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
         ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
         laplacian = _laplacian(problem, ones, nobody, np.empty(0, dtype=ones.dtype))
-        values, vectors = np.linalg.eigh(_scatter(problem, laplacian).astype(np.float64))
-        spreads = np.sqrt(np.maximum(values / (values.mean() or 1.0), 0) + BALANCE_FLOOR)
-        matrix, inverse = (vectors / spreads) @ vectors.T, (vectors * spreads) @ vectors.T
-        return cls(matrix.astype(ones.dtype), inverse.astype(ones.dtype))
+        values, vectors = np.linalg.eigh(_scatter(problem, laplacian))
+        spreads = np.maximum(values / (values.mean() or 1), 0) + ones.dtype.type(BALANCE_FLOOR)
+        return cls((vectors / np.sqrt(spreads)) @ vectors.T)
+
+    def place(self, components: Floats) -> Floats:
+        """Where a factor is in these coordinates."""
+        place: Floats = np.linalg.solve(self.matrix, components.T).T
+        return place
 
     def evaluate(self, problem: Problem, place: Floats, impostors: Impostors) -> Evaluation:
         """The loss where the factor is ``place @ matrix``, its gradient with respect to place."""
@@ -311,7 +310,7 @@ def _scatter(problem: Problem, laplacian: csr_array) -> Floats:
     The rows of the Laplacian sum to 0, so it may be applied to rows that are not centred.
     """
     inner = problem.rows
-    blocks = list(row_blocks(len(inner), 2 * inner.n_features * inner.dtype.itemsize))
+    blocks = list(row_blocks(len(inner), 4 * inner.n_features * inner.dtype.itemsize))
     summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
 
     def add(number: int) -> None:

@@ -117,9 +117,11 @@ class InnerRows:
         """These rows, or all, under a metric."""
         n_rows = len(self) if which_rows is None else len(which_rows)
         points = np.empty((n_rows, len(components)), dtype=components.dtype)
-        for block in row_blocks(n_rows, self.n_features * self.dtype.itemsize):
+        for block in row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize):
             which = block if which_rows is None else which_rows[block]
-            inside = self.coordinates.into(self.rows[which].astype(components.dtype, copy=False))
+            gathered = self.rows[which].astype(components.dtype, copy=False)
+            out = None if which_rows is None else gathered
+            inside = self.coordinates.into(gathered, out=out)
             np.matmul(inside, components.T, out=points[block])
         return points
 
