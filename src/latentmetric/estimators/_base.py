@@ -6,6 +6,7 @@ for the answers and one block per thread, whatever the number of rows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -186,6 +187,23 @@ class ReferenceClassifier(
         self._temperature = temperature_from_references(self._references)
         self._reference_codes = np.searchsorted(self.classes_, labels)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, which ``latentmetric.load`` reads.
+
+        The file is in the safetensors format and holds numbers and JSON, no code. It is written
+        beside ``path`` and then renamed, so that whatever happens there is either the old file or
+        the new one. Where ``path`` is a symbolic link, the file it points to is replaced.
+        Callbacks are not stored, nor is a ``random_state`` that is not an integer: the loaded
+        model has None in its place.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        from latentmetric.estimators._saving import save
+
+        save(self, path)
 
     @property
     def _n_features_out(self) -> int:

@@ -52,7 +52,7 @@ def check_verbose(value: Any) -> None:
 def check_n_jobs(value: Any) -> None:
     """None, or a number of threads that is not 0."""
     if value is not None:
-        check_integer("n_jobs", value, -(2**31))
+        check_integer("n_jobs", value, -(2**31), 2**31 - 1)
         if value == 0:
             raise ValueError("n_jobs must be None, -1 or a number of threads, got 0")
 

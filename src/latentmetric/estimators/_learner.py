@@ -84,14 +84,17 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
         self
         """
         with unchanged_on_failure(self):
-            self._check_voting_parameters()
-            check_verbose(self.verbose)
-            self._check_own_parameters()
+            self._check_parameters()
             rows, codes, classes = self._validated_training_data(X, y)
             with blas_threads(thread_count(self.n_jobs)):
                 attributes = self._run(Data(rows, codes, classes, Coordinates.of(rows)), X, y)
         set_attributes(self, attributes)
         return self
+
+    def _check_parameters(self) -> None:
+        self._check_voting_parameters()
+        check_verbose(self.verbose)
+        self._check_own_parameters()
 
     def _run(self, data: Data, X: Any, y: Any) -> dict[str, Any]:
         """Follow the steps, telling callbacks of X and y; the attributes of the last one."""

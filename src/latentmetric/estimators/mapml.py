@@ -216,6 +216,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
         """
         with unchanged_on_failure(self):
             self._check_parameters()
+            self._check_index()
             settings = self._settings()
             with blas_threads(settings.n_threads):
                 data = self._data(X, y)
@@ -231,7 +232,7 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
                 check_real("latent_ratio", self.latent_ratio, 0, 1, open_low=True)
         self._check_voting_parameters()
         check_choice("reference", self.reference, ("latent", "original"))
-        self._check_index()
+        check_choice("index", self.index, ("exact", "faiss"))
         check_integer("max_iter", self.max_iter, 0)
         check_integer("n_steps", self.n_steps, 1)
         check_real("metric_reg", self.metric_reg, 0, open_low=True)

@@ -1,0 +1,208 @@
+"""Parameters, labels and history as JSON and back; what comes back is checked value by value.
+
+What a check of a file refuses is a ``ModelFileError``; what an estimator holds and a file cannot
+is a ``TypeError`` or ``ValueError`` when it is saved, before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from latentmetric.io.model_file import ModelFileError
+
+Labels = np.ndarray[Any, Any]
+
+MAX_LABEL_BYTES = 64 * 2**20
+"""Labels of a fixed width take that width each, whatever their own length; up to this much."""
+
+NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+REALS = ("float16", "float32", "float64")
+
+NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+
+
+def classes_as_json(classes: Labels) -> dict[str, Any]:
+    """Labels with their dtype."""
+    dtype = classes.dtype
+    values = classes.tolist()
+    if dtype.kind == "U":
+        check_label_bytes(len(classes), dtype)
+        return {"dtype": "str", "width": dtype.itemsize // 4, "values": values}
+    if dtype.kind == "O" and all(type(value) is str for value in values):
+        return {"dtype": "object", "values": values}
+    if dtype.name in ("bool", *NUMBERS, *REALS):
+        return {"dtype": dtype.name, "values": values}
+    raise TypeError(
+        f"a model file holds labels that are integers, floats, booleans or strings, but the "
+        f"classes are {dtype.name}, such as {values[0]!r}; fit with labels converted to strings"
+    )
+
+
+def classes_from_json(stored: Any) -> Labels:
+    """Labels in ascending order, at least two."""
+    if not isinstance(stored, dict) or not isinstance(stored.get("values"), list):
+        raise ModelFileError("the classes are not given as a dtype and values")
+    values, dtype = stored["values"], _label_dtype(stored)
+    kind = {"U": str, "O": str, "b": bool, "f": float}.get(dtype.kind, int)
+    if any(type(value) is not kind for value in values):
+        raise ModelFileError(f"the classes are said to be {dtype}, but not all of them are")
+    check_label_bytes(len(values), dtype)
+    with np.errstate(over="ignore"):
+        try:
+            classes = np.array(values, dtype=dtype)
+        except OverflowError as error:
+            raise ModelFileError(f"a class is beyond what {dtype} holds") from error
+    if classes.tolist() != values:
+        raise ModelFileError(f"a class is not among the values of {dtype}")
+    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+        raise ModelFileError("the classes are not two or more in ascending order, each once")
+    return classes
+
+
+def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
+    name, width = stored.get("dtype"), stored.get("width")
+    dtype: np.dtype[Any]
+    if name == "str":
+        if type(width) is not int or not 0 < width <= MAX_LABEL_BYTES:
+            raise ModelFileError("the classes are strings, but of no possible width")
+        dtype = np.dtype(("U", width))
+        return dtype
+    if name not in ("object", "bool", *NUMBERS, *REALS):
+        raise ModelFileError(f"the classes have the unknown dtype {str(name)[:20]!r}")
+    dtype = np.dtype(name)
+    return dtype
+
+
+def check_label_bytes(n_labels: int, dtype: np.dtype[Any], allowed: int = 0) -> None:
+    """Labels whose width is a promise of the file must not take memory that the file does not."""
+    if n_labels * dtype.itemsize > MAX_LABEL_BYTES + allowed:
+        raise ModelFileError(
+            f"{n_labels} labels of {dtype.itemsize} bytes each take too much memory; fit with "
+            "labels of dtype object, which take their own length only"
+        )
+
+
+def parameters_as_json(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Parameters, and the names of those that a file cannot hold and that are stored as null."""
+    stored: dict[str, Any] = {}
+    not_stored = []
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            pairs = [[_plain(label), _plain(number)] for label, number in value.items()]
+            stored[name] = {"by_class": pairs}
+        elif name == "random_state" and not isinstance(value, int | np.integer | None):
+            stored[name] = None
+            not_stored.append(name)
+        else:
+            stored[name] = _plain(value)
+    return stored, not_stored
+
+
+def parameters_from_json(stored: Any, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name, of simple types; the estimator's own checks judge the values."""
+    if not isinstance(stored, dict):
+        raise ModelFileError("the parameters are not a JSON object")
+    unknown = stored.keys() - names.keys()
+    if unknown:
+        raise ModelFileError(
+            f"{len(unknown)} parameter(s) are unknown, such as {min(unknown)[:40]!r}"
+        )
+    parameters: dict[str, Any] = {}
+    for name, value in stored.items():
+        if isinstance(value, dict):
+            parameters[name] = _by_class(name, value)
+        elif value is None or isinstance(value, bool | int | float | str):
+            parameters[name] = value
+        else:
+            raise ModelFileError(f"the parameter {name} is not a simple value")
+    seed = parameters.get("random_state")
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**32):
+        raise ModelFileError("random_state is not a seed from 0 to 2**32 - 1")
+    return parameters
+
+
+def _by_class(name: str, stored: dict[str, Any]) -> dict[Any, Any]:
+    pairs = stored.get("by_class")
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str | int | float)
+        for pair in pairs
+    ):
+        raise ModelFileError(f"the parameter {name} is not given by pairs of a class and a number")
+    return dict(pairs)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has, of the same meaning."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a model file cannot hold the value {value!r} of {type(value).__name__}")
+
+
+def history_as_json(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records of numbers, and of numbers by name."""
+    return [{name: _record_value(value) for name, value in record.items()} for record in history]
+
+
+def _record_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _record_value(part) for name, part in value.items()}
+    value = _plain(value)
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value
+
+
+def history_from_json(stored: Any) -> list[dict[str, Any]]:
+    """The records."""
+    if not isinstance(stored, list) or not all(isinstance(record, dict) for record in stored):
+        raise ModelFileError("the history is not a list of records")
+    return [
+        {
+            name: _parts(value) if isinstance(value, dict) else _number(value)
+            for name, value in record.items()
+        }
+        for record in stored
+    ]
+
+
+def _parts(stored: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in stored.items()}
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str) and value in NOT_FINITE:
+        return NOT_FINITE[value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise ModelFileError("a record of the history holds something that is not a number")
+
+
+def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:
+    """As many strings as features, or None."""
+    if stored is None:
+        return None
+    if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
+        raise ModelFileError("the feature names are not strings")
+    if len(stored) != n_features:
+        raise ModelFileError(f"{len(stored)} feature names are given for {n_features} features")
+    return np.array(stored, dtype=object)
+
+
+def number_from_json(stored: Any, name: str, least: float) -> float:
+    """A finite number, not below ``least``."""
+    if type(stored) not in (int, float) or not stored >= least or stored > 1.8e308:
+        raise ModelFileError(f"{name} is not a number from {least} on")
+    return float(stored)
+
+
+def count_from_json(stored: Any, name: str, least: int = 0) -> int:
+    """An integer from ``least`` on."""
+    if type(stored) is not int or not least <= stored < 2**63:
+        raise ModelFileError(f"{name} is not a whole number from {least} on")
+    return stored
