@@ -42,7 +42,7 @@ from latentmetric.estimators._checks import (
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
-from latentmetric.estimators._progress import ReadingLog, RoundReporter, log_round
+from latentmetric.estimators._progress import ReadingLog, RoundReporter, round_is_over
 from latentmetric.io.rows import as_row_file, is_lazy
 from latentmetric.io.sorting import sorted_by_class
 
@@ -361,10 +361,10 @@ class MaPML(CallbackSupportMixin, ReferenceClassifier):
             reporter.round_begins(X, y)
             state = self._next_state(state, data, settings)
             history.append(self._measured(data, state))
-            log_round(type(self).__name__, history, self.max_iter, self.verbose)
+            asked = round_is_over(type(self).__name__, history, self.max_iter, self.verbose)
             kept.offer(state, history[-1].get("validation_error", inf))
             stop = reporter.round_ends(X, y, partial(self._attributes, data, kept.state, history))
-            if stop or state.round - kept.state.round >= PATIENCE:
+            if stop or asked or state.round - kept.state.round >= PATIENCE:
                 break
         attributes = self._attributes(data, kept.state, history)
         if self.reference == "original" and len(data.held_out):

@@ -120,17 +120,20 @@ def _from_arrays(file: ArrayFile, choice: Choice, with_labels: bool) -> Table:
     key = _features_key(file) if choice.key is None else file.find(choice.key)
     rows = file.rows(key)
     told = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
-    others = [name for name in file.shapes if name != key]
+    others = [name for name, shape in file.shapes.items() if name != key and len(shape) > 1]
     told += f" (--key chooses another: {_some(others)})" if others else ""
+    with_labels = with_labels and choice.labelled
     label = _label_key(file, key, choice) if with_labels else None
     if label is None:
-        if with_labels and choice.labelled:
+        if with_labels:
             raise ValueError(
                 f"{file.path} holds no labels beside {key or 'its array'} (no other array has "
                 f"{len(rows)} values); give a file of labels, or name an array with --label"
             )
         return Table(_Checked(rows, file.path), told=[told])
-    found = f"labels: {file.named(label)}"
+    found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
+    if len(_of_length(file, len(rows))) > 1:
+        found = f"labels: {file.named(label)} (--label chooses another)"
     labels = _flat(file.values(label), file.named(label))
     return Table(_Checked(rows, file.path), labels, told=[told, found])
 
@@ -150,8 +153,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
     if choice.label is not None:
         return file.find(choice.label)
     n_rows = file.shapes[key][0]
-    fitting = [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
-    fitting = [name for name in fitting if name != key]
+    fitting = [name for name in _of_length(file, n_rows) if name != key]
     if len(fitting) > 1:
         known = [name for name in fitting if name.lower() in LABEL_NAMES]
         if len(known) != 1:
@@ -163,6 +165,11 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
     return fitting[0] if fitting else None
 
 
+def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
+    """Arrays that may be labels of so many rows."""
+    return [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
+
+
 def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     kinds = [file.kind(name) for name in file.names]
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
@@ -171,7 +178,7 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     if choice.key is not None:
         features = [find_column(file.names, choice.key, file.path)]
     elif choice.names is not None:
-        features = [find_column(file.names, name, file.path) for name in choice.names]
+        features = _places_of(choice.names, file.names, file.path)
     else:
         features = [place for place in left if kinds[place] == "number"]
         nested = [place for place in left if kinds[place] in ("list", "nested")]
@@ -193,7 +200,8 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     rows = ColumnRows(file, names)
     of_lists = kinds[features[0]] == "list"
     out = [file.names[place] for place in left if place not in features]
-    told = _told(file.path, names, file.names, label, out, choice)
+    with_labels = with_labels and choice.labelled
+    told = _told(file.path, names, file.names, label, out, with_labels)
     labels = file.labels(file.names[label]) if label is not None and with_labels else None
     return Table(
         _Checked(rows, file.path, None if of_lists else names),
@@ -214,13 +222,15 @@ def _from_text(file: TextFile, choice: Choice, with_labels: bool) -> Table:
         out = ["the first column, which has no name"]
     features = [p for p in range(len(file.names)) if p not in ignored and p != label]
     if choice.names is not None and file.has_header:
-        features = [find_column(file.names, name, file.path) for name in choice.names]
+        features = _places_of(choice.names, file.names, file.path)
     if not features:
         raise ValueError(f"{file.path} has no columns for features: {_some(file.names)}")
+    with_labels = with_labels and choice.labelled
     rows, found = file.read(features, label if with_labels else None)
-    told = _told(file.path, [file.names[p] for p in features], file.names, label, out, choice)
-    names = [file.names[place] for place in features] if file.has_header else None
-    return Table(rows, None if found is None else as_labels(found), names, told)
+    names = [file.names[place] for place in features]
+    told = _told(file.path, names, file.names, label, out, with_labels)
+    labels = None if found is None else as_labels(found)
+    return Table(rows, labels, names if file.has_header else None, told)
 
 
 def _label_and_ignored(
@@ -228,19 +238,18 @@ def _label_and_ignored(
 ) -> tuple[int | None, set[int]]:
     """The places of the label's column, if any, and of the columns to leave out."""
     ignored = {find_column(names, name, path) for name in choice.ignore}
-    if not with_labels:
-        return None, ignored
-    if choice.label is not None:
+    if choice.label is not None and with_labels:
         return find_column(names, choice.label, path), ignored
+    required = choice.labelled and with_labels
     wanted = {name.lower() for name in choice.names or ()}
     known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
     known = [place for place in known if place not in ignored and names[place].lower() not in wanted]
     if len(known) == 1:
         return known[0], ignored
     words = [place for place in texts if place not in ignored]
-    if not known and len(words) == 1 and choice.labelled:
+    if not known and len(words) == 1 and required:
         return words[0], ignored
-    if choice.labelled:
+    if required:
         raise ValueError(
             f"{path}: no column is plainly the labels among {_some(names)}; name one with "
             "--label, or give a file of labels"
@@ -267,6 +276,17 @@ def find_column(names: Sequence[str], wanted: str, path: Path) -> int:
     raise ValueError(f"{path} has no column {wanted!r} among its {len(names)}: {_some(names)}")
 
 
+def _places_of(wanted: Sequence[str], names: list[str], path: Path) -> list[int]:
+    """The places of the features that a model was fitted with."""
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ValueError(
+            f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
+            f"with: {_some(missing)}; it has {_some(names)}"
+        )
+    return [find_column(names, name, path) for name in wanted]
+
+
 def _with_labels(table: Table, features: Path, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
     check_exists(path, SUFFIXES)
@@ -284,7 +304,7 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
         file = open_arrays(path)
         name = choice.label
         if name is None:
-            fitting = [key for key, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
+            fitting = _of_length(file, n_rows)
             if len(fitting) != 1 and len(file.shapes) != 1:
                 raise ValueError(f"{path} holds {file.listed()}: choose the labels with --label")
             name = fitting[0] if fitting else next(iter(file.shapes))
@@ -365,15 +385,17 @@ def _told(
     names: list[str],
     label: int | None,
     out: list[str],
-    choice: Choice,
+    with_labels: bool,
 ) -> list[str]:
     what = f"column {features[0]!r}"
     if len(features) > 1:
         what = f"{len(features)} columns, {features[0]!r} to {features[-1]!r}"
     told = [f"features: {what} of {path} (--ignore leaves one out)"]
     if label is not None:
-        action = "labels" if choice.labelled else "left out"
-        told.append(f"{action}: column {names[label]!r} of {path} (--label chooses another)")
+        if with_labels:
+            told.append(f"labels: column {names[label]!r} of {path} (--label chooses another)")
+        else:
+            out = [names[label], *out]
     if out:
         told.append(f"left out: {_some(out)}")
     return told

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,9 +147,12 @@ def open_text(path: Path, header: bool | None = None, encoding: str | None = Non
 
 
 def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whole numbers where all the texts are such, other numbers likewise, else the texts."""
+    """Whole numbers where all the texts are such, other numbers likewise, else the texts.
+
+    What a number would not give back stays text: 007 is a name.
+    """
     distinct, places = np.unique(texts, return_inverse=True)
-    if not all(_is_number(text) for text in distinct.tolist()):
+    if not all(_is_number(text) and not re.match(r"[+-]?0\d", text) for text in distinct.tolist()):
         return texts
     numbers = distinct.astype(np.float64)
     if not np.isfinite(numbers).all():
