@@ -70,5 +70,5 @@ def test_a_shape_that_does_not_fit_is_refused_with_both_numbers(digits):
 def test_without_matplotlib_it_names_the_extra(digits, monkeypatch):
     model, X, y = digits
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"latentmetric\[demo\]"):
+    with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
         plot_latent_examples(model, X, y, (8, 8))

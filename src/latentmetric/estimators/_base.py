@@ -183,9 +183,12 @@ class ReferenceClassifier(
                 f"y holds {len(unknown)} label(s) that the model was not fitted with, "
                 f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
             )
-        self._references = self._as_references(InnerRows(_as_floats(rows), self._coordinates))
+        return self._vote_with(_as_floats(rows), np.searchsorted(self.classes_, labels))
+
+    def _vote_with(self, rows: Floats, codes: Ints) -> Self:
+        self._references = self._as_references(InnerRows(rows, self._coordinates))
         self._temperature = temperature_from_references(self._references)
-        self._reference_codes = np.searchsorted(self.classes_, labels)
+        self._reference_codes = codes
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -252,9 +255,15 @@ class ReferenceClassifier(
 
     def _ballots(self, rows: Floats) -> tuple[Ints, Floats]:
         """Codes of each row's nearest references, nearest first, and their weights."""
+        return self._ballots_of(*self._voters(rows))
+
+    def _voters(self, rows: Floats) -> tuple[Floats, Ints]:
+        """Squared inner distances and numbers of the references that vote on each row."""
         self._check_voting_parameters()
         reach = KERNEL_NEIGHBORS if self.weights == "kernel" else self.n_neighbors
-        squared, indices = self._nearest(rows, min(reach, len(self._references)))
+        return self._nearest(rows, min(reach, len(self._references)))
+
+    def _ballots_of(self, squared: Floats, indices: Ints) -> tuple[Ints, Floats]:
         weights = vote_weights(squared, self.weights, self._temperature)
         return self._reference_codes[indices], weights
 

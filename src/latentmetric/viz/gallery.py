@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Ints
 from latentmetric.estimators.mapml import MaPML
+from latentmetric.viz.clusters import busiest_clusters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def plot_latent_examples(
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'latentmetric[demo]'") from error
+        raise ImportError("drawing needs matplotlib: pip install 'latentmetric[plot]'") from error
     check_is_fitted(model)
     X, y = np.asarray(X, dtype=model.components_.dtype), np.asarray(y)
     if X.shape[1] != int(np.prod(image_shape)):
@@ -58,9 +58,12 @@ def plot_latent_examples(
             f"but X has {X.shape[1]} features"
         )
     strips = [
-        (model.latent_examples_[latent], X[rows])
+        (model.latent_examples_[cluster.latent], X[_spread(cluster.rows, n_originals)])
         for label in model.classes_
-        for latent, rows in _busiest(model, X, y, label, latents_per_class, n_originals)
+        if len(members := np.flatnonzero(y == label))
+        for cluster in busiest_clusters(
+            model, np.flatnonzero(model.latent_labels_ == label), X, members, latents_per_class
+        )
     ]
     lowest, highest = float(X.min()), float(X.max())
     lines = -(-len(strips) // columns)
@@ -82,21 +85,6 @@ def plot_latent_examples(
     return figure
 
 
-def _busiest(
-    model: MaPML, X: Floats, y: Any, label: Any, n_latents: int, n_originals: int
-) -> list[tuple[int, Ints]]:
-    """The latent examples of a class with most rows, and rows of each from near to far."""
-    latents = np.flatnonzero(model.latent_labels_ == label)
-    rows = np.flatnonzero(y == label)
-    if not len(rows):
-        return []
-    references = References.of(model.latent_examples_[latents] @ model.components_.T)
-    squared, found = k_nearest(X[rows] @ model.components_.T, references, 1)
-    busiest = np.argsort(-np.bincount(found[:, 0], minlength=len(latents)), kind="stable")
-    strips = []
-    for latent in busiest[:n_latents]:
-        own = np.flatnonzero(found[:, 0] == latent)
-        own = own[np.argsort(squared[own, 0], kind="stable")]
-        spread = np.linspace(0, len(own) - 1, min(n_originals, len(own))).astype(np.intp)
-        strips.append((int(latents[latent]), rows[own[spread]]))
-    return strips
+def _spread(rows: Ints, n_rows: int) -> Ints:
+    """So many of the rows, from the first to the last."""
+    return rows[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(np.intp)]

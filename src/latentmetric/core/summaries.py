@@ -1,0 +1,165 @@
+"""Numbers that tell what a model is like: spectrum, map, errors by class, confused pairs.
+
+Plots and the report draw the same ones. Time O(d³) for a spectrum, O(m·r²) for the map of m points
+of rank r, O(n + C) for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One measured quantity over the rounds of a fit."""
+
+    rounds: list[int]
+    values: list[float]
+
+
+def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
+    """What the rounds of a fit tell of a quantity; rounds that do not know it are left out."""
+    known = [record for record in history if np.isfinite(record.get(quantity, np.nan))]
+    return Curve(
+        [int(record["round"]) for record in known], [float(record[quantity]) for record in known]
+    )
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The eigenvalues of a metric, largest first, and how many of them matter."""
+
+    values: Floats
+    """All d of them, zeros included."""
+
+    @property
+    def rank(self) -> int:
+        """Eigenvalues that are not zero."""
+        return int(np.count_nonzero(self.values))
+
+    @property
+    def effective_rank(self) -> float:
+        """(Σ λ)² / Σ λ²: how many directions the metric works with, if all were alike."""
+        squares = float(np.square(self.values).sum())
+        return float(self.values.sum()) ** 2 / squares if squares else 0.0
+
+    def directions_for(self, share: float) -> int:
+        """How many of the largest make up this share of the sum."""
+        total = np.cumsum(self.values)
+        return int(np.searchsorted(total, share * total[-1])) + 1 if total[-1] else 0
+
+
+def spectrum(components: Floats) -> Spectrum:
+    """The eigenvalues of M = componentsᵀ components, in float64."""
+    n_features = components.shape[1]
+    roots = np.linalg.svd(components.astype(np.float64), compute_uv=False)
+    values = np.zeros(n_features)
+    noise = np.finfo(components.dtype).eps * n_features * (roots[0] if len(roots) else 0)
+    values[: len(roots)] = np.where(roots > noise, np.square(roots), 0)
+    return Spectrum(values)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two orthonormal directions and an origin: distances on it are never longer than real ones."""
+
+    origin: Floats
+    axes: Floats
+    """(2, r); an axis is zero where points have no second direction."""
+
+    def shadow(self, points: Floats) -> Floats:
+        """Where points fall on the plane, (n, 2), in float64."""
+        flat = np.empty((len(points), 2))
+        for block in row_blocks(len(points), points.shape[1] * 8):
+            flat[block] = (points[block] - self.origin) @ self.axes.T
+        return flat
+
+
+def widest_plane(points: Floats, codes: Ints) -> Plane:
+    """The plane on which the classes' means lie widest apart; the points' own spread fills in.
+
+    The first axes are the principal ones of the means of the classes, each mean counted as often
+    as its class has points. Two classes have one such axis: the second is then the widest of the
+    points themselves among those orthogonal to it.
+    """
+    present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    means = np.zeros((len(present), points.shape[1]))
+    np.add.at(means, places, points)
+    means /= counts[:, None]
+    origin: Floats = points.mean(axis=0, dtype=np.float64)
+    between = (means - origin) * np.sqrt(counts)[:, None]
+    axes = _principal(between, min(2, len(present) - 1))
+    if len(axes) < 2:
+        rest = points - origin
+        rest -= (rest @ axes.T) @ axes
+        axes = np.concatenate((axes, _principal(rest, 2 - len(axes))))
+    padded = np.zeros((2, points.shape[1]))
+    padded[: len(axes)] = axes
+    return Plane(origin, padded)
+
+
+def _principal(rows: Floats, n_axes: int) -> Floats:
+    """Up to so many leading right singular vectors, the largest entry of each positive."""
+    if not n_axes or not rows.size:
+        return np.empty((0, rows.shape[1]))
+    if len(rows) > rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows.T @ rows)
+        strengths, axes = np.sqrt(np.maximum(values, 0))[::-1], vectors.T[::-1]
+    else:
+        _, strengths, axes = np.linalg.svd(rows, full_matrices=False)
+    axes = axes[:n_axes][strengths[:n_axes] > 1e-12 * max(strengths[0], 1e-300)]
+    largest = np.argmax(np.abs(axes), axis=1)
+    signs = np.sign(axes[np.arange(len(axes)), largest])
+    oriented: Floats = axes * signs[:, None]
+    return oriented
+
+
+@dataclass(frozen=True)
+class ClassErrors:
+    """For every class: its rows, and how many of them were taken for another one."""
+
+    rows: Ints
+    wrong: Ints
+
+    @property
+    def shares(self) -> Floats:
+        """Errors of a class by its rows; not a number where it has none."""
+        shares: Floats = np.full(len(self.rows), np.nan)
+        np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
+        return shares
+
+
+def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
+    """Rows and errors of every class, from the codes of what is true and what was predicted."""
+    wrong = true[true != predicted]
+    return ClassErrors(
+        np.bincount(true, minlength=n_classes), np.bincount(wrong, minlength=n_classes)
+    )
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """Rows of one class that were taken for one other."""
+
+    true: int
+    predicted: int
+    count: int
+
+
+def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
+    """All pairs that were confused, the most frequent first; nothing of size C² is held."""
+    wrong = true != predicted
+    pairs = np.stack((true[wrong], predicted[wrong]), axis=1)
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [
+        ConfusedPair(int(found[place, 0]), int(found[place, 1]), int(counts[place]))
+        for place in order
+    ]

@@ -1,0 +1,168 @@
+"""Errors by class in a table that can be sorted, and the pairs that are confused most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentmetric.core.summaries import ConfusedPair, class_errors, confused_pairs
+from latentmetric.core.types import Ints
+from latentmetric.viz.report.charts import bar
+from latentmetric.viz.report.context import Context, paragraph, section, table
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.markup import Html, counted, number, percent, tag
+
+MAX_CLASSES = 1000
+"""Lines of the table; of more classes, those with most errors."""
+
+MAX_PAIRS = 12
+
+
+def class_section(evidence: Evidence, context: Context) -> Html:
+    """A line a class: rows, error, latent examples, margin."""
+    errors = class_errors(evidence.true, evidence.verdict.predicted, len(context.labels))
+    order = np.lexsort((np.arange(len(errors.rows)), -np.nan_to_num(errors.shares)))[:MAX_CLASSES]
+    pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
+    taken_for: dict[int, ConfusedPair] = {}
+    for pair in pairs:
+        taken_for.setdefault(pair.true, pair)
+    most = float(np.nanmax(errors.shares)) or 1.0
+    latents = _latent_counts(evidence)
+    lines = []
+    for code in order.tolist():
+        share = float(errors.shares[code])
+        line = [
+            tag("th", context.label(code), scope="row", data_value=code),
+            _cell(int(errors.rows[code])),
+            _cell(share, percent(share)),
+            tag("td", bar(0 if share != share else share / most), class_="bar-cell"),
+            _cell(int(errors.wrong[code])),
+        ]
+        if latents is not None and evidence.latent_model is not None:
+            line += [_cell(int(latents[code])), _cell(float(evidence.latent_model.margins_[code]))]
+        line.append(_taken(taken_for.get(code), context))
+        lines.append(line)
+    heads = ["class", "rows asked", "error", "", "wrong"]
+    heads += [] if latents is None else ["latent examples", "margin"]
+    head = [_head(text, place) for place, text in enumerate([*heads, "most often taken for"])]
+    whole = table(head, lines, class_="sortable", aria_label="Errors by class")
+    return section(
+        "classes",
+        "Classes",
+        paragraph(*_class_words(evidence, errors.shares, order, context)),
+        _filter(len(lines)),
+        tag("div", whole, class_="scroll tall", tabindex=0, role="region", aria_label="Classes"),
+        _margin_words(evidence),
+    )
+
+
+def _latent_counts(evidence: Evidence) -> Ints | None:
+    if evidence.latent_codes is None:
+        return None
+    return np.bincount(evidence.latent_codes, minlength=len(evidence.model.classes_))
+
+
+def _cell(value: float, text: str | None = None) -> Html:
+    written = number(value) if text is None else text
+    return tag("td", written, class_="number", data_value="" if value != value else repr(value))
+
+
+def _taken(pair: ConfusedPair | None, context: Context) -> Html:
+    if pair is None:
+        return tag("td", "–", data_value="0")
+    times = f" × {pair.count:,}"
+    return tag("td", context.label(pair.predicted), times, data_value=pair.count)
+
+
+def _head(text: str, place: int) -> Html:
+    if not text:
+        return tag("th", tag("span", "bar", class_="unseen"), scope="col")
+    number_column = text not in ("class", "most often taken for")
+    button = tag("button", text, type="button")
+    sorting = "descending" if text == "error" else None
+    return tag("th", button, scope="col", class_="number" if number_column else None,
+               aria_sort=sorting)  # fmt: skip
+
+
+def _filter(n_lines: int) -> Html | None:
+    if n_lines <= 20:
+        return None
+    return tag(
+        "label",
+        "Show classes that contain ",
+        tag("input", type="search", class_="filter", autocomplete="off", spellcheck="false"),
+        class_="filter-label needs-script",
+    )
+
+
+def _class_words(
+    evidence: Evidence, shares: np.ndarray[tuple[int], np.dtype[np.floating]], order: Ints,
+    context: Context,
+) -> list[Html | str]:  # fmt: skip
+    worst = int(order[0])
+    words: list[Html | str]
+    if not shares[worst] > 0:
+        words = ["No class has an error."]
+    else:
+        words = ["Hardest is ", context.label(worst), f" with {percent(float(shares[worst]))}; "]
+        clean = int((shares == 0).sum())
+        words.append(f"{counted(clean, 'class', 'classes')} without an error.")
+    absent = int(np.isnan(shares).sum())
+    if absent:
+        words.append(f" {counted(absent, 'class', 'classes')} had no row to ask about.")
+    if len(shares) > MAX_CLASSES:
+        words.append(f" The table lists the {MAX_CLASSES:,} hardest of {len(shares):,} classes.")
+    words.append(" Click a heading to sort.")
+    return words
+
+
+def _margin_words(evidence: Evidence) -> Html:
+    if evidence.latent_model is None:
+        said = (
+            f"{type(evidence.model).__name__} has no latent examples, and so no margins by class."
+        )
+    else:
+        said = (
+            "The margin is how much nearer (in squared distance) a latent example must be to its "
+            "own class than to others. A class whose rows scatter widely asks for a wide margin."
+        )
+    return paragraph(said, class_="caption")
+
+
+def pair_section(evidence: Evidence, context: Context) -> Html:
+    """Pairs of classes by how often one was taken for the other."""
+    pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
+    if not pairs:
+        said = "Nothing was confused: every row was given its own label."
+        return section("pairs", "Most confused pairs", paragraph(said))
+    sizes = np.bincount(evidence.true, minlength=len(context.labels))
+    most = pairs[0].count
+    lines = [
+        [
+            tag("th", context.label(pair.true), " taken for ", context.label(pair.predicted),
+                scope="row"),
+            tag("td", f"{pair.count:,}", class_="number"),
+            tag("td", bar(pair.count / most), class_="bar-cell"),
+            tag("td", f"{percent(pair.count / sizes[pair.true])} of ", context.label(pair.true),
+                class_="wide"),
+        ]
+        for pair in pairs[:MAX_PAIRS]
+    ]  # fmt: skip
+    wrong = sum(pair.count for pair in pairs)
+    top = sum(pair.count for pair in pairs[:MAX_PAIRS])
+    said = (
+        f"{counted(len(pairs), 'pair')} of classes were confused, {counted(wrong, 'row')} in all."
+    )
+    if len(pairs) > MAX_PAIRS:
+        said += f" These {MAX_PAIRS} make up {percent(top / wrong)} of the errors."
+    head = [
+        tag("th", "pair", scope="col"),
+        tag("th", "rows", scope="col", class_="number"),
+        tag("th", tag("span", "bar", class_="unseen"), scope="col"),
+        tag("th", "share of the class", scope="col", class_="wide"),
+    ]
+    return section(
+        "pairs",
+        "Most confused pairs",
+        paragraph(said),
+        table(head, lines, class_="bars", aria_label="Most confused pairs"),
+    )

@@ -1,0 +1,92 @@
+"""What the sections share: how labels, rows and pictures are shown, and the data for the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.types import Floats
+from latentmetric.viz.report.evidence import Evidence, LabelledRows
+from latentmetric.viz.report.markup import Content, Html, distinct, join, shown, tag
+from latentmetric.viz.report.pictures import Pictures, check_image_shape
+
+
+@dataclass
+class Context:
+    """Made once for a page."""
+
+    labels: list[str]
+    """The classes as text, in the order of their codes."""
+    pictures: Pictures | None
+    feature_names: list[str] | None
+    source: str | None
+    generator: np.random.Generator
+    script_data: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        evidence: Evidence,
+        image_shape: tuple[int, ...] | None,
+        source: str | None,
+        generator: np.random.Generator,
+    ) -> Context:
+        """Check the shape of images and put all names into a form that can be shown."""
+        pictures = None
+        if image_shape is not None:
+            image_shape = tuple(image_shape)
+            rows = evidence.originals.rows
+            check_image_shape(image_shape, rows.shape[1])
+            pictures = Pictures(image_shape, float(rows.min()), float(rows.max()))
+        names = getattr(evidence.model, "feature_names_in_", None)
+        return cls(
+            distinct(evidence.model.classes_.tolist()),
+            pictures,
+            None if names is None else [shown(name, 40) for name in names],
+            None if source is None else shown(source, 200),
+            generator,
+        )
+
+    def label(self, code: int) -> Html:
+        """A class's label, set apart from the text around it, whatever script it is in."""
+        return tag("bdi", self.labels[code], class_="label")
+
+    def thumbnail(self, key: tuple[str, int], row: Floats) -> int | None:
+        """The number of a row's picture, if rows are pictures and there is room."""
+        return None if self.pictures is None else self.pictures.place(key, row)
+
+    def picture(self, key: tuple[str, int], row: Floats, text: str) -> Html | None:
+        """A row's picture with its text alternative."""
+        place = self.thumbnail(key, row)
+        if place is None:
+            return None
+        return tag("i", class_="picture", data_picture=place, role="img", aria_label=text)
+
+
+def row_text(rows: LabelledRows, row: int) -> str:
+    """How a row is called: by its name, or by its number as the caller counts from 0."""
+    return rows.names[row] if rows.names is not None else f"row {rows.numbers[row]:,}"
+
+
+def section(name: str, heading: str, *content: Content) -> Html:
+    """A part of the page that can be linked to."""
+    return tag(
+        "section",
+        tag("h2", heading, id=f"{name}-heading"),
+        *content,
+        id=name,
+        aria_labelledby=f"{name}-heading",
+    )
+
+
+def paragraph(*content: Content, class_: str | None = None) -> Html:
+    """A paragraph."""
+    return tag("p", *content, class_=class_)
+
+
+def table(head: list[Html], body: list[list[Html]], **attributes: Any) -> Html:
+    """A table of cells."""
+    lines = join(tag("tr", *line) for line in body)
+    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", lines), **attributes)

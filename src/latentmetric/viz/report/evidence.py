@@ -1,0 +1,282 @@
+"""What the report rests on: the rows, which of them are asked about, and how they were voted on.
+
+With training rows the rows given are queries, and the training rows stand beside the latent
+examples as references. Without them the rows given are parted, and the page says so. Time
+O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and one copy of them under a metric.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from latentmetric.core.neighbors import vote
+from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.dask import is_dask_array
+from latentmetric.estimators._base import ReferenceClassifier
+from latentmetric.estimators.euclidean import Euclidean
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.io.rows import as_row_file, is_lazy
+from latentmetric.viz.clusters import latent_codes
+from latentmetric.viz.report.markup import shown
+
+SHOWN_NEIGHBORS = 5
+"""Neighbours of a query that are kept to be shown."""
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows with codes of classes the model knows."""
+
+    rows: Floats
+    codes: Ints
+    numbers: Ints
+    """Where the caller has each of them."""
+    names: list[str] | None
+    left_out: int
+    """Rows of the caller's whose labels the model does not know."""
+    stranger: str = ""
+    """One of these labels."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One way to classify the queries, and what came of it."""
+
+    name: str
+    voters: str
+    """What voted: ``latent``, ``original`` or ``own`` for references only the model knows."""
+    n_references: int
+    predicted: Ints
+    neighbors: Ints
+    """The nearest voters of each query; rows of ``originals`` or latent examples."""
+    distances: Floats
+    at_zero: int
+    """Queries that were found among the voters."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the page's sections draw on."""
+
+    model: ReferenceClassifier
+    given: LabelledRows
+    originals: LabelledRows
+    """The training rows, or the rows given where there are none."""
+    queries: Ints
+    """Rows of ``given`` that are asked about."""
+    has_training_rows: bool
+    references: Ints
+    """Rows of ``originals`` that vote for Euclid and for the metric."""
+    votes: list[Vote]
+    verdict: Vote
+    """The vote that the tables tell of: the one ``predict`` makes."""
+    latent_codes: Ints | None
+    """The class of each latent example."""
+
+    @property
+    def latent_model(self) -> MaPML | None:
+        """The model, where it has latent examples."""
+        return self.model if isinstance(self.model, MaPML) else None
+
+    @property
+    def true(self) -> Ints:
+        """The codes of the queries."""
+        return self.given.codes[self.queries]
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the model measures distances, and not only similarities."""
+        return hasattr(self.model, "components_")
+
+
+def gather(
+    model: ReferenceClassifier,
+    X: Any,
+    y: Any,
+    X_train: Any,
+    y_train: Any,
+    row_names: Any,
+    train_names: Any,
+    max_queries: int,
+    generator: np.random.Generator,
+) -> Evidence:
+    """Check everything at the door, choose the queries, let all contenders vote."""
+    check_is_fitted(model)
+    if (X_train is None) != (y_train is None):
+        missing = "y_train" if y_train is None else "X_train"
+        raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
+    given = labelled(model, X, y, row_names, ("X", "y", "row_names"))
+    if X_train is None:
+        originals = given
+        queries, references = part(given.codes, max_queries, generator)
+    else:
+        names = ("X_train", "y_train", "train_names")
+        originals = labelled(model, X_train, y_train, train_names, names)
+        queries = np.sort(sample(given.codes, max_queries, generator))
+        references = np.arange(len(originals))
+    votes, verdict = _votes(model, given.rows[queries], originals, references)
+    return Evidence(
+        model,
+        given,
+        originals,
+        queries,
+        X_train is not None,
+        references,
+        votes,
+        verdict,
+        latent_codes(model) if isinstance(model, MaPML) else None,
+    )
+
+
+def labelled(
+    model: ReferenceClassifier, X: Any, y: Any, names: Any, called: tuple[str, str, str]
+) -> LabelledRows:
+    """Rows and labels as the model knows them; rows of unknown classes are left out."""
+    if is_dask_array(X):
+        raise TypeError(f"{called[0]} is a Dask array; give rows that fit into memory: compute()")
+    rows = model._validated_queries(as_row_file(X)[:] if is_lazy(X) else X)
+    labels = column_or_1d(y)
+    _check_length(called[1], len(labels), called[0], len(rows))
+    if names is not None:
+        _check_length(called[2], len(names), called[0], len(rows))
+    known, codes = _codes(model, labels)
+    if not known.any():
+        raise ValueError(
+            f"{called[1]} holds none of the {len(model.classes_)} classes of the model: it has "
+            f"{labels.tolist()[0]!r}, the model knows {model.classes_.tolist()[0]!r}"
+        )
+    numbers = np.flatnonzero(known)
+    everyone = len(numbers) == len(rows)
+    return LabelledRows(
+        rows if everyone else rows[numbers],
+        codes[numbers],
+        numbers,
+        None if names is None else [shown(names[number], 160) for number in numbers],
+        len(rows) - len(numbers),
+        "" if everyone else shown(labels[~known][0]),
+    )
+
+
+def _check_length(name: str, length: int, of: str, expected: int) -> None:
+    if length != expected:
+        raise ValueError(f"{name} has {length} entries, but {of} has {expected} rows")
+
+
+def _codes(model: ReferenceClassifier, labels: Any) -> tuple[Any, Ints]:
+    """Which labels the model knows, and the place of each among ``classes_``."""
+    place = {label: code for code, label in enumerate(model.classes_.tolist())}
+    codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    return codes >= 0, codes
+
+
+def sample(codes: Ints, n_rows: int, generator: np.random.Generator) -> Ints:
+    """At most so many rows, every class by its share, and each class once if there is room."""
+    return np.argsort(_ranks(codes, generator), kind="stable")[:n_rows]
+
+
+def part(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
+    """A quarter of the rows as queries, the rest as references; no class loses all its rows."""
+    ranks = _ranks(codes, generator)
+    sizes = np.bincount(codes)[codes]
+    ranks[ranks * sizes > sizes - 1.5] = np.inf  # the last of its class
+    n_queries = min(max_queries, max(1, len(codes) // 4), int(np.isfinite(ranks).sum()))
+    if not n_queries:
+        return np.arange(len(codes))[:max_queries], np.empty(0, dtype=np.intp)
+    queries = np.sort(np.argsort(ranks, kind="stable")[:n_queries])
+    return queries, np.setdiff1d(np.arange(len(codes)), queries)
+
+
+def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
+    """A random order of the rows of each class, from 0 to less than 1."""
+    shuffled = generator.permutation(len(codes))
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    sizes = np.bincount(codes)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ranks = np.empty(len(codes))
+    ranks[by_class] = (np.arange(len(codes)) - starts) / np.repeat(sizes, sizes)
+    return ranks
+
+
+def _votes(
+    model: ReferenceClassifier, queries: Floats, originals: LabelledRows, references: Ints
+) -> tuple[list[Vote], Vote]:
+    """Euclid, then the model with what it may vote with; and the vote that stands for it."""
+    votes = []
+    comparable = len(np.unique(originals.codes[references])) > 1
+    name = type(model).__name__
+    if comparable and not isinstance(model, Euclidean):
+        votes.append(_euclid(model, queries, originals, references))
+    if isinstance(model, MaPML):
+        votes.append(_cast(_with_latents(model), queries, name, "latent"))
+    verdict = votes[-1] if isinstance(model, MaPML) and votes_with_latents(model) else None
+    if comparable:
+        rows, codes = originals.rows[references], originals.codes[references]
+        voter = copy(model)._vote_with(rows, codes)
+        original_name = f"{name}-O" if isinstance(model, MaPML) else _display_name(model)
+        votes.append(_cast(voter, queries, original_name, "original", references))
+        verdict = verdict or votes[-1]
+    if verdict is None:
+        verdict = _cast(model, queries, _display_name(model), "own")
+        votes.append(verdict)
+    return votes, verdict
+
+
+def _display_name(model: ReferenceClassifier) -> str:
+    return "Euclid" if isinstance(model, Euclidean) else type(model).__name__
+
+
+def _euclid(
+    model: ReferenceClassifier, queries: Floats, originals: LabelledRows, references: Ints
+) -> Vote:
+    rows, codes = originals.rows[references], originals.codes[references]
+    voter = Euclidean(model.n_neighbors, weights=model.weights, n_jobs=model.n_jobs)
+    voter.fit(rows, model.classes_[codes])
+    vote = _cast(voter, queries, "Euclid", "original", references)
+    known = np.searchsorted(model.classes_, voter.classes_)
+    return Vote(**{**vars(vote), "predicted": known[vote.predicted]})
+
+
+def _cast(
+    voter: ReferenceClassifier,
+    queries: Floats,
+    name: str,
+    voters: str,
+    numbers: Ints | None = None,
+) -> Vote:
+    """Let the references vote; ``numbers`` are the rows they are."""
+    squared, indices = voter._voters(queries)
+    predicted = vote(*voter._ballots_of(squared, indices))
+    nearest = indices[:, :SHOWN_NEIGHBORS]
+    return Vote(
+        name,
+        voters,
+        len(voter._references),
+        predicted,
+        nearest if numbers is None else numbers[nearest],
+        voter._as_distances(squared[:, :SHOWN_NEIGHBORS]),
+        int(np.count_nonzero(squared[:, 0] == 0)),
+    )
+
+
+def votes_with_latents(model: MaPML) -> bool:
+    """Whether ``predict`` asks the latent examples, and not rows set as references."""
+    references = model._references.rows
+    if len(references) != len(model.latent_examples_):
+        return False
+    latents = model._coordinates.into(model.latent_examples_.astype(references.dtype))
+    scale = float(np.abs(references).max(initial=0)) or 1.0
+    return bool(np.allclose(latents @ model.components_.T, references, atol=1e-3 * scale))
+
+
+def _with_latents(model: MaPML) -> MaPML:
+    if votes_with_latents(model):
+        return model
+    return copy(model)._vote_with(model.latent_examples_, latent_codes(model))

@@ -1,0 +1,251 @@
+"""Rows to look at: latent examples beside rows they stand for, and rows that went wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentmetric.core.summaries import class_errors, confused_pairs
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.viz.clusters import Cluster, busiest_clusters
+from latentmetric.viz.report.context import Context, paragraph, row_text, section
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
+
+GALLERY_LATENTS = 240
+"""Latent examples in the gallery, shared among the classes."""
+
+MOST_OF_A_CLASS = 12
+
+ORIGINALS = 6
+"""Rows beside a latent example."""
+
+MISTAKES = 24
+
+TELLING_FEATURES = 4
+"""Features named in the gallery of rows that are not images."""
+
+
+def gallery_section(evidence: Evidence, context: Context) -> Html:
+    """Latent examples with most rows, each beside its nearest ones, one class at a time."""
+    model, codes_of_latents = evidence.latent_model, evidence.latent_codes
+    if model is None or codes_of_latents is None:
+        said = (
+            f"{type(evidence.model).__name__} votes with rows; it has no latent examples to show."
+        )
+        return section("gallery", "Latent examples", paragraph(said))
+    n_classes = len(context.labels)
+    each = min(MOST_OF_A_CLASS, max(1, GALLERY_LATENTS // n_classes))
+    codes = _gallery_classes(evidence, n_classes)
+    telling = None if context.pictures is not None else _Telling.of(evidence, context)
+    members = _by_class(evidence.originals.codes, n_classes)
+    latents = _by_class(codes_of_latents, n_classes)
+    parts, n_shown = [], 0
+    for code in codes:
+        clusters = busiest_clusters(
+            model, latents[code], evidence.originals.rows, members[code], each
+        )
+        strips = [_strip(cluster, model, evidence, context, telling) for cluster in clusters]
+        n_shown += len(strips)
+        head = tag("h3", context.label(code))
+        parts.append(tag("div", head, *strips, class_="gallery-class", data_class=code))
+    return section(
+        "gallery",
+        "Latent examples",
+        paragraph(_gallery_words(model, n_shown, len(codes), n_classes, each)),
+        _chooser(codes, context),
+        tag("div", *parts, class_="gallery"),
+    )
+
+
+def _gallery_classes(evidence: Evidence, n_classes: int) -> list[int]:
+    """All classes in order, or those with the largest errors where they are too many."""
+    if n_classes <= GALLERY_LATENTS:
+        return list(range(n_classes))
+    errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
+    hardest = np.argsort(-np.nan_to_num(errors.shares), kind="stable")[:GALLERY_LATENTS]
+    return [int(code) for code in np.sort(hardest)]
+
+
+def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
+    sizes = np.bincount(codes, minlength=n_classes)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
+
+
+def _gallery_words(model: MaPML, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
+    said = (
+        "Each latent example (framed) stands for the rows of its class that are nearest to it; "
+        "the nearest are shown beside it. "
+    )
+    if n_shown == len(model.latent_examples_):
+        return said + f"All {n_shown:,} are here."
+    said += (
+        f"Of {len(model.latent_examples_):,}, {n_shown:,} are here: up to {each} a class, those "
+        "that stand for most rows"
+    )
+    return said + (
+        "." if n_listed == n_classes else f", of the {n_listed:,} classes with the largest errors."
+    )
+
+
+def _chooser(codes: list[int], context: Context) -> Html | None:
+    if len(codes) < 2:
+        return None
+    options = [tag("option", context.labels[code], value=code) for code in codes]
+    return tag(
+        "div",
+        tag("button", "‹", type="button", class_="step", data_step=-1, aria_label="Class before"),
+        tag("label", tag("span", "Class", class_="unseen"),
+            tag("select", *options, class_="chooser")),
+        tag("button", "›", type="button", class_="step", data_step=1, aria_label="Next class"),
+        class_="choose needs-script",
+    )  # fmt: skip
+
+
+def _strip(
+    cluster: Cluster, model: MaPML, evidence: Evidence, context: Context,
+    telling: _Telling | None,
+) -> Html:  # fmt: skip
+    latent = model.latent_examples_[cluster.latent]
+    said = f"latent example {cluster.latent:,}"
+    framed = context.picture(("latent", cluster.latent), latent, said)
+    caption = [
+        tag("b", said),
+        tag("span", f"stands for {counted(len(cluster.rows), 'row')}"),
+        None if telling is None else telling.of_row(latent),
+    ]
+    rows = join(
+        _original(row, distance, evidence, context)
+        for row, distance in zip(
+            cluster.rows[:ORIGINALS].tolist(), cluster.distances[:ORIGINALS].tolist(), strict=True
+        )
+    )
+    return tag(
+        "article",
+        tag("div", framed, tag("div", *caption, class_="about"), class_="framed"),
+        tag("ol", rows, class_="neighbors"),
+        class_="strip",
+        data_latent=cluster.latent,
+    )
+
+
+def _original(row: int, distance: float, evidence: Evidence, context: Context) -> Html:
+    originals = evidence.originals
+    name = row_text(originals, row)
+    image = context.picture(_key(evidence, "original", row), originals.rows[row], name)
+    words = tag("span", number(distance), class_="distance")
+    if image is None or originals.names is not None:
+        return tag("li", image, tag("bdi", name, class_="name"), words)
+    return tag("li", image, words, title=name)
+
+
+def _key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:
+    """One key a picture, whether a row is met as a query or as an original."""
+    return ("row" if pool == "given" or not evidence.has_training_rows else "original", row)
+
+
+class _Telling:
+    """Names the features in which a row stands out from all rows."""
+
+    def __init__(self, mean: Floats, deviation: Floats, names: list[str]) -> None:
+        self._mean, self._deviation, self._names = mean, deviation, names
+
+    @classmethod
+    def of(cls, evidence: Evidence, context: Context) -> _Telling | None:
+        if context.feature_names is None:
+            return None
+        rows = evidence.originals.rows
+        return cls(rows.mean(axis=0), rows.std(axis=0), context.feature_names)
+
+    def of_row(self, row: Floats) -> Html:
+        safe = np.where(self._deviation > 0, self._deviation, 1)
+        apart = (row - self._mean) / safe
+        features = np.argsort(-np.abs(apart), kind="stable")[:TELLING_FEATURES]
+        words = join(
+            tag("li", tag("bdi", self._names[feature]), f" {number(float(row[feature]))} ",
+                tag("small", f"({apart[feature]:+.1f} sd)"))
+            for feature in features
+        )  # fmt: skip
+        return tag("ul", words, class_="telling")
+
+
+def mistake_section(evidence: Evidence, context: Context) -> Html:
+    """Misclassified rows beside the neighbours that outvoted their own class."""
+    wrong = np.flatnonzero(evidence.verdict.predicted != evidence.true)
+    if not len(wrong):
+        said = "No row that was asked about was misclassified."
+        return section("mistakes", "Misclassified rows", paragraph(said))
+    chosen = _by_turns(evidence)
+    cards = [_mistake(place, evidence, context) for place in chosen]
+    said = (
+        f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
+        "most confused pairs, each with its nearest neighbours and their distances."
+    )
+    return section(
+        "mistakes",
+        "Misclassified rows",
+        paragraph(said),
+        tag("div", *cards, class_="mistakes"),
+    )
+
+
+def _by_turns(evidence: Evidence) -> list[int]:
+    """Mistakes to show: the first of each confused pair, then the second of each, and so on."""
+    true, predicted = evidence.true, evidence.verdict.predicted
+    waiting = [
+        np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
+        for pair in confused_pairs(true, predicted)[:MISTAKES]
+    ]
+    chosen: list[int] = []
+    while any(waiting) and len(chosen) < MISTAKES:
+        for places in waiting:
+            if places and len(chosen) < MISTAKES:
+                chosen.append(places.pop(0))
+    return chosen
+
+
+def _mistake(place: int, evidence: Evidence, context: Context) -> Html:
+    row = int(evidence.queries[place])
+    name = row_text(evidence.given, row)
+    image = context.picture(_key(evidence, "given", row), evidence.given.rows[row], name)
+    predicted = int(evidence.verdict.predicted[place])
+    about = tag(
+        "div",
+        tag("b", context.label(int(evidence.true[place])), " taken for ", context.label(predicted)),
+        tag("bdi", name, class_="name"),
+        class_="about",
+    )
+    neighbors = join(
+        _neighbor(int(number_), float(distance), evidence, context)
+        for number_, distance in zip(
+            evidence.verdict.neighbors[place], evidence.verdict.distances[place], strict=True
+        )
+    )
+    return tag(
+        "article",
+        tag("div", image, about, class_="framed"),
+        tag("ol", neighbors, class_="neighbors"),
+        class_="mistake",
+    )
+
+
+def _neighbor(reference: int, distance: float, evidence: Evidence, context: Context) -> Html:
+    voters, model = evidence.verdict.voters, evidence.latent_model
+    how_far = tag("span", number(distance), class_="distance") if evidence.is_metric else None
+    if voters == "own":
+        code = int(evidence.model._reference_codes[reference])
+        return tag("li", context.label(code), how_far)
+    image: Content
+    if voters == "latent" and model is not None and evidence.latent_codes is not None:
+        code = int(evidence.latent_codes[reference])
+        name = f"latent example {reference:,}"
+        image = context.picture(("latent", reference), model.latent_examples_[reference], name)
+        named = False
+    else:
+        originals = evidence.originals
+        code, name = int(originals.codes[reference]), row_text(originals, reference)
+        key = _key(evidence, "original", reference)
+        image = context.picture(key, originals.rows[reference], name)
+        named = originals.names is not None
+    words = tag("bdi", name, class_="name") if named else None
+    return tag("li", image, context.label(code), words, how_far, title=None if named else name)

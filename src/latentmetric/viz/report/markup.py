@@ -1,0 +1,112 @@
+"""HTML that is escaped by construction, and text that any label can be shown as.
+
+``tag`` escapes whatever is not already ``Html``, so a label, a name or a path never becomes markup.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+LONGEST_TEXT = 60
+"""Characters of a label or name that are shown; longer ones are cut in the middle."""
+
+VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta"})
+
+JOINERS = "\u200c\u200d"
+"""Invisible, but scripts and emoji need them."""
+
+
+class Html(str):
+    """Markup that needs no escaping any more."""
+
+    __slots__ = ()
+
+
+Content = Html | str | int | None
+
+
+def tag(name: str, /, *content: Content, **attributes: Any) -> Html:
+    """One element. ``class_`` is class, ``data_x`` is data-x; None and False leave one out."""
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in VOID_TAGS:
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{join(content)}</{name}>")
+
+
+def join(parts: Iterable[Content], separator: str = "") -> Html:
+    """Parts one after the other, each escaped unless it is markup."""
+    return Html(
+        separator.join(
+            part if isinstance(part, Html) else escape(str(part))
+            for part in parts
+            if part is not None
+        )
+    )
+
+
+def _attribute(key: str, value: Any) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    return f' {name}="{escape(str(value))}"'
+
+
+def shown(value: Any, longest: int = LONGEST_TEXT) -> str:
+    """A label, name or path as one line of visible characters, at most ``longest`` long."""
+    text = str(value)
+    if len(text) > 4 * longest:  # what is cut away need not be looked at
+        text = text[: 2 * longest] + text[-2 * longest :]
+        cut = True
+    else:
+        cut = False
+    text = "".join(map(_visible, text))
+    if cut or len(text) > longest:
+        tail = longest // 4
+        text = text[: longest - tail - 1] + "…" + text[-tail:]
+    return text or "(empty)"
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if code < 32:
+        return chr(0x2400 + code)
+    category = unicodedata.category(character)
+    if category in ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp") and character not in JOINERS:
+        return f"\\u{{{code:x}}}"
+    return character
+
+
+def distinct(labels: Iterable[Any]) -> list[str]:
+    """Each label as it is shown; those that would look alike are numbered."""
+    texts = [shown(label) for label in labels]
+    seen: dict[str, int] = {}
+    for text in texts:
+        seen[text] = seen.get(text, 0) + 1
+    return [f"{text} (#{number})" if seen[text] > 1 else text for number, text in enumerate(texts)]
+
+
+def number(value: float) -> str:
+    """About four digits, thousands set apart."""
+    if value != value:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e9:
+        return f"{int(value):,}"
+    size = abs(value)
+    if size >= 1e6 or 0 < size < 1e-3:
+        return f"{value:.3g}"
+    return f"{value:,.{max(0, 3 - len(str(int(size))))}f}" if size >= 1 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two decimals at most."""
+    return "–" if share != share else f"{100 * share:.2f} %"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

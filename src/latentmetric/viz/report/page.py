@@ -1,0 +1,226 @@
+"""The report: sections put together to one HTML file that asks nothing of the network."""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from latentmetric.estimators._base import ReferenceClassifier
+from latentmetric.estimators._checks import check_integer
+from latentmetric.viz.report.classes import class_section, pair_section
+from latentmetric.viz.report.context import Context
+from latentmetric.viz.report.evidence import Evidence, gather
+from latentmetric.viz.report.examples import gallery_section, mistake_section
+from latentmetric.viz.report.learning import convergence_section, spectrum_section
+from latentmetric.viz.report.markup import Html, shown, tag
+from latentmetric.viz.report.overview import data_section, error_section, header
+from latentmetric.viz.report.pictures import COLUMNS, Pictures
+from latentmetric.viz.report.plane import map_section
+
+SCRIPTS = ("theme.js", "pictures.js", "tables.js", "gallery.js", "map.js")
+
+SECTIONS: tuple[tuple[str, Callable[[Evidence, Context], Html]], ...] = (
+    ("Data", data_section),
+    ("Error", error_section),
+    ("Convergence", convergence_section),
+    ("Classes", class_section),
+    ("Confused", pair_section),
+    ("Map", map_section),
+    ("Latent examples", gallery_section),
+    ("Metric", spectrum_section),
+    ("Mistakes", mistake_section),
+)
+
+PICTURED_FIRST = (mistake_section, gallery_section)
+"""Sections that need pictures more than the map does, which would take all the room."""
+
+
+def write_report(
+    model: ReferenceClassifier,
+    X: Any,
+    y: Any,
+    path: str | os.PathLike[str],
+    *,
+    X_train: Any = None,
+    y_train: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    row_names: Any = None,
+    train_names: Any = None,
+    title: str | None = None,
+    source: str | None = None,
+    max_queries: int = 10_000,
+    random_state: int = 0,
+) -> Path:
+    """Write one page that shows what a fitted model has learned and where it errs.
+
+    The page is self-contained: it opens offline and sends no request. It shows the data, the error
+    beside that of the Euclidean distance, the rounds of the fit, every class, the most confused
+    pairs, a map, the latent examples beside rows they stand for, the spectrum of the metric, and
+    rows that were misclassified.
+
+    Parameters
+    ----------
+    model : MaPML, or another estimator of this package
+        Fitted. What a model does not have, such as latent examples, is left out.
+    X : array-like of shape (n_samples, n_features)
+        Rows to classify: test rows, best of all, given with ``X_train``. Rows whose labels the
+        model does not know are left out, and the page says how many.
+    y : array-like of shape (n_samples,)
+    path : str or path
+        The file to write. An older one is replaced once the new one is complete.
+    X_train, y_train : array-like, default=None
+        The rows the model was fitted on, which Euclid and MaPML-O vote with and the gallery draws
+        from. Without them a part of ``X`` stands for them, and the page says so.
+    image_shape : tuple of int, default=None
+        Height and width, and channels if there are any, of rows that are images.
+    row_names, train_names : sequence of str, default=None
+        A text to show with each row of ``X`` and of ``X_train``: a sentence, the name of a file.
+    title : str, default=None
+        Heading of the page; None makes one of the name of the model.
+    source : str, default=None
+        Where the rows came from; shown as it is.
+    max_queries : int, default=10_000
+        Rows that are classified; of more, so many are drawn, every class by its share.
+    random_state : int, default=0
+        Seed of what is drawn to be shown.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from latentmetric import MaPML
+    >>> from latentmetric.viz import write_report
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = MaPML(max_iter=2, random_state=0).fit(X_train, y_train)
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_report(
+    ...         model, X_test, y_test, Path(folder) / "report.html",
+    ...         X_train=X_train, y_train=y_train, image_shape=(8, 8),
+    ...     )
+    ...     page.stat().st_size < 1_000_000
+    True
+    """
+    check_integer("max_queries", max_queries, 1)
+    generator = np.random.default_rng(random_state)
+    evidence = gather(model, X, y, X_train, y_train, row_names, train_names, max_queries, generator)
+    context = Context.of(evidence, image_shape, source, generator)
+    heading = shown(title, 200) if title else f"What {type(model).__name__} learned"
+    return _write_whole(Path(path), _page(heading, evidence, context))
+
+
+def _page(heading: str, evidence: Evidence, context: Context) -> str:
+    """The whole file. The policy lets run what is named by its hash, and lets nothing out."""
+    made = {section: section(evidence, context) for section in PICTURED_FIRST}
+    sections = [
+        made[section] if section in made else section(evidence, context) for _, section in SECTIONS
+    ]
+    styles = [_asset("report.css"), *_sheet(context.pictures)]
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src {' '.join(map(_hash, styles))}; script-src {_hash(script)}"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", heading),
+        *(tag("style", Html(style)) for style in styles),
+    )
+    body = tag(
+        "body",
+        _navigation(),
+        tag("main", header(heading, evidence, context), *sections),
+        _footer(),
+        tag("script", as_json(context.script_data), type="application/json", id="report-data"),
+        tag("script", Html(script)),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _navigation() -> Html:
+    names = [_section_id(section) for _, section in SECTIONS]
+    links = [
+        tag("a", text, href=f"#{name}") for name, (text, _) in zip(names, SECTIONS, strict=True)
+    ]
+    toggle = tag("button", "Dark", type="button", class_="theme needs-script")
+    return tag("nav", tag("div", *links, class_="links"), toggle, aria_label="Parts of the report")
+
+
+def _section_id(section: Callable[[Evidence, Context], Html]) -> str:
+    """``data_section`` makes the section ``data``, others alike, a plural where it has many."""
+    name = section.__name__.removesuffix("_section")
+    return {"error": "errors", "class": "classes", "pair": "pairs", "mistake": "mistakes"}.get(
+        name, name
+    )
+
+
+def _footer() -> Html:
+    said = (
+        f"Made by latentmetric {_version()}. This page needs no network and sends nothing. Long "
+        "labels and names are cut in the middle; characters that cannot be seen are written out."
+    )
+    return tag("footer", tag("p", said))
+
+
+def _version() -> str:
+    from latentmetric import __version__
+
+    return __version__
+
+
+def _asset(name: str) -> str:
+    return (files("latentmetric.viz.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _sheet(pictures: Pictures | None) -> list[str]:
+    """A style that holds the pictures; the script moves each to its place."""
+    if pictures is None or not len(pictures):
+        return []
+    height, width = pictures.size
+    lines = -(-len(pictures) // COLUMNS)
+    return [
+        f":root{{--columns:{COLUMNS};--lines:{lines};--aspect:{width}/{height}}}"
+        f".picture{{background-image:url(data:image/png;base64,{pictures.sheet()})}}"
+    ]
+
+
+def as_json(data: Any) -> Html:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Html(text.replace("<", "\\u003c"))
+
+
+def _write_whole(path: Path, text: str) -> Path:
+    """The whole file or nothing: an interrupted write leaves what was there."""
+    partial = path.parent / f".{uuid4().hex}.partial"
+    try:
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
