@@ -22,6 +22,9 @@ FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
 ROWS_AT_A_TIME = 10_000
 
+WIDTH_IN_PIPES = 160
+"""Columns where there is no terminal whose width could be asked for."""
+
 
 def print_json(content: Any) -> None:
     """One document on standard output."""
@@ -38,16 +41,18 @@ def _plain(value: Any) -> Any:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """A table on standard output; the first column is words, the others are numbers."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
     for place, name in enumerate(header):
         table.add_column(name, justify="right" if place else "left", overflow="fold")
     for row in rows:
         table.add_row(*[Text(cell) for cell in row])
-    Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty()).print(table)
+    width = None if sys.stdout.isatty() else WIDTH_IN_PIPES
+    Console(file=sys.stdout, width=width).print(table)
 
 
 def check_format(out: Path | None) -> None:

@@ -24,6 +24,8 @@ from latentmetric.io.tables import Choice
 SMALLEST_SHARE = 1e-3
 """A class that got no vote counts as this probable in the logarithmic loss."""
 
+CLASSES_SHOWN = 25
+
 
 @reads_tables
 def evaluate(
@@ -128,6 +130,9 @@ def _show(facts: dict[str, Any]) -> None:
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "
             f"(none counted below {SMALLEST_SHARE:g})"
         )
+    n_classes = len(facts["classes"])
+    worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
+    rest = f" ({CLASSES_SHOWN} of {n_classes}; --json has all)" if n_classes > len(worst) else ""
     print_table(
         ["class", "rows", "errors", "error", "precision"],
         [
@@ -138,9 +143,9 @@ def _show(facts: dict[str, Any]) -> None:
                 _percent(line["error"]),
                 _percent(line["precision"]),
             ]
-            for line in sorted(facts["classes"], key=lambda line: -(line["error"] or 0))
+            for line in worst
         ],
-        title="By class, the worst first",
+        title=f"By class, the worst first{rest}",
     )
     if facts["confused"]:
         print_table(

@@ -10,6 +10,9 @@ from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.io.model_file import read_model_file
 
+SHOWN = ("objective", "active_share", "rank", "mean_margin", "impostors", "validation_error")
+"""What of each round fits on a line; --json has everything."""
+
 
 def info(model: Model, json: Json = False) -> None:
     """What a model file holds: estimator, data, parameters, rounds."""
@@ -61,7 +64,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _show_rounds(history: list[dict[str, Any]]) -> None:
-    measured = [name for name in history[-1] if name not in ("round", "seconds")]
+    measured = [name for name in SHOWN if name in history[-1]]
     if not measured:
         return
     print_table(

@@ -23,6 +23,8 @@ COMMANDS = {
 }
 """Names with one line each; ``latentmetric.cli.NAME`` has a function NAME."""
 
+ABOUT = "Learn a distance and a few clean examples from labelled data."
+
 
 def run() -> None:
     """Entry point."""
@@ -53,13 +55,17 @@ def application() -> Any:
 
     app = typer.Typer(
         cls=Commands,
-        help="Learn a distance and a few clean examples from labelled data.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    app.callback(invoke_without_command=True)(_version)
+    version = typer.Option(False, "--version", is_eager=True, callback=_version, help="Its number.")
+
+    def every_command(version: bool = version) -> None:
+        """Options that come before the name of a command."""
+
+    app.callback(help=ABOUT)(every_command)
     for name, line in COMMANDS.items():
         app.command(name, help=line)(_not_imported)
     return app
@@ -79,5 +85,11 @@ def _not_imported() -> None:
     """Stands in the list of commands."""
 
 
-def _version() -> None:
-    pass
+def _version(asked: bool) -> None:
+    if asked:
+        import typer
+
+        from latentmetric import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit

@@ -69,6 +69,6 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        if str(path) in message:
+        if str(path) in message and type(error).__module__ == "builtins":
             raise
         raise ValueError(f"{path} cannot be read as {path.suffix}: {message}") from error

@@ -174,6 +174,8 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     kinds = [file.kind(name) for name in file.names]
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
     label, ignored = _label_and_ignored(file.path, file.names, texts, choice, with_labels)
+    with_labels = with_labels and choice.labelled
+    labels = None if label is None or not with_labels else file.labels(file.names[label])
     left = [place for place in range(len(kinds)) if place not in ignored and place != label]
     if choice.key is not None:
         features = [find_column(file.names, choice.key, file.path)]
@@ -200,9 +202,7 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     rows = ColumnRows(file, names)
     of_lists = kinds[features[0]] == "list"
     out = [file.names[place] for place in left if place not in features]
-    with_labels = with_labels and choice.labelled
     told = _told(file.path, names, file.names, label, out, with_labels)
-    labels = file.labels(file.names[label]) if label is not None and with_labels else None
     return Table(
         _Checked(rows, file.path, None if of_lists else names),
         labels,

@@ -155,11 +155,10 @@ def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if not all(_is_number(text) and not re.match(r"[+-]?0\d", text) for text in distinct.tolist()):
         return texts
     numbers = distinct.astype(np.float64)
-    if not np.isfinite(numbers).all():
+    if not (np.abs(numbers) < 2**53).all():
         return texts
-    if (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53:
-        return numbers.astype(np.int64)[places]
-    return numbers[places]
+    whole = (numbers == np.rint(numbers)).all()
+    return (numbers.astype(np.int64) if whole else numbers)[places]
 
 
 def _encoding_by_mark(path: Path) -> str:
