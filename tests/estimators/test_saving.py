@@ -283,6 +283,8 @@ WRONG_DOCUMENTS = [
     (("scale",), 0, "scale"),
     (("scale",), -1.0, "scale"),
     (("scale",), None, "scale"),
+    (("scale",), 10**400, "scale"),
+    (("temperature",), 10**400, "temperature"),
     (("temperature",), -1, "temperature"),
     (("n_iter",), -1, "n_iter"),
     (("best_iter",), True, "best_iter"),

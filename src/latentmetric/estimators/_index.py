@@ -52,10 +52,10 @@ class ApproximateIndex:
         return ranked(queries, self.references, found)
 
 
-def import_faiss() -> Any:
-    """The library, or an error that says how to get it."""
+def import_faiss(what: str = 'index="faiss"') -> Any:
+    """The library, or an error that says what needs it and how to get it."""
     try:
         import faiss
     except ImportError as error:
-        raise ImportError('index="faiss" needs faiss: pip install "latentmetric[faiss]"') from error
+        raise ImportError(f'{what} needs faiss: pip install "latentmetric[faiss]"') from error
     return faiss

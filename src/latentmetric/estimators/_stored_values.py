@@ -6,6 +6,7 @@ is a ``TypeError`` or ``ValueError`` when it is saved, before anything is writte
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
@@ -196,7 +197,7 @@ def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:
 
 def number_from_json(stored: Any, name: str, least: float) -> float:
     """A finite number, not below ``least``."""
-    if type(stored) not in (int, float) or not stored >= least or stored > 1.8e308:
+    if type(stored) not in (int, float) or not least <= stored <= sys.float_info.max:
         raise ModelFileError(f"{name} is not a number from {least} on")
     return float(stored)
 

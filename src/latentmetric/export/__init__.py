@@ -1,0 +1,7 @@
+"""Fitted models in the form of other tools: faiss, ONNX and scikit-learn alone."""
+
+from latentmetric.export.faiss_index import FaissIndex, to_faiss
+from latentmetric.export.onnx_graph import to_onnx
+from latentmetric.export.sklearn_pipeline import to_sklearn
+
+__all__ = ["FaissIndex", "to_faiss", "to_onnx", "to_sklearn"]

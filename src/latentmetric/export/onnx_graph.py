@@ -1,0 +1,284 @@
+"""A fitted model as a graph of standard ONNX operators.
+
+The graph does what the model does: it centres, searches by the expanded square, ranks some more
+than the neighbours asked for by exact differences, and lets them vote. For n rows in a run and m
+references it takes memory O(n·m), so the caller's batches decide how much.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.neighbors import KERNEL_NEIGHBORS
+from latentmetric.export.parts import SPARE_NEIGHBORS, SearchParts
+from latentmetric.io.model_file import replacing
+
+OPSET = 18
+IR_VERSION = 8
+"""The oldest that has all of the operators used, so that older runtimes read the file too."""
+
+MAX_BYTES = 2**31 - 2**20
+"""What one protocol buffer holds, less what is not arrays."""
+
+
+def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model as an ONNX file: features in; label, probabilities and neighbours out.
+
+    The input ``features`` has shape (n, n_features), with n free, and the model's dtype, float or
+    double. The outputs are
+
+    - ``label``, (n,): a string, a Boolean, an int64 or a float, as the labels are;
+    - ``probabilities``, (n, n_classes): double, columns in the order of ``model.classes_``;
+    - ``neighbors``, (n, n_neighbors): int64, nearest first, as ``model.kneighbors`` numbers them;
+    - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them.
+
+    Only operators of the standard are used (opset 18). Answers are the model's but where
+    neighbours tie within rounding. Classes that tie have equal probabilities, of which ``label``
+    names the nearest neighbour's.
+
+    Parameters
+    ----------
+    model : MaPML, LMNN, OASIS, HRSGD or Euclidean
+        Fitted. ``n_neighbors`` and ``weights`` are those of this moment.
+    path : str or path-like
+        Replaced as a whole, or not at all if something fails.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import onnxruntime
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from latentmetric import MaPML
+    >>> from latentmetric.export import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MaPML(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     to_onnx(model, Path(folder) / "model.onnx")
+    ...     session = onnxruntime.InferenceSession(Path(folder) / "model.onnx")
+    >>> (labels,) = session.run(["label"], {"features": X})
+    >>> bool((labels == model.predict(X)).all())
+    True
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError('to_onnx needs onnx: pip install "latentmetric[onnx]"') from error
+
+    parts = SearchParts.of(model)
+    _check_size(parts)
+    graph = _Graph(onnx)
+    n_neighbors = min(model.n_neighbors, len(parts.references))
+    reach = KERNEL_NEIGHBORS if model.weights == "kernel" else n_neighbors
+    reach = min(reach, len(parts.references))
+    found = _search(graph, parts, max(n_neighbors, reach))
+    _give_neighbors(graph, parts, found, n_neighbors)
+    _vote(graph, parts, found, reach, model.weights)
+    content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts, n_neighbors))
+    onnx.checker.check_model(content, full_check=True)
+    with replacing(path) as file:
+        file.write(content.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants in the making; values are known by their names."""
+
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """The name of a constant."""
+        name = f"constant_{len(self._constants)}"
+        array = np.ascontiguousarray(values, dtype=dtype).reshape(np.shape(values))
+        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """The name of an operator's result."""
+        name = name or f"value_{len(self._nodes)}"
+        self._nodes.append(
+            self._onnx.helper.make_node(operator, list(inputs), [name], **attributes)
+        )
+        return name
+
+    def smallest(self, values: str, k: int) -> tuple[str, str]:
+        """The k smallest of each row, ascending, the first of equals first; and their columns."""
+        number = len(self._nodes)
+        outputs = [f"smallest_{number}", f"columns_{number}"]
+        self._nodes.append(
+            self._onnx.helper.make_node(
+                "TopK", [values, self.constant([k], np.int64)], outputs, axis=1, largest=0, sorted=1
+            )
+        )
+        return outputs[0], outputs[1]
+
+    def columns(self, values: str, stop: int, name: str | None = None) -> str:
+        """The first columns of a matrix."""
+        ends = [self.constant([end], np.int64) for end in (0, stop, 1)]
+        return self.add("Slice", values, *ends, name=name)
+
+    def cast(self, values: str, dtype: Any) -> str:
+        """The values in another dtype."""
+        return self.add("Cast", values, to=_element_type(self._onnx, np.dtype(dtype)))
+
+    def model(self, inputs: list[Any], outputs: list[Any]) -> Any:
+        """All of it as a file's content."""
+        import latentmetric
+
+        helper = self._onnx.helper
+        graph = helper.make_graph(
+            self._nodes, "latentmetric", inputs, outputs, initializer=self._constants
+        )
+        return helper.make_model(
+            graph,
+            producer_name="latentmetric",
+            producer_version=latentmetric.__version__,
+            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )
+
+
+def _search(graph: _Graph, parts: SearchParts, k: int) -> tuple[str, str]:
+    """What the model measures of each row's k nearest references, and which they are."""
+    rows, dtype = parts.references.rows, parts.dtype
+    centred = graph.add("Sub", "features", graph.constant(parts.coordinates.centre, dtype))
+    # Not a constant: onnxruntime takes a constant scale into the product behind it, as a float32.
+    scale = graph.constant([[parts.coordinates.scale]], dtype)
+    scales = graph.add("Expand", scale, graph.add("Shape", "features"))
+    queries = graph.add("Div", centred, scales)
+    if parts.components is not None:
+        queries = graph.add("MatMul", queries, graph.constant(parts.components.T, dtype))
+    references = graph.constant(rows)
+    doubled = graph.add("Mul", queries, graph.constant(-2.0, dtype))
+    turned = graph.add("Transpose", references, perm=[1, 0])
+    comparable = graph.add("MatMul", doubled, turned)
+    if parts.components is None:
+        return graph.smallest(comparable, k)
+    comparable = graph.add("Add", comparable, graph.constant(parts.references.norms))
+    n_candidates = min(k + SPARE_NEIGHBORS, len(rows))
+    _, candidates = graph.smallest(comparable, n_candidates)
+    candidates, _ = graph.smallest(candidates, n_candidates)  # the earlier of equals goes first
+    apart = graph.add(
+        "Sub",
+        graph.add("Unsqueeze", queries, graph.constant([1], np.int64)),
+        graph.add("Gather", references, candidates, axis=0),
+    )
+    exact = graph.add("ReduceSumSquare", apart, graph.constant([2], np.int64), keepdims=0)
+    squared, columns = graph.smallest(exact, k)
+    return squared, graph.add("GatherElements", candidates, columns, axis=1)
+
+
+def _give_neighbors(
+    graph: _Graph, parts: SearchParts, found: tuple[str, str], n_neighbors: int
+) -> None:
+    """The outputs ``neighbors`` and ``distances``."""
+    squared, indices = found
+    graph.columns(indices, n_neighbors, name="neighbors")
+    nearest = graph.columns(squared, n_neighbors)
+    if parts.components is None:
+        graph.add("Div", nearest, graph.constant(2.0, parts.dtype), name="distances")
+        return
+    scale = graph.constant(parts.coordinates.scale, parts.dtype)
+    graph.add("Mul", graph.add("Sqrt", nearest), scale, name="distances")
+
+
+def _vote(
+    graph: _Graph, parts: SearchParts, found: tuple[str, str], reach: int, weights: str
+) -> None:
+    """The outputs ``label`` and ``probabilities``."""
+    squared, indices = (graph.columns(values, reach) for values in found)
+    codes = graph.add("Gather", graph.constant(parts.codes, np.int64), indices, axis=0)
+    ballots = _weights(graph, squared, weights, parts.temperature)
+    n_rows = graph.add("Slice", graph.add("Shape", codes), *_ends(graph))
+    n_classes = graph.constant([len(parts.classes)], np.int64)
+    nothing = graph.add(
+        "Expand", graph.constant([[0.0]]), graph.add("Concat", n_rows, n_classes, axis=0)
+    )
+    totals = graph.add("ScatterElements", nothing, codes, ballots, axis=1, reduction="add")
+    all_votes = graph.add("ReduceSum", totals, graph.constant([1], np.int64), keepdims=1)
+    graph.add("Div", totals, all_votes, name="probabilities")
+    of_neighbors = graph.add("GatherElements", totals, codes, axis=1)
+    winner = graph.add("ArgMax", of_neighbors, axis=1, keepdims=1)
+    code = graph.add("GatherElements", codes, winner, axis=1)
+    flat = graph.add("Squeeze", code, graph.constant([1], np.int64))
+    graph.add("Gather", graph.constant(_onnx_labels(parts.classes)), flat, axis=0, name="label")
+
+
+def _ends(graph: _Graph) -> tuple[str, str]:
+    return graph.constant([0], np.int64), graph.constant([1], np.int64)
+
+
+def _weights(graph: _Graph, squared: str, weights: str, temperature: float) -> str:
+    """As ``core.neighbors.vote_weights``, in double."""
+    if weights == "uniform":
+        return graph.add("Expand", graph.constant([[1.0]]), graph.add("Shape", squared))
+    if weights == "kernel":
+        beyond = graph.add("Sub", squared, graph.columns(squared, 1))
+        beyond = graph.cast(beyond, np.float64)
+        if temperature > 0:
+            return graph.add("Exp", graph.add("Div", beyond, graph.constant(-temperature)))
+        return graph.cast(graph.add("LessOrEqual", beyond, graph.constant(0.0)), np.float64)
+    wide = graph.cast(squared, np.float64)
+    zero, one = graph.constant(0.0), graph.constant(1.0)
+    at_zero = graph.add("LessOrEqual", wide, zero)
+    inverse = graph.add("Div", one, graph.add("Sqrt", graph.add("Where", at_zero, one, wide)))
+    itself = graph.cast(at_zero, np.float64)
+    found_itself = graph.add("ReduceMax", itself, graph.constant([1], np.int64), keepdims=1)
+    return graph.add("Where", graph.cast(found_itself, np.bool_), itself, inverse)
+
+
+def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Labels in a dtype that runtimes have."""
+    if classes.dtype.kind in "UO":
+        labels = classes.astype(object)
+        try:
+            "".join(labels.tolist()).encode()
+        except (TypeError, UnicodeEncodeError) as error:
+            raise ValueError(f"a class cannot be written as UTF-8: {error}") from error
+        return labels
+    if classes.dtype.kind in "iu" and classes.max() < 2**63:
+        return classes.astype(np.int64)
+    if classes.dtype.kind in "ufb":
+        return classes
+    raise TypeError(f"ONNX has no type for labels of dtype {classes.dtype}; use strings")
+
+
+def _inputs(onnx: Any, parts: SearchParts) -> list[Any]:
+    kind = _element_type(onnx, parts.dtype)
+    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.n_features])]
+
+
+def _outputs(onnx: Any, parts: SearchParts, n_neighbors: int) -> list[Any]:
+    labels = _onnx_labels(parts.classes)
+    described = {
+        "label": (labels.dtype, ["n"]),
+        "probabilities": (np.dtype(np.float64), ["n", len(parts.classes)]),
+        "neighbors": (np.dtype(np.int64), ["n", n_neighbors]),
+        "distances": (parts.dtype, ["n", n_neighbors]),
+    }
+    return [
+        onnx.helper.make_tensor_value_info(name, _element_type(onnx, dtype), shape)
+        for name, (dtype, shape) in described.items()
+    ]
+
+
+def _element_type(onnx: Any, dtype: np.dtype[Any]) -> int:
+    if dtype.kind == "O":
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+
+
+def _check_size(parts: SearchParts) -> None:
+    n_bytes = parts.references.rows.nbytes + parts.references.norms.nbytes + parts.codes.nbytes
+    if parts.components is not None:
+        n_bytes += parts.components.nbytes
+    if n_bytes > MAX_BYTES:
+        raise ValueError(
+            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; vote "
+            "with fewer references, such as the latent examples"
+        )
