@@ -34,7 +34,7 @@ _HOMES = {
     "OASIS": "estimators.oasis",
     "load": "estimators._saving",
 }
-_PARTS = ("core", "datasets", "engines", "estimators", "io", "viz")
+_PARTS = ("comparison", "core", "datasets", "engines", "estimators", "export", "io", "viz")
 
 
 def __getattr__(name: str) -> Any:

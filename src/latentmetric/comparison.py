@@ -1,4 +1,4 @@
-"""MaPML beside its rivals on data of one's own: the same folds, the same vote, errors and seconds."""
+"""MaPML beside its rivals on data of one's own: same folds, same vote, errors and seconds."""
 
 from __future__ import annotations
 

@@ -163,8 +163,7 @@ def refused(path, *labels, **choice):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises((ValueError, OSError, EOFError)) as caught:
-            table = open_table(path, *labels, choice=Choice(**choice))
-            np.asarray(table.rows)
+            np.asarray(open_table(path, *labels, choice=Choice(**choice)).rows)
     message = str(caught.value)
     assert "\n" not in message
     assert path.name in message
@@ -315,13 +314,18 @@ def test_files_cut_short_at_any_byte_are_refused_or_whole(tmp_path):
         for length in np.linspace(0, len(content) - 1, 40).astype(int).tolist():
             cut = tmp_path / f"cut{kind}"
             cut.write_bytes(content[:length])
-            try:
-                table = open_table(cut, choice=Choice(labelled=False))
-                rows = np.asarray(table.rows)
-            except (ValueError, OSError, EOFError) as error:
-                assert "cut" in str(error), (kind, length)
+            rows, message = rows_or_message(cut)
+            if rows is None:
+                assert cut.name in message, (kind, length)
             else:
                 np.testing.assert_allclose(rows, ROWS, rtol=1e-6)
+
+
+def rows_or_message(path):
+    try:
+        return np.asarray(open_table(path, choice=Choice(labelled=False)).rows), ""
+    except (ValueError, OSError, EOFError) as error:
+        return None, str(error)
 
 
 def test_a_zip_with_a_damaged_member_is_refused(tmp_path):

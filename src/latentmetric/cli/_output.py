@@ -1,4 +1,4 @@
-"""What commands print and write: tables for people, JSON for programs, files whole or not at all."""
+"""What commands print and write: tables for people, JSON for programs, files whole or not."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from latentmetric.cli._signature import made_of, option
 ESTIMATORS = {kind.__name__.lower(): kind for kind in (MaPML, LMNN, OASIS, HRSGD, Euclidean)}
 
 Estimator = StrEnum("Estimator", {name: name for name in ESTIMATORS})  # type: ignore[misc]
+DEFAULT_ESTIMATOR = Estimator("mapml")
 
 NOT_OFFERED = ("verbose", "warm_start")
 """Progress is shown anyway, and a command has no fit before."""
@@ -29,7 +30,7 @@ def described(kind: type[Any]) -> dict[str, tuple[str, str]]:
     """The type and the text of each parameter in a class's numpydoc docstring."""
     section = re.search(r"Parameters\n-+\n(.*?)\n\n", inspect.getdoc(kind) or "", re.DOTALL)
     entries = re.findall(
-        r"^(\w+) : (.*)\n((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
+        r"^(\w+) : (.*)$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
     )
     return {name: (types, " ".join(text.split())) for name, types, text in entries}
 

@@ -38,7 +38,11 @@ class Follower:
         """Rows of a file have been read."""
         if self._bar is not None:
             self._bar.update(
-                self._task, completed=done, total=total, description=f"{self._title}read", told=f"{done:,} rows"
+                self._task,
+                completed=done,
+                total=total,
+                description=f"{self._title}read",
+                told=f"{done:,} rows",
             )
         elif done == total:
             self.say(f"{self._title}read {total:,} rows")
@@ -49,7 +53,9 @@ class Follower:
         record, left = history[-1], seconds_left(history, n_rounds)
         remaining = "" if left is None else f", at most {left:.0f} s left"
         if self._bar is None and self._each_round:
-            self.say(f"{self._title}round {record['round']} of {n_rounds}: {measured(record)}{remaining}")
+            self.say(
+                f"{self._title}round {record['round']} of {n_rounds}: {measured(record)}{remaining}"
+            )
         elif self._bar is not None:
             shown = {key: record[key] for key in ("objective", "validation_error") if key in record}
             self._bar.update(

@@ -43,6 +43,7 @@ def evaluate(
     """
     fitted = load_model(model)
     table = read_for(fitted, features, labels, choice, labelled=True)
+    assert table.labels is not None
     true = _codes_of(fitted.classes_, table.labels)
     known = true >= 0
     if not known.any():
@@ -122,9 +123,7 @@ def _log_loss(shares: Any, true: Ints) -> float:
 def _show(facts: dict[str, Any]) -> None:
     typer.echo(f"error: {facts['error']:.2%} ({facts['errors']:,} of {facts['rows']:,} rows)")
     if facts["unknown_rows"]:
-        typer.echo(
-            f"of these, {facts['unknown_rows']:,} have a label that the model does not know"
-        )
+        typer.echo(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
     if "log_loss" in facts:
         typer.echo(
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "

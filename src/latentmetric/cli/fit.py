@@ -11,7 +11,12 @@ import typer
 
 from latentmetric.cli._mistakes import INTERRUPTED
 from latentmetric.cli._output import print_json
-from latentmetric.cli._parameters import Estimator, make_estimator, takes_parameters
+from latentmetric.cli._parameters import (
+    DEFAULT_ESTIMATOR,
+    Estimator,
+    make_estimator,
+    takes_parameters,
+)
 from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.io.tables import Choice
@@ -24,7 +29,7 @@ def fit(
     labels: Labels = None,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of the model to write.")],
-    estimator: Annotated[Estimator, typer.Option(help="What to fit.")] = Estimator.mapml,
+    estimator: Annotated[Estimator, typer.Option(help="What to fit.")] = DEFAULT_ESTIMATOR,
     json: Json = False,
     choice: Choice,
     parameters: dict[str, Any],

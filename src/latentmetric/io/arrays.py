@@ -150,7 +150,7 @@ class _Group(ArrayFile):
         if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
             array = array.asstr()
         values = np.asarray(array[...])
-        if values.dtype.kind in "OT":
+        if values.dtype.kind in ("O", "T"):
             values = np.array(values.tolist(), dtype=str)
         return values
 
@@ -191,9 +191,8 @@ def _npy_values(file: Any, name: str) -> np.ndarray[Any, Any]:
         raise EOFError(
             f"{name} ends after {len(data)} bytes of data, but its header promises {n_bytes}"
         )
-    order = "F" if fortran_order else "C"
-    values: np.ndarray[Any, Any] = np.frombuffer(data, dtype).reshape(shape, order=order)
-    return values
+    values: np.ndarray[Any, Any] = np.frombuffer(data, dtype)
+    return values.reshape(shape, order="F" if fortran_order else "C")
 
 
 def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -219,9 +218,7 @@ def _refuse_objects(dtype: np.dtype[Any], name: str) -> None:
         )
 
 
-def _check_size(
-    file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], name: str
-) -> None:
+def _check_size(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
     held = os.fstat(file.fileno()).st_size - file.tell()
     if held < prod(shape) * dtype.itemsize:
         raise EOFError(

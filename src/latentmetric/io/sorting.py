@@ -74,6 +74,5 @@ def _check_finite(block: Any, start: int) -> None:
     if bad is not None:
         row, column = bad
         raise ValueError(
-            f"Input X contains NaN or infinity: row {start + row}, column {column} is "
-            f"{block[bad]}"
+            f"Input X contains NaN or infinity: row {start + row}, column {column} is {block[bad]}"
         )

@@ -71,7 +71,7 @@ class Choice:
 
 
 def open_table(
-    features: str | Path, labels: str | Path | None = None, choice: Choice = Choice()
+    features: str | Path, labels: str | Path | None = None, choice: Choice | None = None
 ) -> Table:
     """Open a file of features, with its labels in a column, an array or a file of their own.
 
@@ -81,8 +81,8 @@ def open_table(
         .csv, .tsv, .txt, .npy, .npz, .h5, .zarr, .parquet, .arrow or .feather.
     labels : path, default=None
         Any of these; None takes the labels from the first file.
-    choice : Choice
-        Which column, array or key is which, where it cannot be found out.
+    choice : Choice, default=None
+        Which column, array or key is which, where it is not to be found out.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def open_table(
     >>> table.rows.tolist(), table.labels.tolist(), table.feature_names
     ([[4.1, 46.0], [9.5, 60.0]], ['cat', 'dog'], ['weight', 'length'])
     """
-    path, own = Path(features), labels is None
+    path, own, choice = Path(features), labels is None, choice or Choice()
     check_exists(path, SUFFIXES)
     with readable(path):
         if path.suffix in arrays.SUFFIXES:
@@ -243,7 +243,9 @@ def _label_and_ignored(
     required = choice.labelled and with_labels
     wanted = {name.lower() for name in choice.names or ()}
     known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
-    known = [place for place in known if place not in ignored and names[place].lower() not in wanted]
+    known = [
+        place for place in known if place not in ignored and names[place].lower() not in wanted
+    ]
     if len(known) == 1:
         return known[0], ignored
     words = [place for place in texts if place not in ignored]

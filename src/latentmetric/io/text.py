@@ -1,8 +1,7 @@
 """Tables in text: .csv, .tsv and .txt, with numbers, quoted fields, one column of labels.
 
-NumPy's own reader does the work, about 5 million numbers a second, so that plain text needs no
-further library. It is slow only where something is wrong: the file is then gone through once more to
-name the line.
+NumPy's own reader does the work, some 5 million numbers a second, so that plain text needs no
+further library. Where something is wrong, the file is gone through once more to name the line.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class TextFile:
     ) -> tuple[Floats, np.ndarray[Any, Any] | None]:
         """The columns of features as numbers, and that of the labels as text."""
         codes: dict[str, int] = {}
-        read: dict[int, Any] = {
+        read: dict[int | str, Any] = {
             place: _skip for place in range(len(self.names)) if place not in set(features)
         }
         if label is not None:
