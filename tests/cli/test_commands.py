@@ -223,7 +223,8 @@ def test_export(folder, tmp_path, test_rows):
     np.testing.assert_array_equal(pipeline.predict(named), model.predict(named))
     faiss = pytest.importorskip("faiss")
     index = faiss.read_index(str(tmp_path / "model.faiss"))
-    beside = np.load(tmp_path / "model.faiss.npz")
+    with np.load(tmp_path / "model.faiss.npz") as file:
+        beside = dict(file)
     queries = (X - beside["centre"]) / beside["scale"] @ beside["components"].T
     found = index.search(queries.astype(np.float32), 1)[1]
     np.testing.assert_array_equal(found, model.kneighbors(named, 1)[1])
