@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 HEAD = """# Reference
 
 The public names, by the module to import them from. Each has its parameters, attributes and an
-example in its docstring: `help(latentmetric.MaPML)`. All estimators have the methods that are listed
-with MaPML. Made by `python docs/make_api.py`."""
+example in its docstring: `help(latentmetric.MaPML)`. All estimators have the methods that are
+listed with MaPML. Made by `python docs/make_api.py`."""
 ALSO = {
     "latentmetric.comparison": ("METHODS", "Outcome", "compare"),
     "latentmetric.io.tables": ("Choice", "Table", "open_table"),
