@@ -1,7 +1,7 @@
 """How long until the command line's help is there, and what does importing the package cost?
 
-Each is a fresh interpreter, taken in turns, the best of several. Seconds of the processor are given
-beside those of the clock, because the first do not depend on what else the machine does.
+Each is a fresh interpreter, taken in turns, the best of several. Ratios are of processor seconds,
+which depend less than the clock's on what else the machine does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def main() -> None:
         name: {
             "seconds": round(min(clock[name]), 3),
             "processor_seconds": round(min(processor[name]), 3),
-            "ratio_to_sklearn_neighbors": round(min(clock[name]) / min(clock[neighbors]), 3),
+            "ratio_to_sklearn_neighbors": round(
+                min(processor[name]) / min(processor[neighbors]), 3
+            ),
         }
         for name in CODES
     }

@@ -89,10 +89,7 @@ def widest_plane(points: Floats, codes: Ints) -> Plane:
     as its class has points. Two classes have one such axis: the second is then the widest of the
     points themselves among those orthogonal to it.
     """
-    present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    means = np.zeros((len(present), points.shape[1]))
-    np.add.at(means, places, points)
-    means /= counts[:, None]
+    present, means, counts = class_means(points, codes)
     origin: Floats = points.mean(axis=0, dtype=np.float64)
     between = (means - origin) * np.sqrt(counts)[:, None]
     axes = _principal(between, min(2, len(present) - 1))
@@ -103,6 +100,15 @@ def widest_plane(points: Floats, codes: Ints) -> Plane:
     padded = np.zeros((2, points.shape[1]))
     padded[: len(axes)] = axes
     return Plane(origin, padded)
+
+
+def class_means(points: Floats, codes: Ints) -> tuple[Ints, Floats, Ints]:
+    """The codes that occur, the mean of the points of each in float64, and their number."""
+    present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    means = np.zeros((len(present), points.shape[1]))
+    np.add.at(means, places, points)
+    means /= counts[:, None]
+    return present, means, counts
 
 
 def _principal(rows: Floats, n_axes: int) -> Floats:

@@ -34,12 +34,18 @@ from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask import answers, is_dask_array
-from latentmetric.estimators._checks import check_choice, check_integer, check_n_jobs
+from latentmetric.estimators._checks import (
+    check_choice,
+    check_integer,
+    check_known_labels,
+    check_n_jobs,
+)
+from latentmetric.estimators._plots import ModelPlots
 from latentmetric.io.rows import as_row_file, is_lazy
 
 
 class ReferenceClassifier(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+    ModelPlots, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
 ):
     """k-NN with labelled references under a learned metric.
 
@@ -177,12 +183,7 @@ class ReferenceClassifier(
         check_is_fitted(self)
         _refuse_sparse(X)
         rows, labels = validate_data(self, X, y, reset=False, dtype="numeric")
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y holds {len(unknown)} label(s) that the model was not fitted with, "
-                f"such as {unknown.tolist()[0]!r}; it knows {len(self.classes_)} classes"
-            )
+        check_known_labels(labels, self.classes_)
         return self._vote_with(_as_floats(rows), np.searchsorted(self.classes_, labels))
 
     def _vote_with(self, rows: Floats, codes: Ints) -> Self:

@@ -98,3 +98,13 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
             delattr(estimator, name)
         set_attributes(estimator, before)
         raise
+
+
+def check_known_labels(labels: Any, classes: Any) -> None:
+    """Labels that a fitted model knows."""
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {len(unknown)} label(s) that the model was not fitted with, "
+            f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
+        )

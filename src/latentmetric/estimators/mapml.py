@@ -42,6 +42,7 @@ from latentmetric.estimators._checks import (
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
+from latentmetric.estimators._plots import LatentPlots
 from latentmetric.estimators._progress import ReadingLog, RoundReporter, round_is_over
 from latentmetric.io.rows import as_row_file, is_lazy
 from latentmetric.io.sorting import sorted_by_class
@@ -53,7 +54,7 @@ PATIENCE = 3
 """Early stopping gives up after this many rounds without a lower validation error."""
 
 
-class MaPML(CallbackSupportMixin, ReferenceClassifier):
+class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
     Rows are taken for noisy observations of a few clean latent examples of their class. Rounds

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from latentmetric.core.summaries import Curve
-from latentmetric.viz.report.markup import Html, join, number, tag
+from latentmetric.viz.report.markup import Html, join, number, percent, tag
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 34
@@ -120,15 +120,19 @@ def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
 
 
 def _power_ticks(low: float, high: float) -> list[float]:
-    powers = range(floor(log10(low)), ceil(log10(high) - 1e-9) + 1)
-    every = max(1, len(powers) // 5)
-    ticks = [10.0**power for power in powers]
-    return ticks[::every] if len(ticks) > 1 else [ticks[0], 10 * ticks[0]]
+    """Powers of ten that cover the range, with 2 and 5 between them where they are few."""
+    powers = range(floor(log10(low)) - 1, ceil(log10(high)) + 2)
+    factors = (1, 2, 5) if high / low < 200 else (1,)
+    every = max(1, len(powers) // 6)
+    ticks = [factor * 10.0**power for power in powers[::every] for factor in factors]
+    below = max(place for place, tick in enumerate(ticks) if tick <= low * (1 + 1e-9))
+    above = min(place for place, tick in enumerate(ticks) if tick >= high * (1 - 1e-9))
+    return ticks[below : max(above, below + 1) + 1]
 
 
 def _tick_text(line: Line, tick: float) -> str:
     if line.as_percent:
-        return f"{100 * tick:.3g} %"
+        return f"{100 * tick:.3g}\N{NO-BREAK SPACE}%"
     if line.logarithmic and (tick >= 1e4 or tick < 1e-3):
         return f"{tick:.0e}".replace("e-0", "e-").replace("e+0", "e")
     return f"{tick:,.4g}"
@@ -145,8 +149,7 @@ def _places(value: float) -> str:
 def values_table(line: Line) -> Html:
     """The numbers behind a curve, for those who cannot see it or want them."""
     rows = join(
-        tag("tr", tag("td", place), tag("td", f"{100 * value:.2f} %" if line.as_percent
-                                         else number(value)))
+        tag("tr", tag("td", place), tag("td", percent(value) if line.as_percent else number(value)))
         for place, value in zip(line.curve.rounds, line.curve.values, strict=True)
     )  # fmt: skip
     head = tag("thead", tag("tr", tag("th", line.x_label, scope="col"),

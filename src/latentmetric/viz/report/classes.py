@@ -103,9 +103,13 @@ def _class_words(
     if not shares[worst] > 0:
         words = ["No class has an error."]
     else:
-        words = ["Hardest is ", context.label(worst), f" with {percent(float(shares[worst]))}; "]
+        words = [
+            "Hardest is ",
+            context.label(worst),
+            f" with {percent(float(shares[worst]))} errors",
+        ]
         clean = int((shares == 0).sum())
-        words.append(f"{counted(clean, 'class', 'classes')} without an error.")
+        words.append(f"; {counted(clean, 'class has', 'classes have')} none." if clean else ".")
     absent = int(np.isnan(shares).sum())
     if absent:
         words.append(f" {counted(absent, 'class', 'classes')} had no row to ask about.")

@@ -79,9 +79,10 @@ def _gallery_words(model: MaPML, n_shown: int, n_listed: int, n_classes: int, ea
     )
     if n_shown == len(model.latent_examples_):
         return said + f"All {n_shown:,} are here."
+    share = f"up to {each}" if each > 1 else "1"
     said += (
-        f"Of {len(model.latent_examples_):,}, {n_shown:,} are here: up to {each} a class, those "
-        "that stand for most rows"
+        f"Of {len(model.latent_examples_):,}, {n_shown:,} are here: {share} a class, those that "
+        "stand for most rows"
     )
     return said + (
         "." if n_listed == n_classes else f", of the {n_listed:,} classes with the largest errors."

@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 def percent(share: float) -> str:
     """A share as a percentage with two decimals at most."""
-    return "–" if share != share else f"{100 * share:.2f} %"
+    return "–" if share != share else f"{100 * share:.2f}\N{NO-BREAK SPACE}%"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -154,7 +154,7 @@ def error_section(evidence: Evidence, context: Context) -> Html:
         spread = sqrt(error * (1 - error) / len(evidence.queries))
         lines.append(
             [
-                tag("th", vote.name, scope="row"),
+                tag("th", vote.name, scope="row", class_="whole"),
                 tag("td", percent(error), class_="number"),
                 tag("td", bar(error / most, spread / most, _kind(vote)), class_="bar-cell"),
                 tag("td", f"{round(error * len(evidence.queries)):,}", class_="number"),

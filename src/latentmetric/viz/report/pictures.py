@@ -110,7 +110,7 @@ def png(pixels: Pixels) -> bytes:
     lines = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # filter 0 opens each line
     lines[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
-    body = zlib.compress(lines.tobytes(), 9)
+    body = zlib.compress(lines.tobytes(), 6)
     chunks = ((b"IHDR", header), (b"IDAT", body), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
 

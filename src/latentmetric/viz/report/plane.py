@@ -13,13 +13,13 @@ import numpy as np
 
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.rows import InnerRows
-from latentmetric.core.summaries import widest_plane
+from latentmetric.core.summaries import class_means, widest_plane
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.context import Context, paragraph, row_text, section, table
 from latentmetric.viz.report.evidence import Evidence, sample
-from latentmetric.viz.report.markup import Html, counted, join, number, percent, tag
+from latentmetric.viz.report.markup import Html, join, number, percent, tag
 
 MAX_LATENTS = 2000
 MAX_ROWS = 1000
@@ -40,6 +40,7 @@ class _Points:
     """Points of one kind on the map."""
 
     numbers: Ints
+    """In the order they are drawn: the classes in turn, so that none covers the others."""
     codes: Ints
     places: Floats
     """Under the metric."""
@@ -80,7 +81,7 @@ def _under(evidence: Evidence, rows: Floats, which: Ints) -> Floats:
 
 def _rows(evidence: Evidence, context: Context) -> _Points:
     codes = evidence.originals.codes
-    numbers = np.sort(sample(codes, MAX_ROWS, context.generator))
+    numbers = sample(codes, MAX_ROWS, context.generator)
     return _Points(numbers, codes[numbers], _under(evidence, evidence.originals.rows, numbers))
 
 
@@ -88,7 +89,7 @@ def _latents(evidence: Evidence, context: Context) -> _Points | None:
     model, codes = evidence.latent_model, evidence.latent_codes
     if model is None or codes is None:
         return None
-    numbers = np.sort(sample(codes, MAX_LATENTS, context.generator))
+    numbers = sample(codes, MAX_LATENTS, context.generator)
     return _Points(numbers, codes[numbers], _under(evidence, model.latent_examples_, numbers))
 
 
@@ -160,14 +161,18 @@ def _nearest(model: MaPML, context: Context, points: Floats, latents: _Points) -
 def _map_words(evidence: Evidence, latents: _Points | None, rows: _Points) -> str:
     n_rows = len(evidence.originals)
     what = "training rows" if evidence.has_training_rows else "rows given"
-    said = f"{len(rows.numbers):,} of {n_rows:,} {what}"
+    said = f"{_some(len(rows.numbers), n_rows)} {what}"
     if latents is None or evidence.latent_model is None:
         return f"Small points are {said}."
-    n_latents = len(evidence.latent_model.latent_examples_)
+    some = _some(len(latents.numbers), len(evidence.latent_model.latent_examples_))
     return (
-        f"Large marks are {len(latents.numbers):,} of {counted(n_latents, 'latent example')}, "
-        f"small points {said}. A class has a colour and a shape of its own, as far as these reach."
+        f"Large marks are {some} latent examples, small points {said}. A class has a colour and a "
+        "shape of its own, as far as these reach."
     )
+
+
+def _some(n_shown: int, n_all: int) -> str:
+    return f"all {n_all:,}" if n_shown == n_all else f"{n_shown:,} of {n_all:,}"
 
 
 def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows: _Points) -> Html:
@@ -199,12 +204,9 @@ def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows:
 
 def _in_words(points: _Points, evidence: Evidence, context: Context) -> Html | None:
     """For each class the nearest other one, closest pairs first."""
-    present, places, counts = np.unique(points.codes, return_inverse=True, return_counts=True)
+    present, means, _ = class_means(points.places, points.codes)
     if len(present) < 2:
         return None
-    means = np.zeros((len(present), points.places.shape[1]))
-    np.add.at(means, places, points.places)
-    means /= counts[:, None]
     squared, found = k_nearest(means, References.of(means), 2)
     distances = evidence.model._as_distances(squared[:, 1])
     lines, listed = [], set()

@@ -1,0 +1,38 @@
+/* Sorts a table by the heading that is clicked, and hides lines that a search does not match. */
+
+document.querySelectorAll("table.sortable").forEach((table) => {
+  const heads = [...table.tHead.rows[0].cells];
+  const body = table.tBodies[0];
+  const value = (line, column) => Number.parseFloat(line.cells[column].dataset.value || "NaN");
+
+  const sort = (column, descending) => {
+    const sign = descending ? -1 : 1;
+    const lines = [...body.rows].map((line) => [value(line, column), line]);
+    lines.sort(([left], [right]) => {
+      if (Number.isNaN(left) || Number.isNaN(right)) return Number.isNaN(left) - Number.isNaN(right);
+      return sign * (left - right);
+    });
+    body.append(...lines.map(([, line]) => line));
+    heads.forEach((head, place) => {
+      if (place === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+  };
+
+  heads.forEach((head, column) => {
+    head.querySelector("button")?.addEventListener("click", () => {
+      const sorted = head.getAttribute("aria-sort");
+      sort(column, sorted ? sorted === "ascending" : head.classList.contains("number"));
+    });
+  });
+});
+
+document.querySelectorAll("input.filter").forEach((input) => {
+  const lines = [...document.querySelector("table.sortable").tBodies[0].rows];
+  input.addEventListener("input", () => {
+    const wanted = input.value.toLocaleLowerCase();
+    lines.forEach((line) => {
+      line.hidden = !line.cells[0].textContent.toLocaleLowerCase().includes(wanted);
+    });
+  });
+});

@@ -1,0 +1,123 @@
+import sys
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from scipy.spatial.distance import cdist, pdist
+from sklearn.metrics import confusion_matrix
+
+from latentmetric import OASIS, Euclidean, MaPML
+
+
+@pytest.fixture(autouse=True)
+def _no_window(monkeypatch):
+    pyplot.switch_backend("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    generator = np.random.default_rng(0)
+    y = np.repeat(["_a", r"$\b$", "c_$"], 80)
+    X = generator.standard_normal((240, 5))
+    X[:, :2] += np.repeat([[0, 0], [3, 0], [0, 3]], 80, axis=0)
+    model = MaPML(max_iter=3, n_steps=500, early_stopping=True, random_state=0)
+    return model.fit(X, y), X, y
+
+
+def test_the_curve_is_the_history(fitted):
+    model, _, _ = fitted
+    ax = model.plot_convergence()
+    objective = ax.lines[0]
+    assert objective.get_ydata().tolist() == [r["objective"] for r in model.history_]
+    errors = [r["validation_error"] for r in model.history_]
+    twin = next(other for other in ax.figure.axes if other is not ax)
+    np.testing.assert_allclose(twin.lines[0].get_ydata(), 100 * np.array(errors))
+    kept = next(line for line in ax.lines if line.get_label() == "kept")
+    assert kept.get_xdata()[0] == model.best_iter_
+
+
+def test_what_records_no_objective_says_so(fitted):
+    _, X, y = fitted
+    with pytest.raises(ValueError, match="Euclidean records no objective"):
+        Euclidean().fit(X, y).plot_convergence()
+
+
+def test_the_spectrum_is_that_of_the_metric(fitted):
+    model, _, _ = fitted
+    ax = model.plot_spectrum()
+    values = np.linalg.eigvalsh(model.get_mahalanobis_matrix())[::-1]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), values, rtol=1e-6)
+
+
+def test_a_similarity_has_no_spectrum(fitted):
+    _, X, y = fitted
+    with pytest.raises(ValueError, match="psd=True"):
+        OASIS(n_steps=50, random_state=0).fit(X, y).plot_spectrum()
+
+
+def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
+    model, X, y = fitted
+    ax = model.plot_errors_by_class(X, y)
+    matrix = confusion_matrix(y, model.predict(X))
+    shares = dict(
+        zip(model.classes_, 100 * (1 - np.diag(matrix) / matrix.sum(axis=1)), strict=True)
+    )
+    drawn = [bar.get_width() for bar in ax.patches]
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    np.testing.assert_allclose(drawn, [shares[name] for name in names])
+    assert drawn == sorted(drawn)
+    ax.figure.canvas.draw()  # a label with a dollar sign is text, not mathematics
+
+
+def test_only_the_hardest_classes_are_drawn_where_there_are_many(fitted):
+    model, X, y = fitted
+    assert len(model.plot_errors_by_class(X, y, n_classes=2).patches) == 2
+
+
+def test_unknown_labels_and_wrong_lengths_are_refused(fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match=r"'z'; it knows 3 classes"):
+        model.plot_errors_by_class(X, np.where(y == "_a", "z", y))
+    with pytest.raises(ValueError, match="240 rows, but y has 10"):
+        model.plot_errors_by_class(X, y[:10])
+    with pytest.raises(ValueError, match="240 rows, but y has 10"):
+        model.plot_latents(X, y[:10])
+    with pytest.raises(ValueError, match="belong together"):
+        model.plot_latents(X)
+
+
+def test_the_map_is_a_shadow_of_the_learned_space(fitted):
+    model, X, y = fitted
+    ax = model.plot_latents(X, y)
+    rows, latents = ax.collections[:3], ax.collections[3:]
+    assert [len(points.get_offsets()) for points in rows] == [80, 80, 80]
+    drawn = np.concatenate([points.get_offsets() for points in latents])
+    learned = pdist(model.transform(model.latent_examples_)) / model._coordinates.scale
+    assert np.all(pdist(drawn) <= learned * (1 + 1e-6))
+    own = [np.mean(cdist(points.get_offsets(), points.get_offsets())) for points in latents]
+    assert max(own) < np.mean(cdist(drawn, drawn))
+    ax.figure.canvas.draw()
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == model.classes_.tolist()
+
+
+def test_axes_that_are_given_are_drawn_on(fitted):
+    model, X, y = fitted
+    for draw in (
+        model.plot_convergence,
+        model.plot_spectrum,
+        model.plot_latents,
+        lambda ax: model.plot_errors_by_class(X, y, ax=ax),
+    ):
+        _, ax = pyplot.subplots()
+        assert draw(ax=ax) is ax
+        assert ax.has_data()
+
+
+def test_without_matplotlib_it_names_the_extra(fitted, monkeypatch):
+    model, _, _ = fitted
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
+        model.plot_spectrum()

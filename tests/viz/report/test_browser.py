@@ -1,0 +1,275 @@
+"""The page in a real Chromium, without a window. Skipped where it is not installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from page_reader import HOSTILE
+
+from latentmetric.viz.report.markup import distinct
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER),
+    reason="chromium and chromedriver are not installed (Debian: chromium, chromium-driver)",
+)
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1280,900",
+)
+
+POINT = """
+const canvas = document.querySelector("canvas.map");
+canvas.scrollIntoView({ block: "center", behavior: "instant" });
+const box = canvas.getBoundingClientRect();
+return [box.left, box.top, box.width, box.height];
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_script_timeout(30)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def open_page(browser):
+    def opened(page, width=1280, scheme="light"):
+        media = {
+            "features": [
+                {"name": "prefers-color-scheme", "value": scheme},
+                {"name": "prefers-reduced-motion", "value": "reduce"},
+            ]
+        }
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)
+        browser.get(page.path.as_uri())
+        return browser
+
+    return opened
+
+
+def find(browser, selector):
+    from selenium.webdriver.common.by import By
+
+    return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def requests_of(browser, page):
+    """Addresses that the page asked for, its own among them."""
+    messages = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    return [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+        and message["params"]["documentURL"] == page.path.as_uri()
+    ]
+
+
+def dispatch(browser, kind, x, y, **rest):
+    """A mouse event as the browser itself would make it."""
+    event = {"type": kind, "x": x, "y": y, **rest}
+    browser.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
+
+def place_of(browser, page, point):
+    """Where a point of the map is on the screen, from the data alone: all points fit the canvas."""
+    left, top, width, height = browser.execute_script(POINT)
+    data, margin = page.data["map"], 24
+    wide, high = max(data["x"]), max(data["y"])
+    scale = min((width - 2 * margin) / wide, (height - 2 * margin) / high)
+    return (
+        left + (width - wide * scale) / 2 + data["x"][point] * scale,
+        top + (height - high * scale) / 2 + data["y"][point] * scale,
+    )
+
+
+def loneliest(page):
+    """A point that no other is close to, so that pointing at it can mean no other."""
+    data = page.data["map"]
+    places = list(zip(data["x"], data["y"], strict=True))
+
+    def room(point):
+        x, y = places[point]
+        return min(
+            (x - a) ** 2 + (y - b) ** 2 for other, (a, b) in enumerate(places) if other != point
+        )
+
+    return max(range(len(places)), key=room)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
+def test_no_errors_no_requests_and_nothing_sticks_out(open_page, request, which, width):
+    page = request.getfixturevalue(which)
+    browser = open_page(page, width)
+    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 200))")
+    assert browser.get_log("browser") == []
+    asked = [url for url in requests_of(browser, page) if not url.startswith("data:image/png")]
+    assert asked == [page.path.as_uri()]
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return window.hacked") is None
+
+
+def test_pointing_at_a_latent_or_row_shows_its_card(open_page, digits_page):
+    browser = open_page(digits_page)
+    point = loneliest(digits_page)
+    dispatch(browser, "mouseMoved", *place_of(browser, digits_page, point))
+    (card,) = find(browser, ".card")
+    data = digits_page.data["map"]
+    assert card.is_displayed()
+    labels = [element.text for element in find(browser, ".card .label")]
+    near = [data["labels"][data["known"][str(latent)][0]] for latent, _ in data["near"][point]]
+    assert labels == [data["labels"][data["code"][point]], *near]
+    assert len(find(browser, ".card .picture")) == 4
+    left, top, _, _ = browser.execute_script(POINT)
+    dispatch(browser, "mouseMoved", left + 2, top + 2)
+    assert not card.is_displayed()
+
+
+def test_the_wheel_zooms_and_the_button_shows_all_again(open_page, digits_page):
+    browser = open_page(digits_page)
+    point = loneliest(digits_page)
+    x, y = place_of(browser, digits_page, point)
+    dispatch(browser, "mouseWheel", x, y, deltaX=0, deltaY=-800)
+    dispatch(browser, "mouseMoved", x, y)
+    (card,) = find(browser, ".card")
+    assert card.is_displayed(), "the point under the mouse stays there"
+    dispatch(browser, "mouseMoved", x + 30, y)
+    find(browser, "[data-zoom='0']")[0].click()
+    x, y = place_of(browser, digits_page, point)
+    dispatch(browser, "mouseMoved", x, y)
+    assert card.is_displayed()
+
+
+def test_the_keyboard_walks_through_one_class(open_page, digits_page):
+    from selenium.webdriver.support.ui import Select
+
+    browser = open_page(digits_page)
+    Select(find(browser, ".point-out")[0]).select_by_value("7")
+    (canvas,) = find(browser, "canvas.map")
+    x, y = place_of(browser, digits_page, 0)
+    dispatch(browser, "mouseMoved", x, y)  # a mouse that lies there does not disturb
+    seen = set()
+    for _ in range(5):
+        canvas.send_keys("n")
+        assert find(browser, ".card .label")[0].text == "7"
+        seen.add(find(browser, ".card .name")[0].text)
+    assert len(seen) == 5
+    canvas.send_keys("p")
+    assert find(browser, ".card .name")[0].text in seen
+    pressed = find(browser, ".legend [aria-pressed='true']")
+    assert [button.text for button in pressed] == ["7"]
+
+
+def column(browser, number):
+    cells = find(browser, f"table.sortable tbody tr > :nth-child({number})")
+    return [float(cell.get_attribute("data-value")) for cell in cells]
+
+
+def test_sorting_sorts(open_page, digits_page):
+    browser = open_page(digits_page)
+    errors = column(browser, 3)
+    assert errors == sorted(errors, reverse=True)
+    for number in (2, 6, 7):
+        head = f"table.sortable thead th:nth-child({number})"
+        for order, falling in (("descending", True), ("ascending", False)):
+            find(browser, f"{head} button")[0].click()
+            values = column(browser, number)
+            assert values == sorted(values, reverse=falling)
+            assert find(browser, head)[0].get_attribute("aria-sort") == order
+    find(browser, "table.sortable thead th:first-child button")[0].click()
+    assert column(browser, 1) == list(range(10))
+    assert len(find(browser, "table.sortable [aria-sort]")) == 1
+
+
+def test_the_gallery_shows_the_latents_of_the_class_chosen(open_page, digits, digits_page):
+    from selenium.webdriver.support.ui import Select
+
+    model = digits[0]
+    browser = open_page(digits_page)
+    chooser = Select(find(browser, ".chooser")[0])
+    for label in (0, 4, 9):
+        chooser.select_by_visible_text(str(label))
+        strips = [strip for strip in find(browser, ".strip") if strip.is_displayed()]
+        assert len(strips) == min(12, (model.latent_labels_ == label).sum())
+        shown = [int(strip.get_attribute("data-latent")) for strip in strips]
+        assert set(model.latent_labels_[shown]) == {label}
+    find(browser, ".step[data-step='1']")[0].click()
+    assert chooser.first_selected_option.text == "0"
+
+
+def test_pictures_lie_at_their_place_in_the_sheet(open_page, digits_page):
+    browser = open_page(digits_page)
+    columns = 48
+    for picture in find(browser, ".mistake .picture")[:6]:
+        number = int(picture.get_attribute("data-picture"))
+        across = picture.value_of_css_property("background-position").split("%")[0]
+        assert float(across) == pytest.approx(100 * (number % columns) / (columns - 1), abs=0.01)
+        assert "data:image/png" in picture.value_of_css_property("background-image")
+
+
+def test_the_theme_follows_the_system_and_then_the_reader(open_page, digits_page):
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    light = open_page(digits_page).execute_script(colour)
+    browser = open_page(digits_page, scheme="dark")
+    dark = browser.execute_script(colour)
+    assert light != dark
+    (button,) = find(browser, "button.theme")
+    assert button.text == "Light"
+    button.click()
+    assert browser.execute_script(colour) == light
+    assert button.text == "Dark"
+    browser.execute_script("localStorage.clear()")
+
+
+def test_hostile_labels_are_seen_as_text(open_page, hostile_page):
+    browser = open_page(hostile_page)
+    shown = sorted(distinct(sorted(HOSTILE)))
+    heads = find(browser, "table.sortable tbody th")
+    assert sorted(head.get_attribute("textContent") for head in heads) == shown
+    options = find(browser, ".point-out option")[1:]
+    assert sorted(option.get_attribute("textContent") for option in options) == shown
+    legend = find(browser, ".legend bdi")
+    assert sorted(entry.get_attribute("textContent") for entry in legend) == shown
+    (canvas,) = find(browser, "canvas.map")
+    canvas.send_keys("n")
+    assert find(browser, ".card .label")[0].get_attribute("textContent") in shown
+    assert find(browser, "img, iframe, main script") == []
+    assert browser.execute_script("return window.hacked") is None
+    assert browser.get_log("browser") == []
+
+
+def test_every_control_can_be_reached_by_keyboard_and_has_a_name(open_page, digits_page):
+    browser = open_page(digits_page)
+    controls = find(browser, "button, select, input, summary, a, canvas")
+    assert len(controls) > 20
+    for control in controls:
+        assert browser.execute_script("return arguments[0].tabIndex", control) >= 0
+        assert control.accessible_name or control.get_attribute("textContent").strip()

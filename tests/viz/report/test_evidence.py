@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latentmetric import Euclidean, MaPML
+from latentmetric.io import open_rows
+from latentmetric.viz.report.evidence import gather, part, sample, votes_with_latents
+
+CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
+
+
+@given(CODES, st.integers(1, 60), st.integers(0, 9))
+def test_a_sample_has_every_class_by_its_share(codes, n_rows, seed):
+    chosen = sample(codes, n_rows, np.random.default_rng(seed))
+    assert len(np.unique(chosen)) == len(chosen) == min(n_rows, len(codes))
+    classes, sizes = np.unique(codes, return_counts=True)
+    got = np.array([(codes[chosen] == label).sum() for label in classes])
+    expected = sizes * len(chosen) / len(codes)
+    if len(chosen) >= len(classes):
+        assert got.min() >= 1
+    assert np.all(np.abs(got - expected) <= 1 + len(classes))
+
+
+@given(CODES, st.integers(1, 60), st.integers(0, 9))
+def test_parting_rows_leaves_every_class_among_the_references(codes, max_queries, seed):
+    queries, references = part(codes, max_queries, np.random.default_rng(seed))
+    assert 0 < len(queries) <= max_queries
+    if len(references):
+        assert sorted([*queries, *references]) == list(range(len(codes)))
+        assert set(codes[references]) == set(codes)
+        assert len(queries) <= max(1, len(codes) // 4)
+    else:
+        assert len(set(codes)) == len(codes)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    generator = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = generator.standard_normal((300, 4)) + 2 * np.eye(3, 4)[y]
+    return MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200]), X, y
+
+
+def gathered(model, X, y, *, X_train=None, y_train=None, max_queries=1000):
+    generator = np.random.default_rng(0)
+    return gather(model, X, y, X_train, y_train, None, None, max_queries, generator)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
+def test_votes_are_what_predict_says(fitted, weights):
+    model, X, y = fitted
+    model = MaPML(max_iter=1, n_steps=200, weights=weights, random_state=0).fit(X[:200], y[:200])
+    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
+    votes = {vote.name: vote for vote in evidence.votes}
+    assert evidence.verdict is votes["MaPML"]
+    np.testing.assert_array_equal(votes["MaPML"].predicted, model.predict(X[200:]))
+    euclid = Euclidean(weights=weights).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(votes["Euclid"].predicted, euclid.predict(X[200:]))
+    model.set_references(X[:200], y[:200])
+    np.testing.assert_array_equal(votes["MaPML-O"].predicted, model.predict(X[200:]))
+    distances, indices = model.kneighbors(X[200:], 3)
+    np.testing.assert_array_equal(votes["MaPML-O"].neighbors[:, :3], indices)
+    np.testing.assert_allclose(votes["MaPML-O"].distances[:, :3], distances)
+
+
+def test_the_model_is_left_as_it_was(fitted):
+    model, X, y = fitted
+    before = model._references
+    gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
+    assert model._references is before
+    assert votes_with_latents(model)
+
+
+def test_other_references_are_noticed(fitted):
+    _, X, y = fitted
+    model = MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200])
+    n_latents = len(model.latent_examples_)
+    model.set_references(X[:n_latents], y[:n_latents])
+    assert not votes_with_latents(model)
+    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
+    assert evidence.verdict.name == "MaPML-O"
+
+
+def test_a_class_missing_from_the_training_rows_does_not_shift_the_others(fitted):
+    model, X, y = fitted
+    kept = np.flatnonzero(y[:200] != 0)
+    evidence = gathered(model, X[200:], y[200:], X_train=X[kept], y_train=y[kept])
+    euclid = next(vote for vote in evidence.votes if vote.name == "Euclid")
+    expected = Euclidean().fit(X[kept], y[kept]).predict(X[200:])
+    np.testing.assert_array_equal(model.classes_[euclid.predicted], expected)
+
+
+def test_too_many_rows_are_sampled(fitted):
+    model, X, y = fitted
+    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200], max_queries=30)
+    assert len(evidence.queries) == 30
+    assert np.bincount(evidence.true).tolist() == [10, 10, 10]
+
+
+def test_rows_of_which_none_can_be_spared_are_asked_about_without_a_comparison(fitted):
+    model, X, _ = fitted
+    evidence = gathered(model, X[:3], np.arange(3))
+    assert [vote.name for vote in evidence.votes] == ["MaPML"]
+    assert len(evidence.queries) == 3
+
+
+def test_a_single_row_of_a_single_class_is_enough_for_a_rival(fitted):
+    _, X, y = fitted
+    rival = Euclidean().fit(X[:200], y[:200])
+    evidence = gathered(rival, X[:1], y[:1])
+    assert evidence.verdict.voters == "own"
+    assert evidence.verdict.at_zero == 1
+
+
+def test_rows_in_a_file_are_read(fitted, tmp_path):
+    model, X, y = fitted
+    np.save(tmp_path / "rows.npy", X)
+    evidence = gathered(model, open_rows(tmp_path / "rows.npy"), y)
+    np.testing.assert_array_equal(evidence.given.rows, X)
+
+
+def test_a_dask_array_is_refused(fitted):
+    dask = pytest.importorskip("dask.array")
+    model, X, y = fitted
+    with pytest.raises(TypeError, match=r"Dask.*compute\(\)"):
+        gathered(model, dask.from_array(X), y)

@@ -1,0 +1,82 @@
+import json
+import math
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from page_reader import HOSTILE
+
+from latentmetric.viz.report.markup import (
+    JOINERS,
+    LONGEST_TEXT,
+    Html,
+    distinct,
+    join,
+    number,
+    percent,
+    shown,
+    tag,
+)
+from latentmetric.viz.report.page import as_json
+
+
+def test_what_is_not_markup_is_escaped():
+    made = tag("p", "<b>&", Html("<i>x</i>"), 3, None, title='"<', class_="a", hidden=True, id=None)
+    expected = '<p title="&quot;&lt;" class="a" hidden>&lt;b&gt;&amp;<i>x</i>3</p>'
+    assert made == expected
+    assert isinstance(made, Html)
+    assert join(["<", Html("<br>")]) == "&lt;<br>"
+    assert tag("input", aria_label="x") == '<input aria-label="x">'
+
+
+@given(st.text(st.characters(codec=None), max_size=300))
+def test_text_that_is_shown_is_one_short_visible_line_of_unicode(text):
+    seen = shown(text)
+    assert 0 < len(seen) <= LONGEST_TEXT
+    seen.encode()
+    hidden = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+    assert not [c for c in seen if unicodedata.category(c) in hidden and c not in JOINERS]
+
+
+def test_short_visible_text_is_shown_as_it_is():
+    for text in ("cat", "日本語", "عربى", "a b-c/d", "👩\u200d🚀"):
+        assert shown(text) == text
+    assert shown("") == "(empty)"
+    assert shown("a\nb") == "a␊b"
+
+
+def test_labels_that_look_alike_are_told_apart():
+    assert distinct(["a", "x" * 10_000, "x" * 10_001]) == [
+        "a",
+        f"{shown('x' * 100)} (#1)",
+        f"{shown('x' * 100)} (#2)",
+    ]
+
+
+def test_json_cannot_end_its_script():
+    text = as_json({"labels": HOSTILE})
+    assert "<" not in text
+    assert json.loads(text)["labels"] == HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (1234567, "1,234,567"),
+        (3.14159, "3.14"),
+        (31.4159, "31.4"),
+        (1234.56, "1,235"),
+        (0.12345, "0.123"),
+        (1e-5, "1e-05"),
+        (1.5e300, "1.5e+300"),
+        (math.nan, "–"),
+    ],
+)
+def test_numbers_have_about_three_digits(value, text):
+    assert number(value) == text
+
+
+def test_percentages_do_not_break():
+    assert percent(0.02351) == "2.35\N{NO-BREAK SPACE}%"

@@ -1,0 +1,328 @@
+import hashlib
+import re
+from base64 import b64decode, b64encode
+from io import BytesIO
+
+import numpy as np
+import pytest
+from page_reader import HOSTILE, Page
+from PIL import Image
+from sklearn.neighbors import KNeighborsClassifier
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.viz import write_report
+from latentmetric.viz.report.markup import distinct
+
+SECTIONS = [
+    "data",
+    "errors",
+    "convergence",
+    "classes",
+    "pairs",
+    "map",
+    "gallery",
+    "spectrum",
+    "mistakes",
+]
+
+
+def bars(page):
+    """Error in percent of each method in the bar chart."""
+    lines = list(page.section("errors").one("tbody").all("tr"))
+    return {line.one("th").text: float(next(line.all("td")).text.split()[0]) for line in lines}
+
+
+def test_sections_stand_in_order_and_every_link_leads_to_one(digits_page):
+    assert [part.attributes["id"] for part in digits_page.root.all("section")] == SECTIONS
+    links = [link.attributes["href"] for link in digits_page.root.one("nav").all("a")]
+    assert links == [f"#{name}" for name in SECTIONS]
+
+
+def test_errors_are_those_of_the_model_and_of_scikit_learn(digits, digits_page):
+    model, X_train, y_train, X_test, y_test = digits
+    original = MaPML(**model.get_params()).fit(X_train, y_train)
+    original.set_references(X_train, y_train)
+    errors = bars(digits_page)
+    euclid = Euclidean().fit(X_train, y_train).score(X_test, y_test)
+    assert errors == {
+        "Euclid": pytest.approx(100 * (1 - euclid), abs=0.005),
+        "MaPML": pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005),
+        "MaPML-O": pytest.approx(100 * (1 - original.score(X_test, y_test)), abs=0.005),
+    }
+    oracle = KNeighborsClassifier(1, algorithm="brute").fit(X_train, y_train)
+    assert abs(100 * (1 - oracle.score(X_test, y_test)) - errors["Euclid"]) < 1
+
+
+def test_nothing_on_the_page_points_outside(digits_page, hostile_page):
+    for page in (digits_page, hostile_page):
+        for element in page.root.all():
+            for name in ("src", "href", "action", "srcset", "style", "onclick", "onerror"):
+                value = element.attributes.get(name, "#")
+                assert value.startswith("#"), (element.name, name)
+        style = "".join(element.text for element in page.root.all("style"))
+        assert "@import" not in style
+        assert all(url.startswith("data:image/png") for url in re.findall(r"url\((.{20})", style))
+
+
+def test_the_policy_names_exactly_what_the_page_runs(digits_page):
+    policy = digits_page.root.one("meta", http_equiv="Content-Security-Policy")
+    rules = dict(
+        rule.strip().split(" ", 1) for rule in policy.attributes["content"].split(";") if rule
+    )
+
+    def hashes(elements):
+        return [
+            f"'sha256-{b64encode(hashlib.sha256(e.text.encode()).digest()).decode()}'"
+            for e in elements
+        ]
+
+    assert rules["default-src"] == "'none'"
+    assert rules["style-src"].split() == hashes(digits_page.root.all("style"))
+    running = [e for e in digits_page.root.all("script") if "type" not in e.attributes]
+    assert rules["script-src"].split() == hashes(running)
+    assert len(running) == 1
+
+
+def test_the_class_table_agrees_with_the_predictions(digits, digits_page):
+    model, _, _, X_test, y_test = digits
+    predicted = model.predict(X_test)
+    lines = list(digits_page.section("classes").one("tbody").all("tr"))
+    assert len(lines) == 10
+    for line in lines:
+        label = int(line.one("th").text)
+        asked, error, _, wrong, latents, margin, _ = line.all("td")
+        of_class = y_test == label
+        assert int(asked.text) == of_class.sum()
+        assert int(wrong.text) == (predicted[of_class] != label).sum()
+        share = (predicted[of_class] != label).mean()
+        assert float(error.attributes["data-value"]) == pytest.approx(share)
+        assert int(latents.text) == (model.latent_labels_ == label).sum()
+        assert float(margin.attributes["data-value"]) == pytest.approx(model.margins_[label])
+
+
+def test_confused_pairs_add_up(digits, digits_page):
+    model, _, _, X_test, y_test = digits
+    wrong = int((model.predict(X_test) != y_test).sum())
+    section = digits_page.section("pairs")
+    assert f"{wrong} rows in all" in section.text
+    counts = [int(next(line.all("td")).text) for line in section.one("tbody").all("tr")]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_the_gallery_shows_each_latent_beside_its_nearest_rows(digits, digits_page):
+    model, X_train, y_train, _, _ = digits
+    strips = list(digits_page.section("gallery").all("article", class_="strip"))
+    latents = [int(strip.attributes["data-latent"]) for strip in strips]
+    expected = sum(min(12, (model.latent_labels_ == label).sum()) for label in range(10))
+    assert len(set(latents)) == len(latents) == expected
+    places = model.transform(model.latent_examples_)
+    for strip in strips[::17]:
+        latent = int(strip.attributes["data-latent"])
+        own = np.flatnonzero(model.latent_labels_ == model.latent_labels_[latent])
+        for line in strip.all("li"):
+            row = int(line.attributes["title"].removeprefix("row ").replace(",", ""))
+            assert y_train[row] == model.latent_labels_[latent]
+            to_latents = np.linalg.norm(model.transform(X_train[[row]]) - places[own], axis=1)
+            assert own[np.argmin(to_latents)] == latent
+            told = float(line.one("span", class_="distance").text)
+            assert told == pytest.approx(to_latents.min(), rel=5e-3)
+
+
+def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_nearest(
+    digits, digits_page
+):
+    model, _, _, X_test, y_test = digits
+    cards = list(digits_page.section("mistakes").all("article"))
+    wrong = np.flatnonzero(model.predict(X_test) != y_test)
+    assert len(cards) == min(24, len(wrong)) > 0
+    for card in cards:
+        row = int(card.one("bdi", class_="name").text.removeprefix("row "))
+        assert row in wrong
+        told, taken = (label.text for label in card.one("b").all("bdi"))
+        assert (int(told), int(taken)) == (y_test[row], model.predict(X_test[[row]])[0])
+        nearest = model.kneighbors(X_test[[row]], return_distance=False)[0]
+        named = [int(line.attributes["title"].split()[-1]) for line in card.all("li")]
+        assert named == nearest.tolist()
+
+
+def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
+    model, X_train, _, _, _ = digits
+    style = list(digits_page.root.all("style"))[1].text
+    sheet = np.asarray(Image.open(BytesIO(b64decode(re.search(r"base64,([^)]+)", style)[1]))))
+    columns = int(re.search(r"--columns:(\d+)", style)[1])
+    for strip in list(digits_page.section("gallery").all("article"))[::23]:
+        latent = model.latent_examples_[int(strip.attributes["data-latent"])]
+        place = int(next(strip.all("i")).attributes["data-picture"])
+        top, left = place // columns * 8, place % columns * 8
+        expected = np.rint(255 * np.clip(latent / X_train.max(), 0, 1)).reshape(8, 8)
+        np.testing.assert_allclose(sheet[top : top + 8, left : left + 8], expected, atol=1)
+
+
+def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
+    model, X_train, y_train, _, _ = digits
+    data = digits_page.data["map"]
+    assert len(data["x"]) == data["rows"] + len(model.latent_examples_)
+    places = model.transform(model.latent_examples_)
+    for point in range(0, data["rows"], 97):
+        row = int(data["names"][point].removeprefix("row ").replace(",", ""))
+        assert data["code"][point] == y_train[row]
+        distances, nearest = model.kneighbors(X_train[[row]], 3)
+        assert [latent for latent, _ in data["near"][point]] == nearest[0].tolist()
+        told = [distance for _, distance in data["near"][point]]
+        np.testing.assert_allclose(told, distances[0], rtol=1e-3)
+    for place, latent in enumerate(data["latents"][::11]):
+        point = data["rows"] + 11 * place
+        to_others = np.linalg.norm(places - places[latent], axis=1)
+        to_others[latent] = np.inf
+        assert data["near"][point][0][0] == np.argmin(to_others)
+
+
+def test_every_drawing_has_words_beside_it(digits_page):
+    for drawing in digits_page.root.all("svg"):
+        attributes = drawing.attributes
+        assert attributes.get("aria-hidden") == "true" or attributes["aria-label"]
+    assert digits_page.root.one("canvas").attributes["aria-label"].startswith("Map of")
+    assert list(digits_page.section("map").one("details").all("tr"))
+    for picture in digits_page.root.all("i"):
+        assert picture.attributes["role"] == "img"
+        assert picture.attributes["aria-label"]
+
+
+def test_hostile_text_stays_text(hostile_page):
+    names = {element.name for element in hostile_page.root.all()}
+    assert names.isdisjoint({"img", "b1", "h4", "iframe", "object"})
+    assert len(list(hostile_page.root.all("script"))) == 2
+    shown = distinct(sorted(HOSTILE))
+    assert len(set(shown)) == len(HOSTILE)
+    lines = hostile_page.section("classes").one("tbody").all("tr")
+    assert sorted(line.one("th").text for line in lines) == sorted(shown)
+    assert hostile_page.data["map"]["labels"] == shown
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2028]", hostile_page.root.text)
+    assert max(len(text) for text in shown) < 80
+    assert len(hostile_page.source) < 1_000_000
+    feature_names = hostile_page.section("data").text
+    assert "<script>window.hacked" in feature_names
+
+
+def test_without_training_rows_the_page_says_what_its_errors_are(digits, tmp_path):
+    model, X_train, y_train, _, _ = digits
+    page = Page.read(write_report(model, X_train, y_train, tmp_path / "page.html"))
+    (notice,) = page.section("errors").all("p", class_="notice")
+    assert "No training rows were given" in notice.text
+    assert "training error" in notice.text
+    assert "336 rows of the 1,347" in notice.text
+    assert "the other 1,011 vote" in notice.text
+
+
+def test_test_rows_that_are_training_rows_are_found_out(digits, tmp_path):
+    model, X_train, y_train, X_test, y_test = digits
+    X, y = np.concatenate((X_test, X_train[:7])), np.concatenate((y_test, y_train[:7]))
+    path = tmp_path / "page.html"
+    page = Page.read(write_report(model, X, y, path, X_train=X_train, y_train=y_train))
+    (notice,) = page.section("errors").all("p", class_="notice")
+    assert "7 of these 457 rows are also among the training rows" in notice.text
+
+
+def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digits, tmp_path):
+    model, X_train, y_train, X_test, y_test = digits
+    strange = np.where(y_test == 3, 33, y_test)
+    path = tmp_path / "page.html"
+    page = Page.read(write_report(model, X_test, strange, path, X_train=X_train, y_train=y_train))
+    (notice,) = page.section("data").all("p", class_="notice")
+    assert f"{(y_test == 3).sum()} more rows are left out" in notice.text
+    assert "33" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("rival", "absent"),
+    [
+        (Euclidean(), ["convergence", "gallery"]),
+        (LMNN(max_iter=3), ["gallery"]),
+        (OASIS(n_steps=500, random_state=0), ["map", "gallery", "spectrum"]),
+        (OASIS(n_steps=500, psd=True, random_state=0), ["gallery"]),
+        (HRSGD(n_steps=500, random_state=0), ["gallery"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("with_training_rows", [True, False])
+def test_rivals_have_the_parts_that_make_sense(rival, absent, with_training_rows, blobs, tmp_path):
+    X, y = blobs
+    rival.fit(X[:160], y[:160])
+    training = {"X_train": X[:160], "y_train": y[:160]} if with_training_rows else {}
+    page = Page.read(write_report(rival, X[160:], y[160:], tmp_path / "page.html", **training))
+    assert [part.attributes["id"] for part in page.root.all("section")] == SECTIONS
+    for name in absent:
+        section = page.section(name)
+        assert not list(section.all("svg")) + list(section.all("canvas")) + list(section.all("li"))
+        assert type(rival).__name__ in section.text
+    if with_training_rows:
+        name = "Euclid" if isinstance(rival, Euclidean) else type(rival).__name__
+        expected = 100 * (1 - rival.score(X[160:], y[160:]))
+        assert bars(page)[name] == pytest.approx(expected, abs=0.005)
+
+
+def test_a_model_that_votes_with_originals_is_judged_by_that_vote(blobs, tmp_path):
+    X, y = blobs
+    model = MaPML(reference="original", max_iter=1, n_steps=200, random_state=0)
+    model.fit(X[:160], y[:160])
+    path = tmp_path / "page.html"
+    page = Page.read(write_report(model, X[160:], y[160:], path, X_train=X[:160], y_train=y[:160]))
+    error = 100 * (1 - model.score(X[160:], y[160:]))
+    assert bars(page)["MaPML-O"] == pytest.approx(error, abs=0.005)
+    first = next(page.root.one("header").all("div", class_="figure"))
+    assert first.text == f"{error:.2f}\N{NO-BREAK SPACE}%error of MaPML-O"
+
+
+def test_a_thousand_classes_make_a_page(tmp_path):
+    generator = np.random.default_rng(0)
+    y = np.arange(3600) % 1200
+    X = generator.standard_normal((1200, 8))[y] * 3 + generator.standard_normal((3600, 8))
+    model = MaPML(2, max_iter=0, random_state=0).fit(X, y)
+    page = Page.read(write_report(model, X, y, tmp_path / "page.html"))
+    assert "1,000 hardest of 1,200" in page.section("classes").text
+    assert len(list(page.section("classes").one("tbody").all("tr"))) == 1000
+    assert len(list(page.section("gallery").all("article"))) == 240
+    assert "of the 240 classes" in page.section("gallery").text
+    assert len(list(page.section("pairs").one("tbody").all("tr"))) == 12
+    assert len(page.source) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": [1, 2]}, "y has 2 entries, but X has 450 rows"),
+        ({"X_train": [[0.0] * 64]}, "y_train is missing"),
+        ({"row_names": ["a"]}, "row_names has 1 entries, but X has 450 rows"),
+        ({"image_shape": (7, 9)}, "63 pixels, but the model has 64 features"),
+        ({"image_shape": (8, 8, 2)}, "1, 3 or 4 channels"),
+        ({"max_queries": 0}, "max_queries"),
+        ({"y": ["a"] * 450}, "none of the 10 classes of the model: it has 'a', the model knows 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(
+    changes, message, digits, tmp_path
+):
+    model, _, _, X_test, y_test = digits
+    arguments = {"X": X_test, "y": y_test, **changes}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        write_report(model, path=tmp_path / "page.html", **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_older_page_stays_if_the_new_one_cannot_be_written(digits, tmp_path, monkeypatch):
+    model, _, _, X_test, y_test = digits
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write_report(model, X_test, y_test, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_same_arguments_make_the_same_page(digits, tmp_path):
+    model, _, _, X_test, y_test = digits
+    pages = [
+        write_report(model, X_test, y_test, tmp_path / name).read_bytes() for name in ("a", "b")
+    ]
+    assert pages[0] == pages[1]
