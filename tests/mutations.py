@@ -22,6 +22,12 @@ HOSTILE = [
 
 HOSTILE_NUMBERS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e38, 5e-324, 0.0, -1.0]
 
+CODE_EVENTS = {
+    "exec", "compile", "import", "code.__new__", "marshal.loads", "pickle.find_class", "os.system",
+    "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "ctypes.dlopen", "socket.connect",
+}  # fmt: skip
+"""Audit events of Python that would mean that a file's content was run, or ran something."""
+
 
 @dataclass
 class Opened:

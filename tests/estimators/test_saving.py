@@ -13,7 +13,7 @@ import pytest
 from helpers import make_blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutations import MENDED, PLAIN, Opened
+from mutations import CODE_EVENTS, MENDED, PLAIN, Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -215,6 +215,22 @@ def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
     assert ended.returncode == -signal.SIGKILL
     assert (tmp_path / "model").read_bytes() == before
     assert latentmetric.load(tmp_path / "model").n_neighbors == 3
+
+
+def test_loading_imports_compiles_and_executes_nothing():
+    """Watched by an audit hook, which stays with its process."""
+    script = (
+        "import sys, latentmetric\n"
+        "latentmetric.load(sys.argv[1])\n"
+        "seen = []\n"
+        "sys.addaudithook(lambda event, arguments: seen.append(event))\n"
+        "for path in sys.argv[1:]: latentmetric.load(path)\n"
+        "events, seen = seen, []\n"
+        "assert events.count('open') == len(sys.argv) - 1, events\n"
+        f"assert not set(events) & {CODE_EVENTS}, set(events)\n"
+    )
+    paths = sorted(GOLDEN.glob("*.safetensors"))
+    subprocess.run([sys.executable, "-c", script, *paths], env=os.environ, check=True)
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.safetensors")), ids=lambda path: path.stem)

@@ -96,6 +96,7 @@ def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch, arrays):
     with pytest.raises(OSError) as caught:  # noqa: PT011
         write_model_file(tmp_path / "model", DOCUMENT, arrays)
     assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 

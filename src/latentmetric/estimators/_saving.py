@@ -50,6 +50,7 @@ ESTIMATORS: dict[str, type[Any]] = {
 }
 
 SMALLEST_SCALE = 5e-324
+"""The least number above 0: what divides must not be 0."""
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -52,11 +52,12 @@ def classes_from_json(stored: Any) -> Labels:
     if any(type(value) is not kind for value in values):
         raise ModelFileError(f"the classes are said to be {dtype}, but not all of them are")
     check_label_bytes(len(values), dtype)
+    if dtype.kind in "iu":
+        held = range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+        if not all(value in held for value in values):
+            raise ModelFileError(f"a class is beyond what {dtype} holds")
     with np.errstate(over="ignore"):
-        try:
-            classes = np.array(values, dtype=dtype)
-        except OverflowError as error:
-            raise ModelFileError(f"a class is beyond what {dtype} holds") from error
+        classes = np.array(values, dtype=dtype)
     if classes.tolist() != values:
         raise ModelFileError(f"a class is not among the values of {dtype}")
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):

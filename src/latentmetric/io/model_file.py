@@ -121,8 +121,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if target.exists():
             os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = os.fspath(target)  # the caller knows nothing of the temporary one
         raise
     _sync_folder(target.parent)
 
