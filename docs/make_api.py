@@ -18,7 +18,6 @@ example in its docstring: `help(latentmetric.MaPML)`. All estimators have the me
 listed with MaPML. Made by `python docs/make_api.py`."""
 ALSO = {
     "latentmetric.comparison": ("METHODS", "Outcome", "compare"),
-    "latentmetric.io.tables": ("Choice", "Table", "open_table"),
 }
 """Public names of modules without ``__all__``."""
 

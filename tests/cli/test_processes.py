@@ -12,7 +12,7 @@ import pytest
 from helpers import make_blobs
 
 import latentmetric
-from latentmetric.io.tables import open_table
+from latentmetric.io import open_table
 
 COMMAND = [sys.executable, "-c", "from latentmetric.cli.main import run; run()"]
 

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io.tables import Choice, open_table
+from latentmetric.io import Choice, open_table
 
 ROWS = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 LABELS = np.array(["cat", "dog", "eel"])[np.arange(30) % 3]

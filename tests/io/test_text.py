@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.io.tables import Choice, open_table
+from latentmetric.io import Choice, open_table
 from latentmetric.io.text import as_labels, open_text
 
 

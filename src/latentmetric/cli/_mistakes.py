@@ -1,4 +1,4 @@
-"""A user's mistake is told in one line on standard error, with exit code 1."""
+"""Words on standard error, and a user's mistake as one line of them, with exit code 1."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended before it was done, as shells have it."""
 
 
+def tell(line: str) -> None:
+    """A line on standard error; that nobody reads it any more ends no work."""
+    try:
+        typer.echo(line, err=True)
+    except OSError:
+        _write_to_nowhere(sys.stderr)
+
+
 @contextmanager
 def in_one_line() -> Iterator[None]:
     """Turn the exceptions of bad input into one line and exit code 1; warnings into a line each."""
@@ -29,12 +37,13 @@ def in_one_line() -> Iterator[None]:
             yield
             sys.stdout.flush()
         except BrokenPipeError:
-            _stop_writing()
+            # Whoever read standard output has had enough, as head does: no mistake.
+            _write_to_nowhere(sys.stdout)
         except MISTAKES as error:
-            typer.echo(f"Error: {in_words(error)}", err=True)
+            tell(f"Error: {in_words(error)}")
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
-            typer.echo("Interrupted.", err=True)
+            tell("Interrupted.")
             raise typer.Exit(INTERRUPTED) from error
 
 
@@ -47,10 +56,10 @@ def in_words(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _stop_writing() -> None:
-    """Whoever read standard output has had enough, as ``head`` does; that is no mistake."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _write_to_nowhere(stream: Any) -> None:
+    """Let what is still to be written to a closed pipe vanish, now and when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _show_warning(message: Any, *rest: Any, **others: Any) -> None:
-    typer.echo(f"Warning: {' '.join(str(message).split())}", err=True)
+    tell(f"Warning: {' '.join(str(message).split())}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from latentmetric.cli._mistakes import tell
 from latentmetric.io.model_file import replacing
 
 Columns = dict[str, np.ndarray[Any, Any]]
@@ -77,7 +78,7 @@ def write_columns(columns: Columns, out: Path | None) -> None:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             _write_csv(columns, text, "\t" if out.suffix == ".tsv" else ",")
             text.detach()
-    typer.echo(f"{out}: {len(next(iter(columns.values()))):,} rows", err=True)
+    tell(f"{out}: {len(next(iter(columns.values()))):,} rows")
 
 
 def _write_csv(columns: Columns, file: Any, delimiter: str) -> None:

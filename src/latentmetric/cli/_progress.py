@@ -9,10 +9,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from latentmetric.cli._mistakes import tell
 from latentmetric.estimators._progress import History, measured, seconds_left, watched_by
 
 
@@ -66,13 +67,11 @@ class Follower:
         return self.interrupted
 
     def say(self, line: str) -> None:
-        """A line on standard error; that nobody reads it must not end a fit."""
-        with suppress(OSError):
-            if self._bar is None:
-                sys.stderr.write(line + "\n")
-                sys.stderr.flush()
-            else:
-                self._bar.console.print(line, markup=False, highlight=False)
+        """A line on standard error, above the bar if there is one."""
+        if self._bar is None:
+            tell(line)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Answer to Ctrl-C."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latentmetric.cli._mistakes import tell
 from latentmetric.cli._signature import made_of, option
 
 if TYPE_CHECKING:
-    from latentmetric.io.tables import Choice, Table
+    from latentmetric.io import Choice, Table
 
 FORMATS = ".csv .tsv .txt .npy .npz .h5 .zarr .parquet .arrow .feather"
 
@@ -27,7 +28,7 @@ _PANEL = "Reading files"
 
 
 def _choice(given: Any) -> Choice:
-    from latentmetric.io.tables import Choice
+    from latentmetric.io import Choice
 
     return Choice(
         key=given["key"],
@@ -83,11 +84,11 @@ reads_tables = made_of(
 
 def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
     """Open a table with labels and tell on standard error what was taken."""
-    from latentmetric.io.tables import open_table
+    from latentmetric.io import open_table
 
     table = open_table(features, labels, choice)
     for line in table.told:
-        typer.echo(line, err=True)
+        tell(line)
     return table
 
 

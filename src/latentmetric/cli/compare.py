@@ -8,12 +8,12 @@ import numpy as np
 import typer
 
 from latentmetric import comparison
-from latentmetric.cli._mistakes import INTERRUPTED
+from latentmetric.cli._mistakes import INTERRUPTED, tell
 from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.comparison import METHODS, Outcome, sample_rows
-from latentmetric.io.tables import Choice
+from latentmetric.io import Choice
 
 
 @reads_tables
@@ -43,10 +43,9 @@ def compare(
     assert table.labels is not None
     rows, known = sample_rows(table.rows, table.labels, max_rows, random_state)
     if len(known) < len(table.labels):
-        typer.echo(
+        tell(
             f"compared on {len(known):,} rows drawn at random from {len(table.labels):,} "
-            "(--max-rows)",
-            err=True,
+            "(--max-rows)"
         )
     outcomes: list[Outcome] = []
     interrupted = False
@@ -65,7 +64,7 @@ def compare(
             interrupted = True
     _show(names, outcomes, folds, json)
     if interrupted:
-        typer.echo("Interrupted; the table holds the folds that were done.", err=True)
+        tell("Interrupted; the table holds the folds that were done.")
         raise typer.Exit(INTERRUPTED)
 
 

@@ -19,7 +19,7 @@ from latentmetric.cli._tables import (
 )
 from latentmetric.core.summaries import class_errors, confused_pairs
 from latentmetric.core.types import Ints
-from latentmetric.io.tables import Choice
+from latentmetric.io import Choice
 
 SMALLEST_SHARE = 1e-3
 """A class that got no vote counts as this probable in the logarithmic loss."""

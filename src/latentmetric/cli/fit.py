@@ -19,7 +19,7 @@ from latentmetric.cli._parameters import (
 )
 from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
-from latentmetric.io.tables import Choice
+from latentmetric.io import Choice
 
 
 @takes_parameters

@@ -10,7 +10,7 @@ import typer
 
 from latentmetric.cli._output import check_format, print_json, write_columns
 from latentmetric.cli._tables import Features, Json, Model, load_model, read_for, reads_tables
-from latentmetric.io.tables import Choice
+from latentmetric.io import Choice
 
 
 @reads_tables

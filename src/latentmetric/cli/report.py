@@ -18,7 +18,7 @@ from latentmetric.cli._tables import (
     read_for,
     reads_tables,
 )
-from latentmetric.io.tables import Choice
+from latentmetric.io import Choice
 from latentmetric.viz import write_report
 
 

@@ -6,7 +6,6 @@ binary files stay there until their rows are asked for; text is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,14 @@ import numpy as np
 
 from latentmetric.io import arrays, columns, text
 from latentmetric.io.arrays import ArrayFile, open_arrays
+from latentmetric.io.choosing import (
+    Choice,
+    find_column,
+    label_and_ignored,
+    listed,
+    only_column,
+    places_of,
+)
 from latentmetric.io.columns import ColumnFile, ColumnRows, open_columns
 from latentmetric.io.files import check_exists, readable
 from latentmetric.io.rows import RowFile, first_not_finite
@@ -39,37 +46,6 @@ class Table:
     """What was taken from where, one line each."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """How to read files, where that is not left to be found out.
-
-    Parameters
-    ----------
-    key : str, default=None
-        The array, data set or column of lists that holds the features.
-    label : str, default=None
-        The column or array with the labels. A number counts columns from 1, or from −1 backwards.
-    ignore : sequence of str, default=()
-        Columns that are neither; names or numbers.
-    names : sequence of str, default=None
-        The features wanted, by name and in this order, where the file names its columns.
-    header : bool, default=None
-        Whether the first line of a text file names its columns.
-    encoding : str, default=None
-        Of a text file; by default its byte order mark tells, or it is UTF-8.
-    labelled : bool, default=True
-        Whether labels must be found. If not, and a column is plainly the labels, it is left out.
-    """
-
-    key: str | None = None
-    label: str | None = None
-    ignore: Sequence[str] = ()
-    names: Sequence[str] | None = None
-    header: bool | None = None
-    encoding: str | None = None
-    labelled: bool = True
-
-
 def open_table(
     features: str | Path, labels: str | Path | None = None, choice: Choice | None = None
 ) -> Table:
@@ -92,7 +68,7 @@ def open_table(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from latentmetric.io.tables import open_table
+    >>> from latentmetric.io import open_table
     >>> path = Path(tempfile.mkdtemp()) / "cats.csv"
     >>> _ = path.write_text("weight,length,label\\n4.1,46,cat\\n9.5,60,dog\\n")
     >>> table = open_table(path)
@@ -121,7 +97,7 @@ def _from_arrays(file: ArrayFile, choice: Choice, with_labels: bool) -> Table:
     rows = file.rows(key)
     told = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
     others = [name for name, shape in file.shapes.items() if name != key and len(shape) > 1]
-    told += f" (--key chooses another: {_some(others)})" if others else ""
+    told += f" (--key chooses another: {listed(others)})" if others else ""
     with_labels = with_labels and choice.labelled
     label = _label_key(file, key, choice) if with_labels else None
     if label is None:
@@ -158,7 +134,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
         known = [name for name in fitting if name.lower() in LABEL_NAMES]
         if len(known) != 1:
             raise ValueError(
-                f"{file.path} holds {_some(fitting)}, each with {n_rows} values: choose the "
+                f"{file.path} holds {listed(fitting)}, each with {n_rows} values: choose the "
                 "labels with --label"
             )
         fitting = known
@@ -173,14 +149,14 @@ def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
 def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     kinds = [file.kind(name) for name in file.names]
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
-    label, ignored = _label_and_ignored(file.path, file.names, texts, choice, with_labels)
+    label, ignored = label_and_ignored(file.path, file.names, texts, choice, with_labels)
     with_labels = with_labels and choice.labelled
     labels = None if label is None or not with_labels else file.labels(file.names[label])
     left = [place for place in range(len(kinds)) if place not in ignored and place != label]
     if choice.key is not None:
         features = [find_column(file.names, choice.key, file.path)]
     elif choice.names is not None:
-        features = _places_of(choice.names, file.names, file.path)
+        features = places_of(choice.names, file.names, file.path)
     else:
         features = [place for place in left if kinds[place] == "number"]
         nested = [place for place in left if kinds[place] in ("list", "nested")]
@@ -197,7 +173,7 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     names = [file.names[place] for place in features]
     if not names:
         raise ValueError(
-            f"{file.path} has no column of numbers for the features: {_some(file.names)}"
+            f"{file.path} has no column of numbers for the features: {listed(file.names)}"
         )
     rows = ColumnRows(file, names)
     of_lists = kinds[features[0]] == "list"
@@ -215,78 +191,22 @@ def _from_text(file: TextFile, choice: Choice, with_labels: bool) -> Table:
     if choice.key is not None:
         raise ValueError(f"{file.path} has columns, not arrays: --key has no meaning for it")
     texts = [place for place in range(len(file.names)) if not file.is_number(place)]
-    label, ignored = _label_and_ignored(file.path, file.names, texts, choice, with_labels)
+    label, ignored = label_and_ignored(file.path, file.names, texts, choice, with_labels)
     out: list[str] = []
     if file.has_header and file.names[0] in ("column 1", "Unnamed: 0") and label != 0:
         ignored.add(0)
         out = ["the first column, which has no name"]
     features = [p for p in range(len(file.names)) if p not in ignored and p != label]
     if choice.names is not None and file.has_header:
-        features = _places_of(choice.names, file.names, file.path)
+        features = places_of(choice.names, file.names, file.path)
     if not features:
-        raise ValueError(f"{file.path} has no columns for features: {_some(file.names)}")
+        raise ValueError(f"{file.path} has no columns for features: {listed(file.names)}")
     with_labels = with_labels and choice.labelled
     rows, found = file.read(features, label if with_labels else None)
     names = [file.names[place] for place in features]
     told = _told(file.path, names, file.names, label, out, with_labels)
     labels = None if found is None else as_labels(found)
     return Table(rows, labels, names if file.has_header else None, told)
-
-
-def _label_and_ignored(
-    path: Path, names: list[str], texts: list[int], choice: Choice, with_labels: bool
-) -> tuple[int | None, set[int]]:
-    """The places of the label's column, if any, and of the columns to leave out."""
-    ignored = {find_column(names, name, path) for name in choice.ignore}
-    if choice.label is not None and with_labels:
-        return find_column(names, choice.label, path), ignored
-    required = choice.labelled and with_labels
-    wanted = {name.lower() for name in choice.names or ()}
-    known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
-    known = [
-        place for place in known if place not in ignored and names[place].lower() not in wanted
-    ]
-    if len(known) == 1:
-        return known[0], ignored
-    words = [place for place in texts if place not in ignored]
-    if not known and len(words) == 1 and required:
-        return words[0], ignored
-    if required:
-        raise ValueError(
-            f"{path}: no column is plainly the labels among {_some(names)}; name one with "
-            "--label, or give a file of labels"
-        )
-    return None, ignored
-
-
-def find_column(names: Sequence[str], wanted: str, path: Path) -> int:
-    """The place of a column given by name, or by number from 1 (−1 is the last)."""
-    places = [place for place, name in enumerate(names) if name == wanted]
-    if len(places) > 1:
-        numbers = ", ".join(str(place + 1) for place in places)
-        raise ValueError(f"{path} has several columns {wanted!r}: name one by number, {numbers}")
-    if places:
-        return places[0]
-    try:
-        number = int(wanted)
-    except ValueError:
-        number = 0
-    if 1 <= number <= len(names):
-        return number - 1
-    if -len(names) <= number <= -1:
-        return len(names) + number
-    raise ValueError(f"{path} has no column {wanted!r} among its {len(names)}: {_some(names)}")
-
-
-def _places_of(wanted: Sequence[str], names: list[str], path: Path) -> list[int]:
-    """The places of the features that a model was fitted with."""
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise ValueError(
-            f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
-            f"with: {_some(missing)}; it has {_some(names)}"
-        )
-    return [find_column(names, name, path) for name in wanted]
 
 
 def _with_labels(table: Table, features: Path, path: Path, choice: Choice) -> Table:
@@ -314,10 +234,10 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
         return _flat(values, file.named(name)), [f"labels: {file.named(name)}"]
     if path.suffix in columns.SUFFIXES:
         held = open_columns(path)
-        place = _only_column(held.names, choice, path)
+        place = only_column(held.names, choice, path)
         return held.labels(held.names[place]), [f"labels: column {held.names[place]!r} of {path}"]
     read = open_text(path, choice.header, choice.encoding)
-    place = _only_column(read.names, choice, path)
+    place = only_column(read.names, choice, path)
     texts = read.read([], place)[1]
     assert texts is not None
     told = [f"labels: {read.names[place]!r} of {path}" if read.has_header else f"labels: {path}"]
@@ -325,17 +245,6 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
         told = [f"{told[0]}, the first line, {str(texts[0])!r}, taken for a header"]
         texts = texts[1:]
     return as_labels(texts), told
-
-
-def _only_column(names: list[str], choice: Choice, path: Path) -> int:
-    if choice.label is not None:
-        return find_column(names, choice.label, path)
-    if len(names) == 1:
-        return 0
-    known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
-    if len(known) != 1:
-        raise ValueError(f"{path} has {len(names)} columns ({_some(names)}): name one with --label")
-    return known[0]
 
 
 def _flat(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
@@ -399,10 +308,5 @@ def _told(
         else:
             out = [names[label], *out]
     if out:
-        told.append(f"left out: {_some(out)}")
+        told.append(f"left out: {listed(out)}")
     return told
-
-
-def _some(names: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(str(name)[:40] for name in names[:limit])
-    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
