@@ -1,9 +1,14 @@
 """The code that the documents show runs as shown."""
 
 import re
+import runpy
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from latentmetric.cli.main import COMMANDS, application
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,3 +30,30 @@ def test_links_to_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(
+        r"```(python|sh)\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL
+    )
+    exec(compile(blocks[0][1], "documentation", "exec"), {})
+    lines = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        done = CliRunner().invoke(application(), arguments)
+        assert (name, done.exit_code) == ("latentmetric", 0), done.output
+    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo", "reproduce"}
+    made = {"digits.model", "answers.csv", "neighbors.csv", "report.html", "digits.joblib"}
+    assert made <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_every_command_has_its_section():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for name in COMMANDS:
+        assert re.search(rf"^## .*\b{name}\b", page, re.MULTILINE), name
+
+
+def test_the_reference_lists_what_there_is():
+    made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
+    assert (ROOT / "docs" / "api.md").read_text() == made, "run python docs/make_api.py"

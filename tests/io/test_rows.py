@@ -104,7 +104,7 @@ def test_bad_files_are_told_in_one_line(table, tmp_path):
     with pytest.raises(ValueError, match=r"no readable \.npy header"):
         open_rows(tmp_path / "text.npy")
     (tmp_path / "rows.txt").write_text("1 2 3")
-    with pytest.raises(ValueError, match=r"must end in one of \.h5"):
+    with pytest.raises(ValueError, match=r"must end in one of \.arrow, .*\.h5"):
         open_rows(tmp_path / "rows.txt")
     np.save(tmp_path / "flat.npy", np.arange(5.0))
     with pytest.raises(ValueError, match=r"shape \(5,\); rows of features have two"):

@@ -52,13 +52,7 @@ def reproduce(
 
     names = [e.value for e in Experiment if e is not Experiment.all]
     chosen = names if experiment is Experiment.all else [experiment.value]
-    try:
-        source = Source(data, imagenet)
-        out = out or Path("reproduction-quick" if quick else "reproduction")
-        do = reporting.report if report else reporting.run
-        do(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)
-    except (FileNotFoundError, ValueError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt as error:
-        raise typer.Exit(130) from error
+    source = Source(data, imagenet)
+    out = out or Path("reproduction-quick" if quick else "reproduction")
+    do = reporting.report if report else reporting.run
+    do(chosen, quick=quick, out=out, n_trials=1 if quick else trials, source=source)

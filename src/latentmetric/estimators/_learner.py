@@ -22,7 +22,7 @@ from latentmetric.estimators._checks import (
     unchanged_on_failure,
 )
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators._progress import RoundReporter, log_round
+from latentmetric.estimators._progress import RoundReporter, round_is_over
 
 REPORTS = 10
 """Steps that an algorithm of many small updates reports in a fit."""
@@ -106,9 +106,9 @@ class MetricLearner(CallbackSupportMixin, ReferenceClassifier):
         reporter.round_begins(X, y)
         for step in steps:
             history.append(step.record)
-            log_round(type(self).__name__, history, self._n_reports(), self.verbose)
+            asked = round_is_over(type(self).__name__, history, self._n_reports(), self.verbose)
             stop = reporter.round_ends(X, y, partial(self._attributes, data, step, history))
-            if stop or len(history) == self._n_reports():
+            if stop or asked or len(history) == self._n_reports():
                 break
             reporter.round_begins(X, y)
         steps.close()

@@ -1,18 +1,54 @@
-"""Word of a fit's progress: to scikit-learn's callbacks where it has them, and to the log."""
+"""Word of a fit's progress: to scikit-learn's callbacks where it has them, to the log, and to a
+watcher that may ask to stop, which works with every version of scikit-learn."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 logger = logging.getLogger("latentmetric")
 
 SECONDS_BETWEEN_LINES = 2.0
 
 
-def log_round(name: str, history: Sequence[Mapping[str, Any]], n_rounds: int, verbose: int) -> None:
+History = Sequence[Mapping[str, Any]]
+
+
+class Watcher(Protocol):
+    """Follows a fit from outside."""
+
+    def has_read(self, done: int, total: int) -> None:
+        """So many rows of a file have been read."""
+
+    def has_learned(self, history: History, n_rounds: int) -> bool:
+        """A round is over; True asks the fit to end with what it has."""
+
+
+_WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Tell the watcher of the fits inside the block."""
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
+
+
+def round_is_over(name: str, history: History, n_rounds: int, verbose: int) -> bool:
+    """Log the last round and tell the watcher, if there is one; True where it asks to stop."""
+    _log_round(name, history, n_rounds, verbose)
+    watcher = _WATCHER.get()
+    return watcher is not None and watcher.has_learned(history, n_rounds)
+
+
+def _log_round(name: str, history: History, n_rounds: int, verbose: int) -> None:
     """One line on the last round, at level INFO if ``verbose`` and DEBUG otherwise.
 
     Where nobody has set up logging, ``verbose`` sends the lines to standard error.
@@ -20,30 +56,33 @@ def log_round(name: str, history: Sequence[Mapping[str, Any]], n_rounds: int, ve
     record = history[-1]
     if verbose:
         _let_it_be_seen()
-    measured = [
-        f"{key.replace('_', ' ')} {value:.4g}"
-        for key, value in record.items()
-        if key not in ("round", "seconds")
-    ]
+    left = seconds_left(history, n_rounds)
     logger.log(
         logging.INFO if verbose else logging.DEBUG,
         "%s round %d/%d: %s, %.1f s%s",
         name,
         record["round"],
         n_rounds,
-        ", ".join(measured),
+        measured(record),
         sum(record["seconds"].values()),
-        _time_left(history, n_rounds),
+        "" if left is None else f", at most {left:.0f} s left",
     )
 
 
-def _time_left(history: Sequence[Mapping[str, Any]], n_rounds: int) -> str:
+def measured(record: Mapping[str, Any]) -> str:
+    """What a round has measured, in words and numbers."""
+    return ", ".join(
+        f"{key.replace('_', ' ')} {value:.4g}"
+        for key, value in record.items()
+        if key not in ("round", "seconds")
+    )
+
+
+def seconds_left(history: History, n_rounds: int) -> float | None:
     """By the last three rounds; round 0 has no metric to learn and tells nothing."""
     learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]
     left = n_rounds - history[-1]["round"]
-    if not learned or not left:
-        return ""
-    return f", at most {left * sum(learned) / len(learned):.0f} s left"
+    return left * sum(learned) / len(learned) if learned and left else None
 
 
 class ReadingLog:
@@ -56,6 +95,9 @@ class ReadingLog:
             _let_it_be_seen()
 
     def __call__(self, done: int, total: int) -> None:
+        watcher = _WATCHER.get()
+        if watcher is not None:
+            watcher.has_read(done, total)
         now = perf_counter()
         if now - self._last < SECONDS_BETWEEN_LINES and done < total:
             return

@@ -42,7 +42,7 @@ from latentmetric.estimators._checks import (
 from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
 from latentmetric.estimators._plots import LatentPlots
-from latentmetric.estimators._progress import RoundReporter, log_round
+from latentmetric.estimators._progress import RoundReporter, round_is_over
 from latentmetric.estimators._training_data import TrainingData, training_data
 
 MAX_PASSES = 100
@@ -486,8 +486,8 @@ class _Run:
         if kept is None or not model.early_stopping or error < self._kept_error:
             kept, self._kept_error = state, error
         self._state, self._kept, self._history = state, kept, history
-        log_round(type(model).__name__, history, model.max_iter, model.verbose)
-        asked = reporter.round_ends(X, y, partial(model._attributes, data, kept, history))
+        asked = round_is_over(type(model).__name__, history, model.max_iter, model.verbose)
+        asked |= reporter.round_ends(X, y, partial(model._attributes, data, kept, history))
         last = state.round >= model.max_iter or state.round - kept.round >= PATIENCE
         if self._checkpoints is not None:
             progress = Progress(

@@ -1,5 +1,8 @@
-"""Rows in files, read a block at a time."""
+"""Rows in files, read a block at a time, and tables of features with their labels."""
 
-from latentmetric.io.rows import RowFile, is_lazy, open_rows
+from latentmetric.io.choosing import Choice
+from latentmetric.io.files import open_rows
+from latentmetric.io.rows import RowFile, is_lazy
+from latentmetric.io.tables import Table, open_table
 
-__all__ = ["RowFile", "is_lazy", "open_rows"]
+__all__ = ["Choice", "RowFile", "Table", "is_lazy", "open_rows", "open_table"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.types import Ints
-from latentmetric.io.rows import RawRows, RowFile
+from latentmetric.io.rows import RawRows, RowFile, first_not_finite
 
 IN_MEMORY_BYTES = 256 * 2**20
 """Rows up to this size are kept in memory."""
@@ -70,13 +70,9 @@ def _put(store: Any, block: Any, places: Ints) -> None:
 
 
 def _check_finite(block: Any, start: int) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(block.sum(dtype=np.float64)):
-            return
-    bad = np.argwhere(~np.isfinite(block))
-    if len(bad):
-        row, column = bad[0]
+    bad = first_not_finite(block)
+    if bad is not None:
+        row, column = bad
         raise ValueError(
-            f"Input X contains NaN or infinity: row {start + row}, column {column} is "
-            f"{block[row, column]}"
+            f"Input X contains NaN or infinity: row {start + row}, column {column} is {block[bad]}"
         )

@@ -1,0 +1,130 @@
+"""The parameters of the estimators as options, from their signatures and docstrings.
+
+An option belongs to all estimators that have the parameter. What is not given stays at the
+estimator's own default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.cli._signature import made_of, option
+
+ESTIMATORS = {kind.__name__.lower(): kind for kind in (MaPML, LMNN, OASIS, HRSGD, Euclidean)}
+
+Estimator = StrEnum("Estimator", {name: name for name in ESTIMATORS})  # type: ignore[misc]
+DEFAULT_ESTIMATOR = Estimator("mapml")
+
+NOT_OFFERED = ("verbose", "warm_start")
+"""Progress is shown anyway, and a command has no fit before."""
+
+
+def described(kind: type[Any]) -> dict[str, tuple[str, str]]:
+    """The type and the text of each parameter in a class's numpydoc docstring."""
+    section = re.search(r"Parameters\n-+\n(.*?)\n\n", inspect.getdoc(kind) or "", re.DOTALL)
+    entries = re.findall(
+        r"^(\w+) : (.*)$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
+    )
+    return {name: (types, " ".join(text.split())) for name, types, text in entries}
+
+
+def _all_parameters() -> dict[str, list[type[Any]]]:
+    """Which estimators have each parameter."""
+    having: dict[str, list[type[Any]]] = {}
+    for kind in ESTIMATORS.values():
+        for name in inspect.signature(kind).parameters:
+            if name not in NOT_OFFERED:
+                having.setdefault(name, []).append(kind)
+    return having
+
+
+def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
+    types, text = described(kinds[0])[name]
+    everyone = len(kinds) == len(ESTIMATORS)
+    panel = "Parameters of every estimator" if everyone else f"Parameters of {_named(kinds)}"
+    defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
+    choices = re.search(r"\{(.*)\}", types)
+    told = f"{_first_sentence(text)} {_default(kinds, defaults)}"
+    if isinstance(defaults[0], bool):
+        flag = "--" + name.replace("_", "-")
+        return option(
+            name, Annotated[bool | None, typer.Option(flag, help=told, rich_help_panel=panel)]
+        )
+    if choices:
+        words = re.findall(r'"([^"]+)"', choices[1])
+        offered = StrEnum(name, {word: word for word in words})  # type: ignore[misc]
+        return option(
+            name, Annotated[offered | None, typer.Option(help=told, rich_help_panel=panel)]
+        )
+    number = (
+        typer.Option(help=told, rich_help_panel=panel, parser=_number, metavar="NUMBER")
+        if "float" in types
+        else typer.Option(help=told, rich_help_panel=panel)
+    )
+    return option(name, Annotated[(float if "float" in types else int) | None, number])
+
+
+def _number(text: str) -> float | int:
+    """A whole number as such, because some parameters mean a count by it and a share otherwise."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _default(kinds: list[type[Any]], defaults: list[Any]) -> str:
+    if defaults[0] is None or isinstance(defaults[0], bool):
+        return ""
+    if all(default == defaults[0] for default in defaults):
+        return f"(default: {defaults[0]})"
+    each = zip(kinds, defaults, strict=True)
+    return f"(default: {', '.join(f'{value} for {kind.__name__}' for kind, value in each)})"
+
+
+def _named(kinds: list[type[Any]]) -> str:
+    return ", ".join(kind.__name__ for kind in kinds)
+
+
+def _first_sentence(text: str) -> str:
+    """Without the marks of docstrings, which a terminal would show as they are."""
+    return re.split(r"(?<=\.) (?=[A-Z0-9])", text)[0].replace("``", "").replace("[", "\\[")
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+takes_parameters = made_of(
+    "parameters", [_option(name, kinds) for name, kinds in _all_parameters().items()], _given
+)
+"""An option for each parameter of an estimator, for a command that takes ``parameters``."""
+
+
+def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
+    """An estimator with these parameters; a wrong one is a wrong call of the command."""
+    kind = ESTIMATORS[name]
+    own = inspect.signature(kind).parameters
+    for parameter in parameters:
+        if parameter not in own:
+            having = _named(_all_parameters()[parameter])
+            raise typer.BadParameter(
+                f"{kind.__name__} has no such parameter; it is one of {having}",
+                param_hint="--" + parameter.replace("_", "-"),
+            )
+    estimator = kind(**parameters)
+    try:
+        estimator._check_parameters()
+    except (TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from error
+    return estimator

@@ -1,0 +1,118 @@
+"""Progress of a fit on standard error: a bar on a terminal, a line a round elsewhere; and Ctrl-C.
+
+The first Ctrl-C lets the round finish and ends the fit with the best one so far. The second, or
+one before there is a round to keep, ends the command at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from latentmetric.cli._mistakes import tell
+from latentmetric.estimators._progress import History, measured, seconds_left, watched_by
+
+
+class Follower:
+    """Shows how far a fit has come, and knows whether it was asked to end."""
+
+    def __init__(self, bar: Any = None, each_round: bool = True) -> None:
+        self._bar, self._each_round = bar, each_round
+        self._task = None if bar is None else bar.add_task("fit", total=None, told="")
+        self._title = ""
+        self.n_rounds = 0
+        self.interrupted = False
+
+    def begin(self, title: str) -> None:
+        """Another fit begins."""
+        self._title = f"{title}: "
+        if self._bar is not None:
+            self._bar.reset(self._task, total=None, description=title, told="")
+        elif not self._each_round:
+            self.say(title)
+
+    def has_read(self, done: int, total: int) -> None:
+        """Rows of a file have been read."""
+        if self._bar is not None:
+            self._bar.update(
+                self._task,
+                completed=done,
+                total=total,
+                description=f"{self._title}read",
+                told=f"{done:,} rows",
+            )
+        elif done == total:
+            self.say(f"{self._title}read {total:,} rows")
+
+    def has_learned(self, history: History, n_rounds: int) -> bool:
+        """A round is over."""
+        self.n_rounds += 1
+        record, left = history[-1], seconds_left(history, n_rounds)
+        remaining = "" if left is None else f", at most {left:.0f} s left"
+        if self._bar is None and self._each_round:
+            self.say(
+                f"{self._title}round {record['round']} of {n_rounds}: {measured(record)}{remaining}"
+            )
+        elif self._bar is not None:
+            shown = {key: record[key] for key in ("objective", "validation_error") if key in record}
+            self._bar.update(
+                self._task, completed=record["round"], total=n_rounds,
+                description=f"{self._title}round {record['round']}/{n_rounds}",
+                told=f"{measured(shown)}{remaining}",
+            )  # fmt: skip
+        return self.interrupted
+
+    def say(self, line: str) -> None:
+        """A line on standard error, above the bar if there is one."""
+        if self._bar is None:
+            tell(line)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False)
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Answer to Ctrl-C."""
+        if self.interrupted or not self.n_rounds:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        self.say("Ending after this round. Ctrl-C again ends at once and keeps nothing.")
+
+
+@contextmanager
+def followed(each_round: bool = True) -> Iterator[Follower]:
+    """Show the fits inside the block; without a terminal, each round or only each fit."""
+    with _bar() as bar:
+        follower = Follower(bar, each_round)
+        with watched_by(follower):
+            yield follower
+
+
+@contextmanager
+def keeping_the_best(follower: Follower) -> Iterator[None]:
+    """Let Ctrl-C end the fit inside the block with its best round."""
+    before = signal.signal(signal.SIGINT, follower.interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[told]}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield bar

@@ -1,0 +1,121 @@
+"""``latentmetric compare``: is a learned metric worth it on this data, and which?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentmetric import comparison
+from latentmetric.cli._mistakes import INTERRUPTED, tell
+from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._progress import followed
+from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
+from latentmetric.comparison import METHODS, Outcome, sample_rows
+from latentmetric.io import Choice
+
+
+@reads_tables
+def compare(
+    features: Features,
+    labels: Labels = None,
+    *,
+    methods: Annotated[
+        str, typer.Option(help=f"Which, with commas between: {', '.join(METHODS)}.")
+    ] = ",".join(METHODS),
+    folds: Annotated[int, typer.Option(min=2, help="Parts that take turns as test rows.")] = 5,
+    n_neighbors: Annotated[int, typer.Option(min=1, help="References that vote.")] = 3,
+    max_rows: Annotated[
+        int, typer.Option(min=10, help="Of more rows than this, as many are drawn.")
+    ] = 10_000,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
+    json: Json = False,
+    choice: Choice,
+) -> None:
+    """Cross-validated errors of Euclid, MaPML and its rivals on your data.
+
+    Every method has its default parameters, the same folds and the same vote. Ctrl-C prints what
+    is there so far; the exit code is then 130.
+    """
+    names = _chosen(methods)
+    table = read_table(features, labels, choice)
+    assert table.labels is not None
+    rows, known = sample_rows(table.rows, table.labels, max_rows, random_state)
+    if len(known) < len(table.labels):
+        tell(
+            f"compared on {len(known):,} rows drawn at random from {len(table.labels):,} "
+            "(--max-rows)"
+        )
+    outcomes: list[Outcome] = []
+    interrupted = False
+    with followed(each_round=False) as follower:
+
+        def about_to(method: str, fold: int) -> None:
+            follower.begin(f"{method}, fold {fold + 1} of {folds}")
+
+        try:
+            for outcome in comparison.compare(
+                rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
+                random_state=random_state, about_to=about_to,
+            ):  # fmt: skip
+                outcomes.append(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    _show(names, outcomes, folds, json)
+    if interrupted:
+        tell("Interrupted; the table holds the folds that were done.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _chosen(methods: str) -> list[str]:
+    known = {name.lower(): name for name in METHODS}
+    asked = [name.strip().lower() for name in methods.split(",") if name.strip()]
+    unknown = [name for name in asked if name not in known]
+    if unknown or not asked:
+        raise typer.BadParameter(
+            f"{', '.join(unknown) or 'nothing'} is not among {', '.join(METHODS)}",
+            param_hint="--methods",
+        )
+    return list(dict.fromkeys(known[name] for name in asked))
+
+
+def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> None:
+    found = [summary for name in names if (summary := _summary(name, outcomes))]
+    if json:
+        print_json(found)
+        return
+    print_table(
+        ["method", "error", "± std", "folds", "references", "fit", "1000 queries"],
+        [
+            [
+                line["method"],
+                f"{100 * line['error']:.2f} %",
+                f"{100 * line['std']:.2f}",
+                f"{len(line['errors'])} of {folds}",
+                f"{line['references']:,.0f}",
+                f"{line['fit_seconds']:.2f} s",
+                f"{1000 * line['seconds_a_thousand_queries']:.1f} ms",
+            ]
+            for line in found
+        ],
+        title="Errors of the vote on rows left out, mean and standard deviation over folds",
+    )
+
+
+def _summary(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    own = [outcome for outcome in outcomes if outcome.method == name]
+    if not own:
+        return {}
+    errors = [outcome.error for outcome in own]
+    return {
+        "method": name,
+        "error": float(np.mean(errors)),
+        "std": float(np.std(errors)),
+        "errors": errors,
+        "references": float(np.mean([outcome.references for outcome in own])),
+        "fit_seconds": float(np.mean([outcome.fit_seconds for outcome in own])),
+        "seconds_a_thousand_queries": float(
+            np.mean([outcome.query_seconds / outcome.n_queries * 1000 for outcome in own])
+        ),
+    }

@@ -1,0 +1,166 @@
+"""``latentmetric evaluate``: how often a model errs on labelled rows, and where."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._tables import (
+    Features,
+    Json,
+    Labels,
+    Model,
+    load_model,
+    read_for,
+    reads_tables,
+)
+from latentmetric.core.summaries import class_errors, confused_pairs
+from latentmetric.core.types import Ints
+from latentmetric.io import Choice
+
+SMALLEST_SHARE = 1e-3
+"""A class that got no vote counts as this probable in the logarithmic loss."""
+
+CLASSES_SHOWN = 25
+
+
+@reads_tables
+def evaluate(
+    model: Model,
+    features: Features,
+    labels: Labels = None,
+    *,
+    pairs: Annotated[int, typer.Option(min=0, help="Confused pairs to show.")] = 10,
+    json: Json = False,
+    choice: Choice,
+) -> None:
+    """The error of a model on labelled rows, by class and by confused pair.
+
+    Rows whose label the model does not know are errors; they are counted and told apart.
+    """
+    fitted = load_model(model)
+    table = read_for(fitted, features, labels, choice, labelled=True)
+    assert table.labels is not None
+    true = _codes_of(fitted.classes_, table.labels)
+    known = true >= 0
+    if not known.any():
+        raise ValueError(
+            f"the model knows none of the labels of {labels or features}, such as "
+            f"{table.labels[0].item()!r}; it knows {_shown(fitted.classes_[0])} and "
+            f"{len(fitted.classes_) - 1} more"
+        )
+    shares = fitted.predict_proba(table.rows) if _has_probabilities(fitted) else None
+    predicted = (
+        _codes_of(fitted.classes_, fitted.predict(table.rows))
+        if shares is None
+        else shares.argmax(axis=1)
+    )
+    facts = _facts(fitted, true, predicted, pairs)
+    if shares is not None:
+        facts["log_loss"] = _log_loss(shares, true)
+    if json:
+        print_json(facts)
+    else:
+        _show(facts)
+
+
+def _codes_of(classes: Any, labels: Any) -> Ints:
+    """The place of each label among the classes, −1 for those that are not."""
+    places = {label: code for code, label in enumerate(classes.tolist())}
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    codes = np.array([places.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
+    found: Ints = codes[inverse]
+    return found
+
+
+def _has_probabilities(fitted: Any) -> bool:
+    """A vote of three has four shares; those of a kernel are worth measuring."""
+    return bool(fitted.weights == "kernel")
+
+
+def _facts(fitted: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, Any]:
+    known = true >= 0
+    names = fitted.classes_.tolist()
+    errors = class_errors(true[known], predicted[known], len(names))
+    precision = _precision(true, predicted, len(names))
+    return {
+        "rows": len(true),
+        "errors": int((true != predicted).sum()),
+        "error": float((true != predicted).mean()),
+        "unknown_rows": int((~known).sum()),
+        "classes": [
+            {
+                "label": name,
+                "rows": int(errors.rows[code]),
+                "errors": int(errors.wrong[code]),
+                "error": float(errors.shares[code]) if errors.rows[code] else None,
+                "precision": precision[code],
+            }
+            for code, name in enumerate(names)
+        ],
+        "confused": [
+            {"label": names[pair.true], "taken_for": names[pair.predicted], "rows": pair.count}
+            for pair in confused_pairs(true[known], predicted[known])[:pairs]
+        ],
+    }
+
+
+def _precision(true: Ints, predicted: Ints, n_classes: int) -> list[float | None]:
+    """Of the rows taken for a class, the share that is of it."""
+    taken = np.bincount(predicted, minlength=n_classes)
+    rightly = np.bincount(predicted[true == predicted], minlength=n_classes)
+    return [float(r / t) if t else None for r, t in zip(rightly, taken, strict=True)]
+
+
+def _log_loss(shares: Any, true: Ints) -> float:
+    rows = np.flatnonzero(true >= 0)
+    return float(-np.log(np.maximum(shares[rows, true[rows]], SMALLEST_SHARE)).mean())
+
+
+def _show(facts: dict[str, Any]) -> None:
+    typer.echo(f"error: {facts['error']:.2%} ({facts['errors']:,} of {facts['rows']:,} rows)")
+    if facts["unknown_rows"]:
+        typer.echo(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
+    if "log_loss" in facts:
+        typer.echo(
+            f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "
+            f"(none counted below {SMALLEST_SHARE:g})"
+        )
+    n_classes = len(facts["classes"])
+    worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
+    rest = f" ({CLASSES_SHOWN} of {n_classes}; --json has all)" if n_classes > len(worst) else ""
+    print_table(
+        ["class", "rows", "errors", "error", "precision"],
+        [
+            [
+                _shown(line["label"]),
+                f"{line['rows']:,}",
+                f"{line['errors']:,}",
+                _percent(line["error"]),
+                _percent(line["precision"]),
+            ]
+            for line in worst
+        ],
+        title=f"By class, the worst first{rest}",
+    )
+    if facts["confused"]:
+        print_table(
+            ["class", "taken for", "rows"],
+            [
+                [_shown(line["label"]), _shown(line["taken_for"]), f"{line['rows']:,}"]
+                for line in facts["confused"]
+            ],
+            title="Most confused",
+        )
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.2%}"
+
+
+def _shown(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= 60 else f"{text[:59]}…"

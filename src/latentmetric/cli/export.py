@@ -1,0 +1,87 @@
+"""``latentmetric export``: a model for tools that do not know latentmetric."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentmetric.cli._output import print_json
+from latentmetric.cli._tables import Json, Model, load_model
+from latentmetric.io.model_file import replacing
+
+
+class Target(StrEnum):
+    """What a model can become."""
+
+    onnx = "onnx"
+    faiss = "faiss"
+    sklearn = "sklearn"
+
+
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
+    to: Annotated[Target, typer.Option(help="The form to write.")] = Target.onnx,
+    json: Json = False,
+) -> None:
+    """A model as ONNX, faiss index or plain scikit-learn.
+
+    onnx: a graph from features to label, probabilities and neighbours. faiss: an index, and
+    beside it OUT.npz with the labels of its rows and with centre, scale and components: queries
+    are (x - centre) / scale @ components.T. sklearn: a pickled pipeline, to be opened with
+    joblib; pickles can run code, so open only your own.
+    """
+    fitted = load_model(model)
+    written = _WRITERS[to](fitted, out)
+    if json:
+        print_json({"files": [str(path) for path in written]})
+    else:
+        for path in written:
+            typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def _write_onnx(fitted: Any, out: Path) -> list[Path]:
+    from latentmetric.export import to_onnx
+
+    to_onnx(fitted, out)
+    return [out]
+
+
+def _write_faiss(fitted: Any, out: Path) -> list[Path]:
+    from latentmetric.export import to_faiss
+
+    exported = to_faiss(fitted)
+    import faiss
+
+    labels = exported.labels
+    beside = out.with_name(out.name + ".npz")
+    n_features = fitted.n_features_in_
+    with replacing(out) as file:
+        file.write(faiss.serialize_index(exported.index).data)
+    with replacing(beside) as file:
+        np.savez(
+            file,
+            labels=labels.astype(str) if labels.dtype.kind == "O" else labels,
+            centre=fitted._coordinates.centre,
+            scale=fitted._coordinates.scale,
+            components=getattr(fitted, "components_", np.eye(n_features, dtype=np.float32)),
+        )
+    return [out, beside]
+
+
+def _write_sklearn(fitted: Any, out: Path) -> list[Path]:
+    import joblib
+
+    from latentmetric.export import to_sklearn
+
+    pipeline = to_sklearn(fitted)
+    with replacing(out) as file:
+        joblib.dump(pipeline, file)
+    return [out]
+
+
+_WRITERS = {Target.onnx: _write_onnx, Target.faiss: _write_faiss, Target.sklearn: _write_sklearn}

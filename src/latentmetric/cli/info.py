@@ -1,0 +1,84 @@
+"""``latentmetric info``: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._tables import Json, Model, load_model
+from latentmetric.io.model_file import read_model_file
+
+SHOWN = ("objective", "active_share", "rank", "mean_margin", "impostors", "validation_error")
+"""What of each round fits on a line; --json has everything."""
+
+
+def info(model: Model, json: Json = False) -> None:
+    """What a model file holds: estimator, data, parameters, rounds."""
+    fitted = load_model(model)
+    document, _ = read_model_file(model)
+    facts = {
+        "file": str(model),
+        "bytes": model.stat().st_size,
+        "format_version": document["format_version"],
+        "versions": document["versions"],
+        "estimator": document["estimator"],
+        "features": int(fitted.n_features_in_),
+        "feature_names": document["feature_names"],
+        "classes": fitted.classes_.tolist(),
+        "references": len(fitted._references),
+        "rank": len(fitted.components_) if hasattr(fitted, "components_") else None,
+        "latent_examples": len(getattr(fitted, "latent_examples_", ())),
+        "kept_round": getattr(fitted, "best_iter_", None),
+        "parameters": document["parameters"],
+        "history": document["history"],
+    }
+    if json:
+        print_json(facts)
+        return
+    _show(facts)
+
+
+def _show(facts: dict[str, Any]) -> None:
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    typer.echo(f"{facts['estimator']} in {facts['file']}, {facts['bytes']:,} bytes, by {versions}")
+    names = facts["feature_names"]
+    named = f", {names[0]} to {names[-1]}" if names else ", without names"
+    typer.echo(f"features: {facts['features']:,}{named}")
+    classes = facts["classes"]
+    shown = ", ".join(str(label)[:40] for label in classes[:10])
+    typer.echo(f"classes: {len(classes):,}: {shown}{', …' if len(classes) > 10 else ''}")
+    latents = facts["latent_examples"]
+    kind = "latent examples" if latents == facts["references"] else "rows"
+    typer.echo(f"references that vote: {facts['references']:,} {kind}")
+    if latents and latents != facts["references"]:
+        typer.echo(f"latent examples: {latents:,}")
+    if facts["rank"] is not None:
+        typer.echo(f"rank of the metric: {facts['rank']}")
+    if facts["kept_round"] is not None:
+        typer.echo(f"round kept: {facts['kept_round']}")
+    given = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
+    typer.echo(f"parameters: {given}")
+    _show_rounds(facts["history"])
+
+
+def _show_rounds(history: list[dict[str, Any]]) -> None:
+    measured = [name for name in SHOWN if name in history[-1]]
+    if not measured:
+        return
+    print_table(
+        ["round", *[name.replace("_", " ") for name in measured], "seconds"],
+        [
+            [
+                str(record["round"]),
+                *[_number(record.get(name)) for name in measured],
+                f"{sum(record['seconds'].values()):.2f}",
+            ]
+            for record in history
+        ],
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value or "")

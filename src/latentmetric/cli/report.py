@@ -1,0 +1,80 @@
+"""``latentmetric report``: one page that shows what a model has learned and where it errs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from latentmetric.cli._output import print_json
+from latentmetric.cli._tables import (
+    Features,
+    Json,
+    Labels,
+    Model,
+    load_model,
+    read_for,
+    reads_tables,
+)
+from latentmetric.io import Choice
+from latentmetric.viz import write_report
+
+
+@reads_tables
+def report(
+    model: Model,
+    features: Features,
+    labels: Labels = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Page to write.")] = Path("report.html"),
+    train: Annotated[
+        Path | None,
+        typer.Option(help="Rows the model was fitted on; Euclid and MaPML-O vote with them."),
+    ] = None,
+    train_labels: Annotated[
+        Path | None, typer.Option(help="Their labels, if these are in a file of their own.")
+    ] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="Of rows that are images: 28x28, or 32x32x3.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    json: Json = False,
+    choice: Choice,
+) -> None:
+    """A page to look at: data, errors, map, latent examples, confusions.
+
+    Give test rows, and with --train the rows of the fit; without them a part of the rows stands
+    for them, and the page says so. The page is one file, opens offline and sends no request.
+    """
+    shape = _shape(image_shape)
+    fitted = load_model(model)
+    table = read_for(fitted, features, labels, choice, labelled=True)
+    known = None if train is None else read_for(fitted, train, train_labels, choice, labelled=True)
+    written = write_report(
+        fitted,
+        table.rows,
+        table.labels,
+        out,
+        X_train=None if known is None else known.rows,
+        y_train=None if known is None else known.labels,
+        image_shape=shape,
+        title=title,
+        source=features.name,
+    )
+    if json:
+        print_json({"report": str(written), "bytes": written.stat().st_size})
+    else:
+        typer.echo(f"{written}: {written.stat().st_size / 1e6:.1f} MB, opens in any browser")
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+x\d+(x\d+)?", text):
+        raise typer.BadParameter(
+            f"{text!r} is not height x width, as 28x28, or with channels, as 32x32x3",
+            param_hint="--image-shape",
+        )
+    return tuple(int(size) for size in text.split("x"))

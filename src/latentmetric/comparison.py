@@ -1,0 +1,121 @@
+"""MaPML beside its rivals on data of one's own: same folds, same vote, errors and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from latentmetric.core.distances import row_blocks
+from latentmetric.estimators.euclidean import Euclidean
+from latentmetric.estimators.hrsgd import HRSGD
+from latentmetric.estimators.lmnn import LMNN
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.estimators.oasis import OASIS
+
+METHODS: dict[str, type[Any]] = {
+    "Euclid": Euclidean,
+    "MaPML": MaPML,
+    "MaPML-O": MaPML,
+    "LMNN": LMNN,
+    "OASIS": OASIS,
+    "HRSGD": HRSGD,
+}
+"""By the names of the paper. MaPML-O is the metric of MaPML with all rows as references."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method reached on one fold."""
+
+    method: str
+    fold: int
+    error: float
+    fit_seconds: float
+    query_seconds: float
+    n_queries: int
+    references: int
+
+
+def compare(
+    X: Any,
+    y: Any,
+    methods: Sequence[str] = tuple(METHODS),
+    *,
+    n_folds: int = 5,
+    n_neighbors: int = 3,
+    random_state: int = 0,
+    about_to: Callable[[str, int], None] = lambda method, fold: None,
+) -> Iterator[Outcome]:
+    """Cross-validate methods on the same folds, and give each result when it is there.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    methods : sequence of str
+        Names in ``METHODS``.
+    n_folds : int, default=5
+        Parts of the rows, each of which is tested by a model of the others.
+    n_neighbors : int, default=3
+        Nearest references that vote.
+    random_state : int, default=0
+        Seed of the folds and of the methods.
+    about_to : callable
+        Called with method and fold before each fit.
+
+    Yields
+    ------
+    Outcome
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from latentmetric.comparison import compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = list(compare(X, y, ["Euclid", "MaPML-O"], n_folds=2))
+    >>> [(outcome.method, outcome.fold) for outcome in found]
+    [('Euclid', 0), ('MaPML-O', 0), ('Euclid', 1), ('MaPML-O', 1)]
+    """
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    for fold, (train, test) in enumerate(folds.split(np.empty(len(y)), y)):
+        fitted: dict[type[Any], tuple[Any, float]] = {}
+        for method in methods:
+            about_to(method, fold)
+            kind = METHODS[method]
+            if kind not in fitted:
+                since = perf_counter()
+                model = kind(n_neighbors=n_neighbors, random_state=random_state)
+                model.fit(X[train], y[train])
+                fitted[kind] = model, perf_counter() - since
+            model, seconds = fitted[kind]
+            if method == "MaPML-O":
+                model = copy(model).set_references(X[train], y[train])
+            since = perf_counter()
+            wrong = model.predict(X[test]) != y[test]
+            queried = perf_counter() - since
+            yield Outcome(
+                method, fold, float(wrong.mean()), seconds, queried, len(test),
+                len(model._references),
+            )  # fmt: skip
+
+
+def sample_rows(
+    X: Any, y: np.ndarray[Any, Any], n_rows: int, random_state: int = 0
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """At most so many rows, drawn at random; rows in a file are read block by block."""
+    if len(y) <= n_rows:
+        return np.asarray(X), y
+    drawn = np.random.default_rng(random_state).choice(len(y), n_rows, replace=False)
+    drawn.sort()
+    parts = []
+    for block in row_blocks(len(y), X.shape[1] * X.dtype.itemsize):
+        first, last = np.searchsorted(drawn, (block.start, block.stop))
+        if first < last:
+            parts.append(X[block][drawn[first:last] - block.start])
+    return np.concatenate(parts), y[drawn]

@@ -1,0 +1,227 @@
+"""Arrays by name in .npy, .npz, .h5 and .zarr files: what there is, and rows of one of them.
+
+Listing reads headers only. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from shutil import copyfileobj
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from latentmetric.io.rows import RawRows, RowFile, SlicedRows, check_table, needs
+
+SUFFIXES = (".h5", ".hdf5", ".npy", ".npz", ".zarr")
+
+
+class ArrayFile(ABC):
+    """The arrays of a file."""
+
+    path: Path
+    shapes: dict[str, tuple[int, ...]]
+    """By name. The array of a file that holds just one, without a name, is called ""."""
+
+    @abstractmethod
+    def rows(self, name: str) -> RowFile:
+        """An array of numbers as rows of features."""
+
+    @abstractmethod
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        """An array, read."""
+
+    def named(self, name: str) -> str:
+        """An array and its file, for messages."""
+        return f"{name} of {self.path}" if name else str(self.path)
+
+    def find(self, name: str) -> str:
+        """The name, if there is such an array."""
+        if name not in self.shapes:
+            held = ", ".join(sorted(self.shapes)) if "" not in self.shapes else "one, unnamed"
+            raise ValueError(f"{self.path} has no array {name!r}; it holds {held or 'none'}")
+        return name
+
+    def only_table(self) -> str:
+        """The name of the only array with rows and columns."""
+        tables = [name for name, shape in self.shapes.items() if len(shape) >= 2]
+        if len(self.shapes) == 1:
+            return next(iter(self.shapes))
+        if len(tables) != 1:
+            raise ValueError(
+                f"{self.path} holds {len(tables)} arrays with two dimensions or more "
+                f"({self.listed()}); name one with key="
+            )
+        return tables[0]
+
+    def listed(self) -> str:
+        """Names with shapes, for messages."""
+        return ", ".join(
+            f"{name} {'×'.join(map(str, shape)) or 'a scalar'}"
+            for name, shape in sorted(self.shapes.items())
+        )
+
+
+class _Npy(ArrayFile):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self.shapes = {"": _npy_header(file, str(path))[0]}
+
+    def rows(self, name: str) -> RowFile:
+        return _npy_rows(self.path.open("rb"), self.named(self.find(name)))
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        with self.path.open("rb") as file:
+            return _npy_values(file, self.named(self.find(name)))
+
+
+class _Npz(ArrayFile):
+    """Rows are unpacked once, to a file that is gone when it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.shapes = path, {}
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            for name in names:
+                with archive.open(name) as member:
+                    self.shapes[name.removesuffix(".npy")] = _npy_header(member, name)[0]
+
+    def rows(self, name: str) -> RowFile:
+        unpacked = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the rows
+        try:
+            with self._member(name) as packed:
+                copyfileobj(packed, unpacked, 2**20)
+        except BaseException:
+            unpacked.close()
+            raise
+        unpacked.seek(0)
+        return _npy_rows(unpacked, self.named(name))
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        with self._member(name) as file:
+            return _npy_values(file, self.named(name))
+
+    @contextmanager
+    def _member(self, name: str) -> Iterator[Any]:
+        with (
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(self.find(name) + ".npy") as member,
+        ):
+            yield member
+
+
+class _Group(ArrayFile):
+    """A data set of h5py or array of zarr, or a group of them."""
+
+    def __init__(self, path: Path, top: Any) -> None:
+        self.path, self._top = path, top
+        if hasattr(top, "shape"):
+            self.shapes = {"": tuple(top.shape)}
+            return
+        held = {name: top[name] for name in top}
+        self.shapes = {
+            name: tuple(item.shape) for name, item in held.items() if hasattr(item, "shape")
+        }
+
+    def find(self, name: str) -> str:
+        """The name, which may also lead into a group: "images/features"."""
+        if name not in self.shapes and name in self._top and hasattr(self._top[name], "shape"):
+            self.shapes[name] = tuple(self._top[name].shape)
+        return super().find(name)
+
+    def _array(self, name: str) -> Any:
+        return self._top[self.find(name)] if name else self._top
+
+    def rows(self, name: str) -> RowFile:
+        array = self._array(name)
+        check_table(array.shape, np.dtype(array.dtype), self.named(name))
+        return SlicedRows(array)
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        array = self._array(name)
+        if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
+            array = array.asstr()
+        values = np.asarray(array[...])
+        if values.dtype.kind in ("O", "T"):
+            values = np.array(values.tolist(), dtype=str)
+        return values
+
+
+def open_arrays(path: Path) -> ArrayFile:
+    """The arrays of an .npy, .npz, .h5 or .zarr file."""
+    if path.suffix == ".npy":
+        return _Npy(path)
+    if path.suffix == ".npz":
+        return _Npz(path)
+    if path.suffix == ".zarr":
+        return _Group(path, needs("zarr", "zarr", path).open(path, mode="r"))
+    return _Group(path, needs("h5py", "h5py", path).File(path, "r"))
+
+
+def _npy_rows(file: BinaryIO, name: str) -> RowFile:
+    try:
+        shape, fortran_order, dtype = _npy_header(file, name)
+        _refuse_objects(dtype, name)
+        table = check_table(shape, dtype, name)
+        _check_size(file, shape, dtype, name)
+        if fortran_order:
+            mapped = np.memmap(file, dtype, "r", file.tell(), shape, "F")
+            file.close()
+            return SlicedRows(mapped)
+        return RawRows(file, table, dtype, file.tell())
+    except BaseException:
+        file.close()
+        raise
+
+
+def _npy_values(file: Any, name: str) -> np.ndarray[Any, Any]:
+    shape, fortran_order, dtype = _npy_header(file, name)
+    _refuse_objects(dtype, name)
+    n_bytes = prod(shape) * dtype.itemsize
+    data = file.read(n_bytes)
+    if len(data) < n_bytes:
+        raise EOFError(
+            f"{name} ends after {len(data)} bytes of data, but its header promises {n_bytes}"
+        )
+    values: np.ndarray[Any, Any] = np.frombuffer(data, dtype)
+    return values.reshape(shape, order="F" if fortran_order else "C")
+
+
+def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    try:
+        version = np.lib.format.read_magic(file)
+        read_header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran_order, dtype = read_header(file)
+    except Exception as error:  # its parser raises whatever the bytes make it
+        raise ValueError(f"{name} has no readable .npy header: {error}") from error
+    if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
+        raise ValueError(f"{name} claims the shape {shape} in its header, which cannot be")
+    return shape, fortran_order, dtype
+
+
+def _refuse_objects(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.hasobject:
+        raise ValueError(
+            f"{name} holds pickled objects ({dtype}), not numbers or text, and is not opened: "
+            "pickles can run code; save numbers, or strings with dtype=str"
+        )
+
+
+def _check_size(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+    held = os.fstat(file.fileno()).st_size - file.tell()
+    if held < prod(shape) * dtype.itemsize:
+        raise EOFError(
+            f"{name} ends after {held} bytes of data, but its header promises "
+            f"{shape[0]} rows of {prod(shape[1:])} features, {prod(shape) * dtype.itemsize} bytes"
+        )

@@ -1,0 +1,175 @@
+"""Tables of named columns: .parquet, .arrow and .feather files, by pyarrow.
+
+Nothing is read when a file is opened. A block of rows costs the row groups it lies in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentmetric.io.rows import RowFile, needs
+
+SUFFIXES = (".arrow", ".feather", ".parquet")
+
+
+class ColumnFile(ABC):
+    """The columns of a file: their names and kinds, and rows of some of them."""
+
+    path: Path
+    schema: Any
+    n_rows: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in the order of the file."""
+        names: list[str] = self.schema.names
+        return names
+
+    def kind(self, name: str) -> str:
+        """What a column holds: "number", "list" (of numbers), "nested" or "text"."""
+        from pyarrow import types
+
+        held = self.schema.field(name).type
+        if _is_list(held):
+            return "list" if _is_number(held.value_type) else "nested"
+        if types.is_nested(held):
+            return "nested"
+        return "number" if _is_number(held) else "text"
+
+    @abstractmethod
+    def read(self, names: list[str], start: int, stop: int) -> Any:
+        """Rows start … stop − 1 of some columns, as a table of pyarrow."""
+
+    def labels(self, name: str) -> np.ndarray[Any, Any]:
+        """A whole column of one value a row, as an array without objects."""
+        if self.kind(name) in ("list", "nested"):
+            held = self.schema.field(name).type
+            raise ValueError(f"{self.path}: column {name!r} is nested ({held}), not labels")
+        column = self.read([name], 0, self.n_rows).column(name)
+        _refuse_nulls(column, self.path, name, 0)
+        values: np.ndarray[Any, Any] = column.to_numpy()
+        return np.array(values.tolist(), dtype=str) if values.dtype.kind == "O" else values
+
+
+class _Parquet(ColumnFile):
+    """Whole row groups are read, and the rows asked for kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = needs("pyarrow.parquet", "pyarrow", path).ParquetFile(path)
+        self.path, self.schema = path, self._file.schema_arrow
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self._starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.intp)
+        self.n_rows = int(self._starts[-1])
+
+    def read(self, names: list[str], start: int, stop: int) -> Any:
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, stop, side="left"))
+        table = self._file.read_row_groups(list(range(first, last)), columns=names)
+        return table.slice(start - int(self._starts[first]), stop - start)
+
+
+class _Arrow(ColumnFile):
+    """The file is mapped; what it holds uncompressed takes no memory of its own."""
+
+    def __init__(self, path: Path) -> None:
+        needs("pyarrow", "pyarrow", path)
+        from pyarrow import ArrowInvalid, ipc, memory_map
+
+        try:
+            self._table = ipc.open_file(memory_map(str(path))).read_all()
+        except ArrowInvalid:
+            self._table = ipc.open_stream(memory_map(str(path))).read_all()
+        self.path, self.schema, self.n_rows = path, self._table.schema, len(self._table)
+
+    def read(self, names: list[str], start: int, stop: int) -> Any:
+        return self._table.select(names).slice(start, stop - start)
+
+
+def open_columns(path: Path) -> ColumnFile:
+    """The columns of a .parquet, .arrow or .feather file."""
+    return _Parquet(path) if path.suffix == ".parquet" else _Arrow(path)
+
+
+class ColumnRows(RowFile):
+    """Columns of numbers side by side, or one column whose cells are lists of equal length."""
+
+    def __init__(self, file: ColumnFile, columns: list[str] | None = None) -> None:
+        self._file = file
+        self.columns = columns or [name for name in file.names if file.kind(name) == "number"]
+        missing = sorted(set(self.columns) - set(file.names))
+        if missing or not self.columns:
+            raise ValueError(
+                f"{file.path} has the columns {file.names}, "
+                + (f"but not {missing}" if missing else "none of them numeric")
+            )
+        kinds = [file.kind(name) for name in self.columns]
+        self._of_lists = kinds == ["list"]
+        for name, kind in zip(self.columns, kinds, strict=True):
+            if kind != "number" and not self._of_lists:
+                held = file.schema.field(name).type
+                raise ValueError(f"{file.path}: column {name!r} holds {held}, not numbers")
+        types = [file.schema.field(name).type for name in self.columns]
+        values = [kind.value_type if self._of_lists else kind for kind in types]
+        self.dtype = np.result_type(*[value.to_pandas_dtype() for value in values])
+        self.shape = (file.n_rows, self._width() if self._of_lists else len(self.columns))
+
+    def _width(self) -> int:
+        """The length of the first list, which the others must have too."""
+        if not self._file.n_rows:
+            return 0
+        first = self._file.read(self.columns, 0, 1).column(0)[0]
+        return len(first) if first.is_valid else 0
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        table = self._file.read(self.columns, start, stop)
+        if self._of_lists:
+            return self._unpacked(table.column(0), start)
+        rows = np.empty((len(table), self.shape[1]), dtype=self.dtype)
+        for place, name in enumerate(self.columns):
+            column = table.column(place)
+            _refuse_nulls(column, self._file.path, name, start)
+            rows[:, place] = column.to_numpy()
+        return rows
+
+    def _unpacked(self, column: Any, start: int) -> np.ndarray[Any, Any]:
+        from pyarrow import compute
+
+        name, path, width = self.columns[0], self._file.path, self.shape[1]
+        _refuse_nulls(column, path, name, start)
+        lengths = compute.list_value_length(column).to_numpy()
+        if (lengths != width).any():
+            row = int((lengths != width).argmax())
+            raise ValueError(
+                f"{path}: column {name!r} has {lengths[row]} numbers in row {start + row} "
+                f"(counted from 0), but {width} in row 0"
+            )
+        values = compute.list_flatten(column)
+        if values.null_count:
+            row = int(values.is_null().to_numpy().argmax()) // width
+            raise ValueError(
+                f"{path}: column {name!r} lacks a number in row {start + row} (counted from 0)"
+            )
+        return np.array(values.to_numpy(), dtype=self.dtype).reshape(len(column), width)
+
+
+def _refuse_nulls(column: Any, path: Path, name: str, start: int) -> None:
+    if column.null_count:
+        row = start + int(column.is_null().to_numpy().argmax())
+        raise ValueError(f"{path}: column {name!r} has no value in row {row} (counted from 0)")
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))

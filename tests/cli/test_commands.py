@@ -1,0 +1,318 @@
+"""Each command, called in this process, against what the library answers."""
+
+import inspect
+import json
+from importlib import import_module
+
+import joblib
+import numpy as np
+import pandas
+import pyarrow.parquet
+import pytest
+from helpers import make_blobs
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import latentmetric
+from latentmetric.cli.main import COMMANDS, application
+
+WORDS = np.array(["ant", "bee", "cow"])
+
+
+def call(*arguments, code=0):
+    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model of labelled rows with named columns, and test rows."""
+    folder = tmp_path_factory.mktemp("commands")
+    X, y = make_blobs()
+    names = [f"f{place}" for place in range(6)]
+    train = pandas.DataFrame(X[:180], columns=names).assign(kind=WORDS[y[:180]])
+    test = pandas.DataFrame(X[180:], columns=names).assign(kind=WORDS[y[180:]])
+    train.to_csv(folder / "train.csv", index=False)
+    test.to_csv(folder / "test.csv", index=False)
+    test.drop(columns="kind")[names[::-1]].to_csv(folder / "turned.csv")
+    call(
+        "fit", folder / "train.csv", "-o", folder / "model", "--random-state", 0,
+        "--latent-ratio", 0.2, "--weights", "kernel",
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return latentmetric.load(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def test_rows(folder):
+    return pandas.read_csv(folder / "test.csv")
+
+
+def test_fit_is_the_fit_of_the_library(folder, model):
+    train = pandas.read_csv(folder / "train.csv")
+    same = latentmetric.MaPML(latent_ratio=0.2, weights="kernel", random_state=0)
+    rows = np.ascontiguousarray(train.drop(columns="kind"))
+    same.fit(rows, train["kind"].to_numpy(str))
+    np.testing.assert_array_equal(model.components_, same.components_)
+    assert model.feature_names_in_.tolist() == train.columns[:-1].tolist()
+    assert model.get_params() == same.get_params()
+
+
+@pytest.mark.parametrize("name", ["lmnn", "oasis", "hrsgd", "euclidean"])
+def test_every_estimator_can_be_fitted(folder, tmp_path, name):
+    call("fit", folder / "train.csv", "-o", tmp_path / "model", "--estimator", name)
+    loaded = latentmetric.load(tmp_path / "model")
+    assert type(loaded).__name__.lower() == name
+    done = call("evaluate", tmp_path / "model", folder / "test.csv", "--json")
+    assert json.loads(done.stdout)["rows"] == 60
+
+
+def test_every_parameter_of_every_estimator_is_an_option():
+    from latentmetric.cli._parameters import ESTIMATORS, NOT_OFFERED, described
+    from latentmetric.cli.fit import fit
+
+    options = inspect.signature(fit).parameters
+    for kind in ESTIMATORS.values():
+        parameters = inspect.signature(kind).parameters
+        assert set(described(kind)) == set(parameters)
+        assert set(parameters) - set(NOT_OFFERED) <= set(options)
+
+
+def test_fit_tells_what_it_kept(folder, tmp_path):
+    arguments = ("fit", folder / "train.csv", "-o", tmp_path / "model", "--early-stopping")
+    facts = json.loads(call(*arguments, "--json").stdout)
+    loaded = latentmetric.load(tmp_path / "model")
+    assert facts["kept_round"] == loaded.best_iter_
+    errors = {record["round"]: record["validation_error"] for record in loaded.history_}
+    assert facts["validation_error"] == errors[loaded.best_iter_] == min(errors.values())
+    assert (facts["classes"], facts["features"], facts["interrupted"]) == (3, 6, False)
+    assert "validation error" in call(*arguments).stdout
+
+
+def test_predict_as_csv_json_and_files(folder, model, test_rows, tmp_path):
+    expected = model.predict(test_rows.drop(columns="kind")).tolist()
+    lines = call("predict", folder / "model", folder / "test.csv").stdout.splitlines()
+    assert lines[0] == "row,label"
+    assert [line.split(",")[1] for line in lines[1:]] == expected
+    found = json.loads(call("predict", folder / "model", folder / "test.csv", "--json").stdout)
+    assert found["label"] == expected
+    for name in ("out.csv", "out.tsv", "out.parquet", "out.npy"):
+        call("predict", folder / "model", folder / "test.csv", "-o", tmp_path / name)
+    assert pandas.read_csv(tmp_path / "out.csv")["label"].tolist() == expected
+    assert pandas.read_csv(tmp_path / "out.tsv", sep="\t")["label"].tolist() == expected
+    read = pyarrow.parquet.read_table(tmp_path / "out.parquet")
+    assert read.column("label").to_pylist() == expected
+    assert np.load(tmp_path / "out.npy").tolist() == expected
+
+
+def test_columns_are_found_by_name(folder):
+    straight = call("predict", folder / "model", folder / "test.csv").stdout
+    assert call("predict", folder / "model", folder / "turned.csv").stdout == straight
+
+
+def test_probabilities(folder, model, test_rows, tmp_path):
+    expected = model.predict_proba(test_rows.drop(columns="kind"))
+    call("predict", folder / "model", folder / "test.csv", "--proba", "-o", tmp_path / "p.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), expected)
+    call("predict", folder / "model", folder / "test.csv", "--proba", "-o", tmp_path / "p.csv")
+    found = pandas.read_csv(tmp_path / "p.csv")
+    assert found.columns.tolist() == ["row", "label", *WORDS]
+    np.testing.assert_allclose(found[WORDS].to_numpy(), expected)
+    assert found["label"].tolist() == model.predict(test_rows.drop(columns="kind")).tolist()
+
+
+def test_labels_of_uniform_votes_and_their_probabilities_agree(folder, tmp_path):
+    call("fit", folder / "train.csv", "-o", tmp_path / "model", "--n-neighbors", 4)
+    plain = call("predict", tmp_path / "model", folder / "test.csv", "--json").stdout
+    shares = call("predict", tmp_path / "model", folder / "test.csv", "--proba", "--json").stdout
+    assert json.loads(plain)["label"] == json.loads(shares)["label"]
+
+
+def test_evaluate(folder, model, test_rows):
+    predicted = model.predict(test_rows.drop(columns="kind"))
+    wrong = predicted != test_rows["kind"]
+    facts = json.loads(call("evaluate", folder / "model", folder / "test.csv", "--json").stdout)
+    assert facts["errors"] == wrong.sum() > 0
+    by_class = {line["label"]: line for line in facts["classes"]}
+    for name in WORDS:
+        of_class = test_rows["kind"] == name
+        assert by_class[name]["rows"] == of_class.sum()
+        assert by_class[name]["error"] == pytest.approx(wrong[of_class].mean())
+        assert by_class[name]["precision"] == pytest.approx(1 - wrong[predicted == name].mean())
+    assert sum(pair["rows"] for pair in facts["confused"]) == wrong.sum()
+    shares = model.predict_proba(test_rows.drop(columns="kind"))
+    own = shares[np.arange(60), np.searchsorted(WORDS, test_rows["kind"])]
+    assert facts["log_loss"] == pytest.approx(-np.log(np.maximum(own, 1e-3)).mean())
+    shown = call("evaluate", folder / "model", folder / "test.csv").stdout
+    assert f"({wrong.sum()} of 60 rows)" in shown
+    assert "Most confused" in shown
+
+
+def test_rows_of_unknown_labels_are_errors_and_told(folder, test_rows, tmp_path):
+    test_rows.assign(kind="yak").to_csv(tmp_path / "yaks.csv", index=False)
+    done = call("evaluate", folder / "model", tmp_path / "yaks.csv", code=1)
+    assert "knows none of the labels" in done.stderr
+    half = test_rows.assign(kind=np.where(np.arange(60) < 30, "yak", test_rows["kind"]))
+    half.to_csv(tmp_path / "half.csv", index=False)
+    facts = json.loads(call("evaluate", folder / "model", tmp_path / "half.csv", "--json").stdout)
+    assert facts["unknown_rows"] == 30
+    assert facts["errors"] >= 30
+
+
+def test_labels_that_look_like_numbers_meet_labels_that_are_text(tmp_path):
+    X, y = make_blobs()
+    np.savez(tmp_path / "train.npz", x=X, y=y.astype(str))
+    np.save(tmp_path / "test.npy", X)
+    np.savetxt(tmp_path / "labels.txt", y, fmt="%d")
+    call("fit", tmp_path / "train.npz", "-o", tmp_path / "model", "--max-iter", 0)
+    arguments = (tmp_path / "model", tmp_path / "test.npy", tmp_path / "labels.txt")
+    facts = json.loads(call("evaluate", *arguments, "--json").stdout)
+    assert facts["unknown_rows"] == 0
+
+
+def test_neighbors(folder, model, test_rows, tmp_path):
+    distances, found = model.kneighbors(test_rows.drop(columns="kind"), 2)
+    call("neighbors", folder / "model", folder / "test.csv", "-k", 2, "-o", tmp_path / "n.csv")
+    lines = pandas.read_csv(tmp_path / "n.csv")
+    assert lines["reference"].tolist() == found.ravel().tolist()
+    assert lines["label"].tolist() == model.latent_labels_[found].ravel().tolist()
+    np.testing.assert_allclose(lines["distance"], distances.ravel())
+    call("neighbors", folder / "model", folder / "test.csv", "-k", 2, "-o", tmp_path / "n.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "n.npy"), found)
+    arguments = ("neighbors", folder / "model", folder / "test.csv", "-k", 2, "--json")
+    assert json.loads(call(*arguments).stdout)["references"] == found.tolist()
+
+
+def test_compare(folder):
+    done = call(
+        "compare", folder / "train.csv", "--methods", "euclid,MAPML,mapml-o", "--folds", 2,
+        "--max-rows", 100, "--json",
+    )  # fmt: skip
+    assert "100 rows drawn at random from 180" in done.stderr
+    found = json.loads(done.stdout)
+    assert [line["method"] for line in found] == ["Euclid", "MaPML", "MaPML-O"]
+    assert all(len(line["errors"]) == 2 for line in found)
+    assert found[0]["references"] == 50
+    shown = call("compare", folder / "train.csv", "--methods", "euclid", "--folds", 2).stdout
+    assert "Euclid" in shown
+    assert "2 of 2" in shown
+
+
+def test_info(folder, model):
+    facts = json.loads(call("info", folder / "model", "--json").stdout)
+    assert facts["classes"] == WORDS.tolist()
+    assert facts["feature_names"] == [f"f{place}" for place in range(6)]
+    assert facts["latent_examples"] == facts["references"] == len(model.latent_examples_)
+    assert facts["parameters"]["latent_ratio"] == 0.2
+    assert "latent examples" in call("info", folder / "model").stdout
+
+
+def test_export(folder, tmp_path, test_rows):
+    call("fit", folder / "train.csv", "-o", tmp_path / "model", "--random-state", 0)
+    named = test_rows.drop(columns="kind")
+    X = named.to_numpy()
+    model = latentmetric.load(tmp_path / "model")
+    for target in ("onnx", "faiss", "sklearn"):
+        call("export", tmp_path / "model", "-o", tmp_path / f"model.{target}", "--to", target)
+    pipeline = joblib.load(tmp_path / "model.sklearn")
+    np.testing.assert_array_equal(pipeline.predict(named), model.predict(named))
+    faiss = pytest.importorskip("faiss")
+    index = faiss.read_index(str(tmp_path / "model.faiss"))
+    with np.load(tmp_path / "model.faiss.npz") as file:
+        beside = dict(file)
+    queries = (X - beside["centre"]) / beside["scale"] @ beside["components"].T
+    found = index.search(queries.astype(np.float32), 1)[1]
+    np.testing.assert_array_equal(found, model.kneighbors(named, 1)[1])
+    np.testing.assert_array_equal(beside["labels"], model.latent_labels_)
+    assert (tmp_path / "model.onnx").stat().st_size > 0
+
+
+def test_report(folder, tmp_path):
+    out = tmp_path / "report.html"
+    call(
+        "report", folder / "model", folder / "test.csv", "--train", folder / "train.csv", "-o", out
+    )
+    page = out.read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert "ant" in page
+
+
+def test_every_command_says_in_help_what_the_list_says():
+    """The list is not made from the commands, so that it needs no import of them."""
+    listed = call("--help").stdout
+    for name, line in COMMANDS.items():
+        assert name in listed
+        function = getattr(import_module(f"latentmetric.cli.{name}"), name)
+        words = inspect.getdoc(function).splitlines()[0]
+        assert line.rstrip(".") in words, name
+        assert "Usage" in call(name, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fitt",),
+        ("fit", "data.csv"),
+        ("fit", "data.csv", "-o", "model", "--latent-ratio", "2.5"),
+        ("fit", "data.csv", "-o", "model", "--latent-ratio", "many"),
+        ("fit", "data.csv", "-o", "model", "--weights", "heavy"),
+        ("fit", "data.csv", "-o", "model", "--estimator", "lmnn", "--latent-ratio", "0.1"),
+        ("predict", "model", "data.csv", "-o", "out.docx"),
+        ("compare", "data.csv", "--methods", "magic"),
+        ("report", "model", "data.csv", "--image-shape", "square"),
+    ],
+)
+def test_wrong_calls(arguments):
+    done = call(*arguments, code=2)
+    assert done.stdout == ""
+    assert "Error" in done.stderr
+
+
+def test_version():
+    assert call("--version").stdout.strip() == latentmetric.__version__
+
+
+def test_the_application_is_one_of_typer():
+    assert set(get_command(application()).commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "none.npy", "-o", "model"), "none.npy does not exist"),
+        (("fit", "bad.csv", "-o", "model"), "bad.csv, line 3, column 'b': 'two' is not a number"),
+        (("fit", "good.csv", "-o", "nowhere/model"), "there is no folder nowhere"),
+        (("fit", "good.csv", "-o", "."), "is a folder"),
+        (("fit", "one.csv", "-o", "model"), "needs at least 2 classes"),
+        (("fit", "real.csv", "-o", "model"), "Unknown label type: continuous"),
+        (("predict", "good.csv", "good.csv"), "not a model file"),
+        (("predict", "none", "good.csv"), "none: no such file"),
+        (("predict", "saved", "narrow.csv"), "lacks 1 of the 2 columns"),
+        (("predict", "saved", "wide.npy"), "has 5 features, but the model was fitted with 2"),
+        (("neighbors", "saved", "good.csv", "-k", "99"), "the model holds only"),
+        (("predict", "saved", "good.csv", "-o", "no/out.csv"), "there is no folder"),
+        (("compare", "good.csv", "--key", "z"), "--key has no meaning"),
+        (("info", "good.csv"), "not a model file"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text("a,b,label\n1,2,x\n1,3,y\n2,3,x\n5,6,y\n")
+    (tmp_path / "bad.csv").write_text("a,b,label\n1,2,x\n1,two,y\n")
+    (tmp_path / "one.csv").write_text("a,b,label\n1,2,x\n1,3,x\n")
+    (tmp_path / "real.csv").write_text("a,b,label\n1,2,0.5\n1,3,0.25\n1,4,0.1\n")
+    (tmp_path / "narrow.csv").write_text("a,c\n1,2\n")
+    np.save(tmp_path / "wide.npy", np.zeros((3, 5)))
+    if "saved" in arguments:
+        call("fit", "good.csv", "-o", "saved", "--max-iter", 0, "--n-neighbors", 1)
+    done = call(*arguments, code=1)
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert message in last
+    assert not (tmp_path / "model").exists()

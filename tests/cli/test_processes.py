@@ -1,0 +1,174 @@
+"""The command as a process of its own: exit codes, pipes, signals, and never a traceback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+import latentmetric
+from latentmetric.io import open_table
+
+COMMAND = [sys.executable, "-c", "from latentmetric.cli.main import run; run()"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    X, y = make_blobs()
+    np.savez(tmp_path / "data.npz", x=X, y=y)
+    return tmp_path / "data.npz"
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def call(*arguments, **options):
+    process = start(*arguments, **options)
+    try:
+        out, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def test_help_is_there_without_scikit_learn_or_scipy():
+    code = (
+        "import sys; sys.argv = ['latentmetric', '--help']\n"
+        "from latentmetric.cli.main import run\n"
+        "try: run()\n"
+        "except SystemExit: pass\n"
+        "loaded = {'numpy', 'scipy', 'sklearn'} & set(sys.modules)\n"
+        "sys.exit(str(sorted(loaded)) if loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in ("fit", "predict", "reproduce"))
+
+
+def test_without_typer_the_extra_is_named(monkeypatch):
+    from latentmetric.cli import main
+
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit, match=r"latentmetric\[cli\]"):
+        main.run()
+
+
+def test_exit_codes_of_bad_input_and_wrong_calls(data, tmp_path):
+    model = tmp_path / "model"
+    for expected, arguments in (
+        (1, ("fit", tmp_path / "none.npy", "-o", model)),
+        (1, ("reproduce", "mnist", "--quick", "--data", tmp_path, "--out", tmp_path)),
+        (2, ("fit", data)),
+        (2, ("reproduce", "minst")),
+    ):
+        code, out, err = call(*arguments)
+        assert (code, out) == (expected, ""), arguments
+        assert "Error" in err
+    assert not model.exists()
+
+
+def test_a_reader_who_has_had_enough_is_no_mistake(tmp_path):
+    X, y = make_blobs(n_rows=30_000)
+    np.savez(tmp_path / "data.npz", x=X, y=y)
+    model = tmp_path / "model"
+    few = ("--max-iter", "0", "--latent-ratio", "2")
+    assert call("fit", tmp_path / "data.npz", "-o", model, *few)[0] == 0
+    for extra in ((), ("--json",)):
+        process = start("predict", model, tmp_path / "data.npz", *extra)
+        process.stdout.read(10)
+        process.stdout.close()
+        err = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+        process.stderr.close()
+        assert "Traceback" not in err
+        assert "Broken" not in err
+
+
+def wait_for(process, beginning):
+    """Read its lines until one begins like this."""
+    assert any(line.startswith(beginning) for line in iter(process.stderr.readline, ""))
+
+
+def test_ctrl_c_keeps_the_best_round(data, tmp_path):
+    model = tmp_path / "model"
+    many = ("--max-iter", "100000", "--n-steps", "200", "--random-state", "0")
+    process = start("fit", data, "-o", model, *many)
+    wait_for(process, "round 3 ")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Ending after this round" in err
+    assert "Traceback" not in err
+    kept = latentmetric.load(model)
+    assert kept.best_iter_ >= 3
+    assert f"Interrupted after round {kept.n_iter_}; round {kept.best_iter_} was kept." in out
+    table = open_table(data)
+    again = latentmetric.MaPML(max_iter=kept.n_iter_, n_steps=200, random_state=0)
+    again.fit(table.rows, table.labels)
+    np.testing.assert_array_equal(again.components_, kept.components_)
+
+
+def test_a_second_ctrl_c_leaves_the_older_model(data, tmp_path):
+    """A round of three million steps gives time to press it again."""
+    model = tmp_path / "model"
+    assert call("fit", data, "-o", model, "--max-iter", "0")[0] == 0
+    before = model.read_bytes()
+    X, y = make_blobs(n_rows=60_000)
+    np.savez(tmp_path / "large.npz", x=X, y=y)
+    long = ("--n-steps", "3000000", "--latent-ratio", "20")
+    process = start("fit", tmp_path / "large.npz", "-o", model, *long)
+    wait_for(process, "round 0 ")
+    process.send_signal(signal.SIGINT)
+    wait_for(process, "Ending")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert model.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npz", "large.npz", "model"]
+
+
+def test_a_closed_standard_error_does_not_end_a_fit(data, tmp_path):
+    process = start("fit", data, "-o", tmp_path / "model", "--max-iter", "30", "--json")
+    process.stderr.readline()
+    process.stderr.close()
+    out = process.stdout.read()
+    assert process.wait(timeout=60) == 0
+    process.stdout.close()
+    assert json.loads(out)["rounds"] == 30
+    assert Path(tmp_path / "model").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal to pretend to")
+def test_a_terminal_gets_a_bar(data, tmp_path):
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "fit", str(data), "-o", str(tmp_path / "model"), "--early-stopping"],
+        stdout=subprocess.PIPE, stderr=follower, env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    process.communicate(timeout=60)
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"round " in shown
+    assert b"validation error" in shown

@@ -1,0 +1,61 @@
+"""A watcher follows a fit, with any version of scikit-learn, and may end it early."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric import HRSGD, LMNN, MaPML
+from latentmetric.estimators._progress import watched_by
+from latentmetric.io import open_rows
+
+
+class Watcher:
+    def __init__(self, stop_after=None):
+        self.stop_after, self.seen, self.read = stop_after, [], []
+
+    def has_read(self, done, total):
+        self.read.append((done, total))
+
+    def has_learned(self, history, n_rounds):
+        self.seen.append((history[-1]["round"], n_rounds))
+        return len(self.seen) == self.stop_after
+
+
+def test_every_round_is_told_and_nothing_changes():
+    X, y = make_blobs()
+    watcher = Watcher()
+    with watched_by(watcher):
+        watched = MaPML(max_iter=3, random_state=0).fit(X, y)
+    alone = MaPML(max_iter=3, random_state=0).fit(X, y)
+    assert watcher.seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    np.testing.assert_array_equal(watched.components_, alone.components_)
+
+
+@pytest.mark.parametrize("model", [MaPML(random_state=0), LMNN(), HRSGD(random_state=0)])
+def test_it_can_end_a_fit_with_what_there_is(model):
+    X, y = make_blobs()
+    watcher = Watcher(stop_after=2)
+    with watched_by(watcher):
+        model.fit(X, y)
+    assert len(watcher.seen) == len(model.history_) == 2
+    assert model.predict(X).shape == y.shape
+
+
+def test_a_fit_ended_early_keeps_its_best_round():
+    X, y = make_blobs()
+    with watched_by(Watcher(stop_after=3)):
+        model = MaPML(early_stopping=True, random_state=0).fit(X, y)
+    errors = [record["validation_error"] for record in model.history_]
+    assert len(errors) == 3
+    assert model.best_iter_ == int(np.argmin(errors))
+
+
+def test_it_hears_of_rows_read_and_only_inside_the_block(tmp_path):
+    X, y = make_blobs()
+    np.save(tmp_path / "rows.npy", X)
+    watcher = Watcher()
+    with watched_by(watcher):
+        MaPML(max_iter=0).fit(open_rows(tmp_path / "rows.npy"), y)
+    assert watcher.read[-1] == (240, 240)
+    MaPML(max_iter=0).fit(X, y)
+    assert len(watcher.seen) == 1

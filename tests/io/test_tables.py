@@ -1,0 +1,339 @@
+"""Features and labels out of files as people have them, and out of files that are broken."""
+
+import io
+import re
+import warnings
+import zipfile
+
+import h5py
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import zarr
+
+from latentmetric.io import Choice, open_table
+
+ROWS = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+LABELS = np.array(["cat", "dog", "eel"])[np.arange(30) % 3]
+NAMES = ["a", "b", "c", "d"]
+
+
+def frame(labels=LABELS):
+    return pandas.DataFrame(ROWS, columns=NAMES).assign(label=labels)
+
+
+def write(path, rows=ROWS, labels=LABELS):
+    """One file of features and labels, by its ending."""
+    if path.suffix in (".csv", ".tsv", ".txt"):
+        frame(labels).to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    elif path.suffix == ".parquet":
+        table = pyarrow.Table.from_pandas(frame(labels), preserve_index=False)
+        pyarrow.parquet.write_table(table, path, row_group_size=7)
+    elif path.suffix in (".arrow", ".feather"):
+        frame(labels).to_feather(path)
+    elif path.suffix == ".npz":
+        np.savez(path, x=rows, y=labels, about=np.arange(3))
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file["x"], file["y"] = rows, labels.astype(object)
+    else:
+        group = zarr.open_group(path, mode="w")
+        group.create_array("x", data=rows)
+        group.create_array("y", data=np.arange(30) % 3)
+    return path
+
+
+SELF_CONTAINED = [".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".npz", ".h5"]
+
+
+@pytest.mark.parametrize("kind", SELF_CONTAINED)
+def test_one_file_of_any_kind_gives_the_same_rows_and_labels(tmp_path, kind):
+    table = open_table(write(tmp_path / f"table{kind}"))
+    np.testing.assert_allclose(np.asarray(table.rows), ROWS, rtol=1e-6)
+    np.testing.assert_array_equal(table.labels, LABELS)
+    assert table.feature_names == (None if kind in (".npz", ".h5") else NAMES)
+    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.told)
+
+
+def test_a_zarr_group_has_numbers_for_labels(tmp_path):
+    table = open_table(write(tmp_path / "table.zarr"))
+    np.testing.assert_array_equal(np.asarray(table.rows), ROWS)
+    np.testing.assert_array_equal(table.labels, np.arange(30) % 3)
+
+
+@pytest.mark.parametrize("kind", [".npy", ".csv", ".txt", ".parquet", ".npz"])
+def test_labels_in_a_file_of_their_own(tmp_path, kind):
+    np.save(tmp_path / "rows.npy", ROWS)
+    path = tmp_path / f"labels{kind}"
+    if kind == ".npy":
+        np.save(path, LABELS)
+    elif kind == ".npz":
+        np.savez(path, names=LABELS, other=np.zeros(3))
+    elif kind == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.table({"kind": LABELS}), path)
+    else:
+        path.write_text("\n".join(LABELS) + "\n")
+    np.testing.assert_array_equal(open_table(tmp_path / "rows.npy", path).labels, LABELS)
+
+
+def test_a_line_more_than_rows_is_a_header(tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    (tmp_path / "labels.csv").write_text("animal\n" + "\n".join(LABELS))
+    table = open_table(tmp_path / "rows.npy", tmp_path / "labels.csv")
+    np.testing.assert_array_equal(table.labels, LABELS)
+    assert "'animal', taken for a header" in table.told[-1]
+
+
+def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
+    write(tmp_path / "rows.csv")
+    (tmp_path / "others.txt").write_text("\n".join("xyz"[number % 3] for number in range(30)))
+    table = open_table(tmp_path / "rows.csv", tmp_path / "others.txt")
+    assert table.feature_names == NAMES
+    assert table.labels[:3].tolist() == ["x", "y", "z"]
+    assert "left out: label" in table.told
+
+
+def test_large_binary_files_are_not_read_when_opened(tmp_path):
+    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (2**22, 2**10))
+    del rows
+    table = open_table(tmp_path / "rows.npy", choice=Choice(labelled=False))
+    assert table.rows.shape == (2**22, 2**10)
+    assert table.rows[2**21 : 2**21 + 1].tolist() == [[0.0] * 2**10]
+
+
+def test_images_are_rows_of_all_their_pixels(tmp_path):
+    images = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
+    np.savez(tmp_path / "images.npz", x=images, y=[0, 1, 0, 1])
+    table = open_table(tmp_path / "images.npz")
+    np.testing.assert_array_equal(np.asarray(table.rows), images.reshape(4, 6))
+    assert "4 × 2 × 3" in table.told[0]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_fortran_order_changes_nothing(tmp_path, suffix):
+    path = tmp_path / f"rows{suffix}"
+    rows = np.asfortranarray(ROWS)
+    np.save(path, rows) if suffix == ".npy" else np.savez(path, rows)
+    table = open_table(path, choice=Choice(labelled=False))
+    np.testing.assert_array_equal(table.rows[3:9], ROWS[3:9])
+
+
+def test_a_column_of_lists_is_the_features(tmp_path):
+    for kind in (
+        pyarrow.list_(pyarrow.float32()),
+        pyarrow.large_list(pyarrow.float32()),
+        pyarrow.list_(pyarrow.float32(), 4),
+    ):
+        vectors = pyarrow.array(ROWS.tolist(), kind)
+        columns = {"number": np.arange(30), "vector": vectors, "label": LABELS}
+        path = tmp_path / "lists.parquet"
+        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=8)
+        for choice in (Choice(key="vector"), Choice(ignore=["number"])):
+            table = open_table(path, choice=choice)
+            np.testing.assert_array_equal(np.asarray(table.rows), ROWS)
+            np.testing.assert_array_equal(table.rows[5:20], ROWS[5:20])
+
+
+def test_names_choose_and_order_the_columns(tmp_path):
+    for name in ("table.csv", "table.parquet"):
+        path = write(tmp_path / name)
+        table = open_table(path, choice=Choice(names=["c", "a"], labelled=False))
+        np.testing.assert_allclose(np.asarray(table.rows), ROWS[:, [2, 0]], rtol=1e-6)
+        with pytest.raises(ValueError, match=r"lacks 1 of the 2 columns .* fitted with: e;"):
+            open_table(path, choice=Choice(names=["a", "e"], labelled=False))
+        with pytest.raises(ValueError, match=r"lacks 1 of the 2 columns .* fitted with: 3;"):
+            open_table(path, choice=Choice(names=["a", "3"], labelled=False))
+
+
+def test_columns_by_name_and_number(tmp_path):
+    path = write(tmp_path / "table.csv")
+    by_number = open_table(path, choice=Choice(label="-1", ignore=["2"]))
+    by_name = open_table(path, choice=Choice(label="label", ignore=["b"]))
+    assert by_number.feature_names == by_name.feature_names == ["a", "c", "d"]
+    np.testing.assert_array_equal(by_number.labels, LABELS)
+    with pytest.raises(ValueError, match=r"no column 'z' among its 5: a, b, c, d, label"):
+        open_table(path, choice=Choice(label="z"))
+
+
+def refused(path, *labels, **choice):
+    """The message of a refusal, which must be one line that names the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((ValueError, OSError, EOFError)) as caught:
+            np.asarray(open_table(path, *labels, choice=Choice(**choice)).rows)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert path.name in message
+    return message
+
+
+def npy(header):
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+BROKEN = {
+    "empty.npy": (b"", r"no readable \.npy header"),
+    "text.npy": (b"1 2 3\n", r"no readable \.npy header"),
+    "header.npy": (npy("{'descr': '<f4', 'fortran_order"), r"no readable \.npy header"),
+    "code.npy": (npy("__import__('os').system('true')"), r"no readable \.npy header"),
+    "short-header.npy": (npy("{")[:60], r"no readable \.npy header"),
+    "negative.npy": (
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 4)}"),
+        r"shape \(-1, 4\)",
+    ),
+    "huge.npy": (
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000, 4)}"),
+        r"promises 10000000000000 rows of 4 features",
+    ),
+    "beyond.npy": (
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 4)}"),
+        r"cannot be",
+    ),
+    "odd.npy": (npy("{'descr': 'f0', 'fortran_order': False, 'shape': (2, 2)}"), r"\.npy"),
+    "no.npz": (b"not a zip", r"cannot be read as \.npz"),
+    "no.parquet": (b"PAR1 not really PAR1", r"cannot be read as \.parquet"),
+    "no.feather": (b"no arrow", r"cannot be read as \.feather"),
+    "no.h5": (b"no hdf", r"cannot be read as \.h5"),
+    "no.zarr": (b"no folder", r"cannot be read as \.zarr"),
+    "empty.csv": (b"", r"is empty"),
+    "blank.csv": (b"\n\n\n", r"is empty"),
+    "header.csv": (b"a,b,label\n", r"header but no rows"),
+    "binary.csv": (bytes(range(256)), r"zero bytes"),
+    "ragged.csv": (
+        b"a,b,label\n1,2,x\n\n1,2,3,y\n",
+        r"line 4: 4 cells, but 3 in the first line",
+    ),
+    "short.csv": (b"a,b,label\n1,2,x\n1,2,y\n1\n", r"line 4: 1 cells, but 3"),
+    "mixed.csv": (
+        b"a,b,label\n1,2,x\n1,two,y\n",
+        r"line 3, column 'b': 'two' is not a number.*--ignore",
+    ),
+    "hole.csv": (b"a,b,label\n1,2,x\n,2,y\n", r"line 3, column 'a': the cell is empty"),
+    "nan.csv": (b"a,b,label\n1,2,x\n1,nan,y\n", r"line 3, column 'b': nan is not a finite"),
+    "inf.csv": (b"a,b,label\n1,2,x\n1e999,1,y\n", r"line 3, column 'a': inf is not a finite"),
+    "unlabelled.csv": (b"a,b,label\n1,2,x\n1,3,\n", r"line 3, column 'label': the label is miss"),
+    "latin.csv": (
+        "a,b,label\n1,2,x\n1,2,café\n".encode("latin-1"),
+        r"line 3: byte 0xe9 is not UTF-8.*--encoding latin-1",
+    ),
+    "quotes.csv": (b'a,b,label\n1,2,"x\ny"\n1,z,"x"\n', r"line 4, column 'b': 'z'"),
+    "several.csv": (b"a,b,c\n1,x,y\n2,z,w\n", r"no column is plainly the labels among a, b, c"),
+    "words.csv": (b"label\ncat\ndog\n", r"no columns for features"),
+    "twice.csv": (b"a,a,label\n1,2,x\n", r"several columns 'a': name one by number, 1, 2"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_told_in_one_line(tmp_path, name):
+    content, message = BROKEN[name]
+    (tmp_path / name).write_bytes(content)
+    choice = {"ignore": ["a"]} if name == "twice.csv" else {}
+    assert re.search(message, refused(tmp_path / name, **choice)), refused(tmp_path / name)
+
+
+class Trap:
+    """Calls out if it is ever unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was opened",))
+
+
+def test_pickles_are_refused_unopened(tmp_path):
+    np.save(tmp_path / "trap.npy", np.array([[Trap()]], dtype=object), allow_pickle=True)
+    assert "pickles can run code" in refused(tmp_path / "trap.npy")
+    np.savez(tmp_path / "trap.npz", x=ROWS, y=np.array([Trap()] * 30, dtype=object))
+    assert "pickles can run code" in refused(tmp_path / "trap.npz")
+    np.save(tmp_path / "rows.npy", ROWS)
+    with pytest.raises(ValueError, match=r"trap\.npy holds pickled objects"):
+        open_table(tmp_path / "rows.npy", tmp_path / "trap.npy")
+
+
+def test_what_is_missing_in_binary_files_is_placed(tmp_path):
+    rows = ROWS.copy()
+    rows[17, 2] = np.nan
+    np.save(tmp_path / "rows.npy", rows)
+    message = refused(tmp_path / "rows.npy", labelled=False)
+    assert "row 17 (counted from 0), column 2" in message
+    holes = frame().astype({"b": "Float32"})
+    holes.loc[5, "b"] = None
+    holes.to_parquet(tmp_path / "rows.parquet")
+    assert "column 'b' has no value in row 5" in refused(tmp_path / "rows.parquet")
+    frame(np.where(np.arange(30) == 4, None, LABELS)).to_parquet(tmp_path / "labels.parquet")
+    assert "column 'label' has no value in row 4" in refused(tmp_path / "labels.parquet")
+
+
+def test_nested_columns_are_named(tmp_path):
+    path = tmp_path / "nested.parquet"
+    pyarrow.parquet.write_table(
+        pyarrow.table({"a": [1.0], "who": [{"name": "x"}], "label": ["x"]}), path
+    )
+    assert "column 'who' is nested (struct<name: string>)" in refused(path)
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1.0], "v": [[1.0]], "label": ["x"]}), path)
+    assert "column 'v' is nested (list<element: double>); take it alone with --key v" in refused(
+        path
+    )
+    vectors = {"v": [[1.0, 2.0], [3.0]], "label": ["x", "y"]}
+    pyarrow.parquet.write_table(pyarrow.table(vectors), path)
+    assert "column 'v' has 1 numbers in row 1 (counted from 0), but 2 in row 0" in refused(path)
+    pyarrow.parquet.write_table(pyarrow.table({"v": [[1.0], [None]], "label": ["x", "y"]}), path)
+    assert "lacks a number in row 1" in refused(path)
+    assert "column 'v' is nested" in refused(path, label="v")
+
+
+def test_lengths_and_choices_that_do_not_fit(tmp_path):
+    np.save(tmp_path / "rows.npy", ROWS)
+    np.save(tmp_path / "labels.npy", LABELS[:-2])
+    with pytest.raises(ValueError, match=r"rows\.npy has 30 rows, but .*labels\.npy has 28 labels"):
+        open_table(tmp_path / "rows.npy", tmp_path / "labels.npy")
+    assert "holds no labels beside its array" in refused(tmp_path / "rows.npy")
+    np.savez(tmp_path / "two.npz", train=ROWS, test=ROWS)
+    assert "test 30×4, train 30×4: choose the features with --key" in refused(tmp_path / "two.npz")
+    np.savez(tmp_path / "two.npz", x=ROWS, one=LABELS, other=LABELS)
+    assert "one, other, each with 30 values: choose the labels with --label" in refused(
+        tmp_path / "two.npz"
+    )
+    assert open_table(tmp_path / "two.npz", choice=Choice(label="other")).labels[1] == "dog"
+    assert "no array 'z'; it holds one, other, x" in refused(tmp_path / "two.npz", key="z")
+    (tmp_path / "rows.doc").write_text("")
+    assert "must end in one of .arrow, .csv" in refused(tmp_path / "rows.doc")
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in refused(tmp_path / "folder.csv")
+    assert "does not exist" in refused(tmp_path / "none.csv")
+
+
+def test_files_cut_short_at_any_byte_are_refused_or_whole(tmp_path):
+    """Nothing but a plain refusal comes of a file that lost its end."""
+    for kind in (".npy", ".npz", ".parquet", ".feather", ".h5"):
+        whole = tmp_path / f"whole{kind}"
+        np.save(whole, ROWS) if kind == ".npy" else write(whole)
+        content = whole.read_bytes()
+        for length in np.linspace(0, len(content) - 1, 40).astype(int).tolist():
+            cut = tmp_path / f"cut{kind}"
+            cut.write_bytes(content[:length])
+            rows, message = rows_or_message(cut)
+            if rows is None:
+                assert cut.name in message, (kind, length)
+            else:
+                np.testing.assert_allclose(rows, ROWS, rtol=1e-6)
+
+
+def rows_or_message(path):
+    try:
+        return np.asarray(open_table(path, choice=Choice(labelled=False)).rows), ""
+    except (ValueError, OSError, EOFError) as error:
+        return None, str(error)
+
+
+def test_a_zip_with_a_damaged_member_is_refused(tmp_path):
+    buffer = io.BytesIO()
+    np.savez(buffer, x=ROWS)
+    content = bytearray(buffer.getvalue())
+    content[300] ^= 0xFF
+    (tmp_path / "damaged.npz").write_bytes(content)
+    with pytest.raises(zipfile.BadZipFile), zipfile.ZipFile(tmp_path / "damaged.npz") as archive:
+        archive.read("x.npy")
+    assert "cannot be read as .npz" in refused(tmp_path / "damaged.npz", labelled=False)
