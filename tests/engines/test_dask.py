@@ -88,7 +88,7 @@ def test_answers_are_dask_arrays(client):
     X, y = make_blobs(300)
     model = MaPML(**PARAMETERS).fit(X, y)
     lazy = da.from_array(X, chunks=(70, 3))
-    for method in ("predict", "predict_proba", "transform"):
+    for method in ("predict", "predict_proba", "score_samples", "transform"):
         answer = getattr(model, method)(lazy)
         assert engine.is_dask_array(answer)
         expected = getattr(model, method)(X)
