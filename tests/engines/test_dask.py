@@ -97,6 +97,9 @@ def test_answers_are_dask_arrays(client):
         np.testing.assert_allclose(
             answer.compute().astype(float), expected.astype(float), rtol=1e-9
         )
+    rejecting = {"reject_below": float(np.median(model.score_samples(X))), "reject_label": -1}
+    answer = model.predict(lazy, **rejecting)
+    np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
 
 
 def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):

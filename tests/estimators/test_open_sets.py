@@ -59,11 +59,8 @@ def test_labels_of_every_kind(blobs, names, reject_label, dtype):
     predicted = model.predict(X + 100, reject_below=-1.0, reject_label=reject_label)
     assert predicted.dtype == dtype
     assert set(predicted.tolist()) == {reject_label}
-    kept = (
-        Euclidean(n_neighbors=1)
-        .fit(X, names[y])
-        .predict(X, reject_below=-1.0, reject_label=reject_label)
-    )
+    model.set_params(n_neighbors=1)
+    kept = model.predict(X, reject_below=-1.0, reject_label=reject_label)
     assert kept.dtype == dtype
     np.testing.assert_array_equal(kept, names[y])
 
