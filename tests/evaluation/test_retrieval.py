@@ -176,6 +176,7 @@ def test_memory_is_bounded_where_a_class_is_large_and_where_all_rows_tie(spread)
         ({"references": np.ones((3, 5))}, "queries have 2 features, but references have 5"),
         ({"queries": np.full((4, 2), np.nan)}, "queries contains NaN"),
         ({"references": np.full((3, 2), np.inf)}, "references contains infinity"),
+        ({"query_labels": [0, 0, 1, np.nan]}, "query_labels contains NaN"),
         ({"k": 4}, "k is 4, but a query can find only 3 references"),
         ({"k": ()}, "at least one"),
         ({"k": 0}, "k must be at least 1"),
@@ -196,6 +197,8 @@ def test_labels_of_two_kinds_and_ranks_of_a_wrong_kind_are_refused():
     X = np.zeros((2, 1))
     with pytest.raises(TypeError, match="query_labels are int64, but reference_labels are <U1"):
         retrieval_scores(X, [0, 1], X, ["0", "1"])
+    with pytest.raises(TypeError, match="must be of one kind, but y holds int and str"):
+        retrieval_scores(X, np.array([0, "1"], dtype=object))
     with pytest.raises(TypeError, match=r"k must be an integer, got 1\.5"):
         retrieval_scores(X, [0, 0], k=1.5)
     with pytest.raises(ValueError, match="k is 2, but a query can find only 1 references"):

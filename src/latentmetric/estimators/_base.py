@@ -240,7 +240,7 @@ class ReferenceClassifier(
         return _as_floats(rows), codes, classes
 
     def _classes_and_codes(self, labels: Any) -> tuple[Any, Ints]:
-        classes, codes = _sorted_classes(column_or_1d(labels, warn=True))
+        classes, codes = sorted_classes(column_or_1d(labels, warn=True))
         check_classification_targets(labels)
         if len(classes) < 2:
             raise ValueError(
@@ -355,7 +355,8 @@ def generator_from(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 
-def _sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+def sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The different labels in order, and the number of each label among them."""
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:

@@ -86,11 +86,9 @@ class Gallery:
         own_class = self._class_starts[np.array([(code, code + 1) for code, _ in groups])]
         right = self._right_distances(inside, groups, own)
         nearest_wrong = _NearestWrong(right, depth)
-        for start in range(0, len(self), TILE_ROWS):
-            tile = slice(start, min(start + TILE_ROWS, len(self)))
+        for tile in _tiles(0, len(self)):
             distances = self._references(tile).comparable(inside)
-            firsts = np.clip(own_class[:, 0], start, tile.stop) - start
-            lasts = np.clip(own_class[:, 1], start, tile.stop) - start
+            firsts, lasts = np.clip(own_class, tile.start, tile.stop).T - tile.start
             for group in np.flatnonzero(firsts < lasts):
                 distances[groups[group][1], firsts[group] : lasts[group]] = np.inf
             nearest_wrong.add(distances)
@@ -102,14 +100,15 @@ class Gallery:
         """To the references of a query's class but itself, sorted, then infinities."""
         right = np.full((len(queries), max(self.class_sizes[code] for code, _ in groups)), np.inf)
         for code, rows in groups:
-            members = slice(*self._class_starts[code : code + 2])
-            size = members.stop - members.start
-            references = self._references(members)
-            right[rows, :size] = references.comparable(queries[rows])
-            right[rows, :size] += _rounding(queries[rows], references)
+            start, stop = self._class_starts[code : code + 2]
+            for tile in _tiles(start, stop):
+                references = self._references(tile)
+                block = references.comparable(queries[rows])
+                block += _rounding(queries[rows], references)
+                right[rows, tile.start - start : tile.stop - start] = block
             if own is not None:
-                within = self._places[own[rows]] - members.start
-                right[np.arange(rows.start, rows.stop), within] = np.inf
+                every_row = np.arange(rows.start, rows.stop)
+                right[every_row, self._places[own[rows]] - start] = np.inf
         right.sort(axis=1)
         return right
 
@@ -182,6 +181,11 @@ def blocks(need: Ints, codes: Ints, n_bytes: int) -> Iterator[Block]:
         chosen = order[start:stop]
         yield Block(chosen[np.argsort(codes[chosen], kind="stable")], depth)
         start = stop
+
+
+def _tiles(start: int, stop: int) -> Iterator[slice]:
+    for at in range(start, stop, TILE_ROWS):
+        yield slice(at, min(at + TILE_ROWS, stop))
 
 
 def _groups(codes: Ints) -> Iterator[tuple[int, slice]]:

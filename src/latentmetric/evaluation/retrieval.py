@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import column_or_1d
 
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.estimators._base import sorted_classes
 from latentmetric.estimators._checks import check_bool, check_integer, check_n_jobs
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
 
@@ -138,6 +139,7 @@ def _at_r(hits: Bools, n_right: Ints) -> tuple[Floats, Floats]:
 def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floats, Any]:
     rows = check_array(rows, dtype="numeric", input_name=name)
     labels = column_or_1d(labels)
+    assert_all_finite(labels, input_name=labels_name)
     if len(rows) != len(labels):
         raise ValueError(f"{name} has {len(rows)} rows, but {labels_name} has {len(labels)} labels")
     return rows, labels
@@ -181,5 +183,5 @@ def _codes(labels: Any, found_labels: Any) -> tuple[int, Ints, Ints]:
             f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
             "give both as strings or both as numbers"
         )
-    classes, codes = np.unique(np.concatenate((labels, found_labels)), return_inverse=True)
+    classes, codes = sorted_classes(np.concatenate((labels, found_labels)))
     return len(classes), codes[: len(labels)], codes[len(labels) :]
