@@ -128,7 +128,8 @@ def cells_of(name: str, cells: dict, save: Callable[[], None]) -> None:
 def report(results: dict) -> str:
     rows = []
     for name, cells in results["cells"].items():
-        for method, cell in cells.items():
+        for method in filter(cells.get, [*FIXED, *CANDIDATES]):
+            cell = cells[method]
             row = [name, method + (f": {cell['chosen']}" if "chosen" in cell else "")]
             for score in SHOWN:
                 values = [100 * seed[score] for seed in cell["seeds"].values()]

@@ -65,16 +65,13 @@ class Gallery:
         self._coordinates = Coordinates.of(rows)
         self._order = np.argsort(codes, kind="stable")
         self._class_starts = np.searchsorted(codes[self._order], np.arange(n_classes + 1))
+        self.class_sizes: Ints = np.diff(self._class_starts)
+        """References of each class."""
         self._places = np.empty_like(self._order)
         self._places[self._order] = np.arange(len(codes))
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    @property
-    def class_sizes(self) -> Ints:
-        """References of each class."""
-        return np.diff(self._class_starts)
 
     def ranks(self, queries: Floats, codes: Ints, own: Ints | None, depth: int) -> Ranks:
         """Ranks down to ``depth``; ``own`` are the references that the queries are themselves.
