@@ -7,7 +7,8 @@ the rest of them. "default" takes parameters as they are. "chosen" takes the bes
 candidates where the last quarter of the first half is retrieved by what was learned on the other
 three; not to learn at all is one of them, and the half that is reported has no part in it. Rows of
 unit norm are not normalised again. LMNN sees at most 164 principal components of the first half
-and runs for at most 100 iterations. Finished cells are kept; --fresh starts over.
+and runs for at most 100 iterations. Of CIFAR-100's 30,000 rows every third is searched.
+Finished cells are kept; --fresh starts over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ SETS = ("banking77", "clinc150", "cifar100")
 SEEDS = (0, 1, 2)
 COMPONENTS = 164
 LMNN_ITERATIONS = 100
+MOST_SEARCHED = 12_000
+"""Of more rows every second, third, … is searched."""
 SHOWN = ("recall@1", "map@r", "r_precision", "mrr")
 
 
@@ -50,12 +53,6 @@ FIXED: dict[str, Callable] = {
     "MaPML, default": lambda seed: MaPML(random_state=seed),
 }
 CANDIDATES: dict[str, dict[str, Callable]] = {
-    "LMNN, chosen": {
-        "0 iterations": lambda seed: reduced(LMNN(max_iter=0)),
-        "5 iterations": lambda seed: reduced(LMNN(max_iter=5)),
-        "20 iterations": lambda seed: reduced(LMNN(max_iter=20)),
-        "normalised, 20 iterations": lambda seed: reduced(Normalizer(), LMNN(max_iter=20)),
-    },
     "MaPML, chosen": {
         "0 rounds": lambda seed: MaPML(max_iter=0, random_state=seed),
         "1 round": lambda seed: MaPML(max_iter=1, random_state=seed),
@@ -68,6 +65,12 @@ CANDIDATES: dict[str, dict[str, Callable]] = {
         "normalised, strong metric_reg": lambda seed: make_pipeline(
             Normalizer(), MaPML(metric_reg=17.0, random_state=seed)
         ),
+    },
+    "LMNN, chosen": {
+        "0 iterations": lambda seed: reduced(LMNN(max_iter=0)),
+        "5 iterations": lambda seed: reduced(LMNN(max_iter=5)),
+        "20 iterations": lambda seed: reduced(LMNN(max_iter=20)),
+        "normalised, 20 iterations": lambda seed: reduced(Normalizer(), LMNN(max_iter=20)),
     },
 }
 DEFAULT_OF = {"LMNN, chosen": "LMNN, default", "MaPML, chosen": "MaPML, default"}
@@ -86,7 +89,8 @@ def halves(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def scores_of(method, X, y, learned, searched) -> dict[str, float]:
     """What a method that learns on some classes scores on others."""
     start = time.perf_counter()
-    learn, search = np.isin(y, learned), np.isin(y, searched)
+    learn, search = np.isin(y, learned), np.flatnonzero(np.isin(y, searched))
+    search = search[:: -(-len(search) // MOST_SEARCHED)]
     method.fit(X[learn], y[learn])
     seconds = time.perf_counter() - start
     scores = retrieval_scores(method.transform(X[search]), y[search], k=(1, 10))
@@ -128,8 +132,10 @@ def cells_of(name: str, cells: dict, save: Callable[[], None]) -> None:
 def report(results: dict) -> str:
     rows = []
     for name, cells in results["cells"].items():
-        for method in filter(cells.get, [*FIXED, *CANDIDATES]):
-            cell = cells[method]
+        for method in [*FIXED, *CANDIDATES]:
+            cell = cells.get(method, {"seeds": {}})
+            if not cell["seeds"]:
+                continue
             row = [name, method + (f": {cell['chosen']}" if "chosen" in cell else "")]
             for score in SHOWN:
                 values = [100 * seed[score] for seed in cell["seeds"].values()]
