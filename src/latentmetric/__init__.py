@@ -34,7 +34,17 @@ _HOMES = {
     "OASIS": "estimators.oasis",
     "load": "estimators._saving",
 }
-_PARTS = ("comparison", "core", "datasets", "engines", "estimators", "export", "io", "viz")
+_PARTS = (
+    "comparison",
+    "core",
+    "datasets",
+    "engines",
+    "estimators",
+    "evaluation",
+    "export",
+    "io",
+    "viz",
+)
 
 
 def __getattr__(name: str) -> Any:

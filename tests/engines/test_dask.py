@@ -88,7 +88,7 @@ def test_answers_are_dask_arrays(client):
     X, y = make_blobs(300)
     model = MaPML(**PARAMETERS).fit(X, y)
     lazy = da.from_array(X, chunks=(70, 3))
-    for method in ("predict", "predict_proba", "transform"):
+    for method in ("predict", "predict_proba", "score_samples", "transform"):
         answer = getattr(model, method)(lazy)
         assert engine.is_dask_array(answer)
         expected = getattr(model, method)(X)
@@ -97,6 +97,9 @@ def test_answers_are_dask_arrays(client):
         np.testing.assert_allclose(
             answer.compute().astype(float), expected.astype(float), rtol=1e-9
         )
+    rejecting = {"reject_below": float(np.median(model.score_samples(X))), "reject_label": -1}
+    answer = model.predict(lazy, **rejecting)
+    np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
 
 
 def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):

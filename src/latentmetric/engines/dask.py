@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,9 @@ def active_client() -> Any:
         ) from error
 
 
-def answers(X: Any, model: Any, method: str, dtype: Any, n_columns: int | None) -> Any:
+def answers(
+    X: Any, model: Any, method: str, dtype: Any, n_columns: int | None, **keywords: Any
+) -> Any:
     """A Dask array of a model's answers to rows, computed when it is asked for."""
     from dask.delayed import delayed
 
@@ -53,14 +56,16 @@ def answers(X: Any, model: Any, method: str, dtype: Any, n_columns: int | None) 
         options = {"dtype": dtype, "chunks": (X.chunks[0], (n_columns,))}
     shape = (0,) if n_columns is None else (0, n_columns)
     return X.map_blocks(
-        _answer, model=delayed(model), method=method, meta=np.empty(shape, dtype), **options
-    )
+        _answer, model=delayed(model), method=method, keywords=keywords,
+        meta=np.empty(shape, dtype), **options,
+    )  # fmt: skip
 
 
-def _answer(rows: Any, model: Any, method: str) -> Any:
+def _answer(rows: Any, model: Any, method: str, keywords: dict[str, Any]) -> Any:
+    answer = partial(getattr(model, method), **keywords)
     if len(rows):
-        return getattr(model, method)(rows)
-    one = getattr(model, method)(np.zeros((1, rows.shape[1]), dtype=rows.dtype))
+        return answer(rows)
+    one = answer(np.zeros((1, rows.shape[1]), dtype=rows.dtype))
     return one[:0]
 
 

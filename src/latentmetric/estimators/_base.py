@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ from latentmetric.estimators._checks import (
     check_integer,
     check_known_labels,
     check_n_jobs,
+    check_real,
 )
 from latentmetric.estimators._plots import ModelPlots
 from latentmetric.io.rows import as_row_file, is_lazy
@@ -83,8 +85,40 @@ class ReferenceClassifier(
         )
         return transformed
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+    def predict(
+        self, X: Any, *, reject_below: float | None = None, reject_label: Any = None
+    ) -> np.ndarray[Any, Any]:
         """The class that the nearest references of each row vote for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        reject_below : float, default=None
+            Rows with a lower score of ``score_samples`` get ``reject_label``. None rejects no row.
+        reject_label : label, default=None
+            What rejected rows are called: of the kind of the classes, but none of them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        dtype = self._checked_label_dtype(reject_below, reject_label)
+        elected: np.ndarray[Any, Any] = (
+            answers(
+                X, self, "predict", dtype, None,
+                reject_below=reject_below, reject_label=reject_label,
+            )
+            if is_dask_array(X)
+            else self._by_block(X, lambda rows: self._elected(rows, reject_below, reject_label))
+        )  # fmt: skip
+        return elected
+
+    def score_samples(self, X: Any) -> Floats:
+        """How much each row is like the references: minus the distance to the nearest one.
+
+        A row of none of the known classes tends to have a lower score. Choose the score below
+        which ``predict`` rejects a row on rows that were not given to ``fit``.
 
         Parameters
         ----------
@@ -93,14 +127,15 @@ class ReferenceClassifier(
         Returns
         -------
         ndarray of shape (n_samples,)
+            In the units of ``kneighbors``.
         """
         check_is_fitted(self)
-        elected: np.ndarray[Any, Any] = (
-            answers(X, self, "predict", self.classes_.dtype, None)
+        scores: Floats = (
+            answers(X, self, "score_samples", self._references.rows.dtype, None)
             if is_dask_array(X)
-            else self._by_block(X, lambda rows: self.classes_[vote(*self._ballots(rows))])
+            else self._by_block(X, lambda rows: self._scores(self._nearest(rows, 1)[0]))
         )
-        return elected
+        return scores
 
     def predict_proba(self, X: Any) -> Floats:
         """Each class's share of the vote, columns in the order of ``classes_``.
@@ -228,7 +263,7 @@ class ReferenceClassifier(
         return _as_floats(rows), codes, classes
 
     def _classes_and_codes(self, labels: Any) -> tuple[Any, Ints]:
-        classes, codes = _sorted_classes(column_or_1d(labels, warn=True))
+        classes, codes = sorted_classes(column_or_1d(labels, warn=True))
         check_classification_targets(labels)
         if len(classes) < 2:
             raise ValueError(
@@ -267,6 +302,41 @@ class ReferenceClassifier(
     def _ballots_of(self, squared: Floats, indices: Ints) -> tuple[Ints, Floats]:
         weights = vote_weights(squared, self.weights, self._temperature)
         return self._reference_codes[indices], weights
+
+    def _elected(self, rows: Floats, reject_below: float | None, reject_label: Any) -> Any:
+        squared, indices = self._voters(rows)
+        elected = self.classes_[vote(*self._ballots_of(squared, indices))]
+        if reject_below is None:
+            return elected
+        elected = elected.astype(self._checked_label_dtype(reject_below, reject_label))
+        elected[self._scores(squared) < reject_below] = reject_label
+        return elected
+
+    def _checked_label_dtype(self, reject_below: float | None, reject_label: Any) -> np.dtype[Any]:
+        """The dtype of predictions, some of which may be rejected."""
+        known: np.dtype[Any] = self.classes_.dtype
+        if reject_below is None:
+            if reject_label is not None:
+                raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
+            return known
+        check_real("reject_below", reject_below, -inf)
+        if reject_label is None or reject_label in self.classes_.tolist():
+            example = -1 if known.kind in "biuf" else "unknown"
+            raise ValueError(
+                "reject_label must be a label that is none of the model's classes, such as "
+                f"{example!r}, got {reject_label!r}"
+            )
+        label = np.asarray(reject_label)
+        if known.kind != "O" and (known.kind in "US") != (label.dtype.kind in "US"):
+            raise TypeError(
+                f"reject_label must be of the kind of the classes, which are {known}, "
+                f"got {reject_label!r} of type {type(reject_label).__name__}"
+            )
+        return np.result_type(known, label.dtype)
+
+    def _scores(self, squared: Floats) -> Floats:
+        """Scores of rows with these squared distances of their nearest references."""
+        return -self._as_distances(squared[:, 0])
 
     def _check_voting_parameters(self) -> None:
         """They may change after ``fit``, so they are checked when they are used."""
@@ -308,7 +378,8 @@ def generator_from(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 
-def _sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+def sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The different labels in order, and the number of each label among them."""
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:

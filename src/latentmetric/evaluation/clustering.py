@@ -1,0 +1,37 @@
+"""How well clusters that know no labels agree with the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.utils import check_X_y
+
+
+def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) -> float:
+    """Normalised mutual information of the classes and as many clusters of k-means.
+
+    Parameters
+    ----------
+    embeddings : array-like of shape (n_samples, n_features)
+        Rows whose Euclidean distances count: the answer of ``model.transform``, for example.
+    labels : array-like of shape (n_samples,)
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means. Its result depends on where it starts: report a mean over several seeds.
+
+    Returns
+    -------
+    float
+        From 0, where clusters tell nothing of the classes, to 1, where they are the classes. The
+        mutual information is divided by the arithmetic mean of both entropies.
+
+    Examples
+    --------
+    >>> from latentmetric.evaluation import clustering_nmi
+    >>> clustering_nmi([[0.0], [0.1], [5.0], [5.1]], ["a", "a", "b", "b"], random_state=0)
+    1.0
+    """
+    rows, truth = check_X_y(embeddings, labels, dtype=("float64", "float32"))
+    clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
+    return float(normalized_mutual_info_score(truth, clusters.fit_predict(rows)))

@@ -1,0 +1,90 @@
+"""Rows that are like nothing the model knows: their scores, and their rejection."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from latentmetric import OASIS, Euclidean, MaPML
+
+QUICK = {"n_steps": 300, "max_iter": 2, "random_state": 0}
+
+
+@pytest.fixture
+def model(blobs):
+    return MaPML(**QUICK).fit(*blobs)
+
+
+@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK), OASIS(n_steps=500)])
+def test_the_score_is_minus_the_distance_of_the_nearest_reference(blobs, estimator):
+    X, y = blobs
+    estimator.fit(X[::2], y[::2])
+    distances, _ = estimator.kneighbors(X, 1)
+    np.testing.assert_array_equal(estimator.score_samples(X), -distances[:, 0])
+
+
+def test_rows_far_from_all_classes_score_lower(blobs, model, rng):
+    X, _ = blobs
+    strangers = X.mean(axis=0) + 12 * rng.standard_normal((100, X.shape[1]))
+    scores = model.score_samples(np.concatenate((X, strangers)))
+    known = np.arange(len(scores)) < len(X)
+    assert roc_auc_score(known, scores) > 0.95
+
+
+@pytest.mark.parametrize("weights", ["uniform", "kernel"])
+def test_rows_with_low_scores_are_rejected_and_others_left_as_they_are(blobs, model, weights):
+    X, _ = blobs
+    model.set_params(weights=weights)
+    scores = model.score_samples(X)
+    threshold = float(np.quantile(scores, 0.3))
+    predicted = model.predict(X, reject_below=threshold, reject_label=-1)
+    expected = np.where(scores < threshold, -1, model.predict(X))
+    np.testing.assert_array_equal(predicted, expected)
+    assert np.mean(predicted == -1) == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("names", "reject_label", "dtype"),
+    [
+        (np.array(["a", "b", "c"]), "unknown", "<U7"),
+        (np.array(["a", "b", "c"], dtype=object), "unknown", "O"),
+        (np.array([0, 1, 2], dtype=np.uint8), -1, "int64"),
+        (np.array([0.0, 1.0, 2.0]), -1.0, "float64"),
+    ],
+)
+def test_labels_of_every_kind(blobs, names, reject_label, dtype):
+    X, y = blobs
+    model = Euclidean().fit(X, names[y])
+    predicted = model.predict(X + 100, reject_below=-1.0, reject_label=reject_label)
+    assert predicted.dtype == dtype
+    assert set(predicted.tolist()) == {reject_label}
+    model.set_params(n_neighbors=1)
+    kept = model.predict(X, reject_below=-1.0, reject_label=reject_label)
+    assert kept.dtype == dtype
+    np.testing.assert_array_equal(kept, names[y])
+
+
+def test_a_pipeline_passes_the_threshold_on(blobs):
+    X, y = blobs
+    pipeline = make_pipeline(StandardScaler(), Euclidean()).fit(X, y)
+    scores = pipeline.score_samples(X + 1)
+    threshold = float(np.median(scores))
+    predicted = pipeline.predict(X + 1, reject_below=threshold, reject_label=-1)
+    np.testing.assert_array_equal(predicted == -1, scores < threshold)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"reject_below": -1.0}, ValueError, "such as -1, got None"),
+        ({"reject_below": -1.0, "reject_label": 2}, ValueError, "none of the model's classes"),
+        ({"reject_below": -1.0, "reject_label": "x"}, TypeError, "which are int64, got 'x'"),
+        ({"reject_label": -1}, ValueError, "needs reject_below"),
+        ({"reject_below": np.nan, "reject_label": -1}, ValueError, "must be finite"),
+        ({"reject_below": "low", "reject_label": -1}, TypeError, "must be a number"),
+    ],
+)
+def test_bad_thresholds_and_labels_are_named(blobs, model, keywords, error, message):
+    with pytest.raises(error, match=message):
+        model.predict(blobs[0], **keywords)
