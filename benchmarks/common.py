@@ -121,11 +121,15 @@ def counted_alg1() -> Iterator[Operations]:
     """
     counts = Operations()
     search, settle, under = latents.search, population.settle, References.under.__func__
-    scatter = OneClass._scatter
+    scatter, update = OneClass._scatter, latents.Table.update
 
     def counting_search(queries, references, k, *rest):
         counts.done += 2 * len(queries) * len(references) * queries.shape[1]
         return search(queries, references, k, *rest)
+
+    def counting_update(self, block, rows):
+        counts.done += 2 * len(self._moved) * rows.size
+        return update(self, block, rows)
 
     def counting_under(cls, rows, metric):
         counts.done += 2 * rows.size * len(metric)
@@ -144,8 +148,10 @@ def counted_alg1() -> Iterator[Operations]:
 
     latents.search, population.settle = counting_search, counting_settle
     References.under, OneClass._scatter = classmethod(counting_under), counting_scatter
+    latents.Table.update = counting_update
     try:
         yield counts
     finally:
         latents.search, population.settle = search, settle
         References.under, OneClass._scatter = classmethod(under), scatter
+        latents.Table.update = update

@@ -5,12 +5,14 @@ import pytest
 from helpers import one_class
 from scipy.optimize import minimize
 
+from latentmetric.core import latents as latents_module
 from latentmetric.core import rows as rows_module
 from latentmetric.core.distances import References
 from latentmetric.core.latents import (
     START_SHARE,
     Members,
     Nearest,
+    Table,
     draw_starts,
     first_latents,
     refill_empty,
@@ -235,18 +237,44 @@ def test_k_means_plus_plus_spreads_its_start():
         assert len(np.unique(np.round(start / 100), axis=0)) == 4
 
 
+@pytest.mark.parametrize("keep", ["table", "nearest"])
 @pytest.mark.parametrize("share_that_moves", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("step", [0.01, 1.0])
-def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves, step):
+def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves, step, keep):
     points, latents = rng.standard_normal((300, 4)), rng.standard_normal((40, 4))
     factor = rng.standard_normal((4, 4))
     metric = Metric(factor)
-    kept = Nearest(300, References.under(latents, metric.matrix))
+    blocks, kept = (
+        ([slice(0, 300)], Table(np.empty((300, 40))))
+        if keep == "table"
+        else ([slice(0, 100), slice(100, 300)], Nearest(300, 40, latents.dtype))
+    )
+    kept.references_moved(np.arange(40), References.under(latents, metric.matrix))
     for _ in range(5):
-        for block in (slice(0, 100), slice(100, 300)):
+        for block in blocks:
             found = kept.update(block, points[block])
             expected = nearest(points[block] @ factor.T, latents @ factor.T)
             np.testing.assert_array_equal(found, expected)
         moving = rng.random(40) < share_that_moves
         latents = latents + step * moving[:, None] * rng.standard_normal((40, 4))
-        kept.references_moved(latents, metric, np.flatnonzero(moving))
+        which = np.flatnonzero(moving)
+        kept.references_moved(which, References.under(latents[which], metric.matrix))
+
+
+def test_rows_that_are_alike_settle_at_once(rng):
+    """More latent examples than distinct rows: nothing is gained by passing rows around."""
+    rows = np.repeat(rng.standard_normal((6, 5)), 30, axis=0).astype(np.float32)
+    found = alg_1(rows, rows[::9], np.eye(5, dtype=np.float32))
+    assert found.passes < 10
+    assert found.spread < 1e-6
+
+
+@pytest.mark.parametrize("table_bytes", [0, 2**20])
+def test_alg_1_is_the_same_with_and_without_a_table(rng, monkeypatch, table_bytes):
+    rows = rng.standard_normal((400, 6))
+    factor = rng.standard_normal((6, 6))
+    with_table = alg_1(rows, rows[:25], factor, 0.1)
+    monkeypatch.setattr(latents_module, "TABLE_BYTES", table_bytes)
+    found = alg_1(rows, rows[:25], factor, 0.1)
+    np.testing.assert_array_equal(found.assignment, with_table.assignment)
+    np.testing.assert_allclose(found.latents, with_table.latents, rtol=1e-12)

@@ -11,6 +11,8 @@ that moved; memory a block of rows, a block of distances and O(n + m·d).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,6 +29,9 @@ Rows of whole numbers can be exactly as far from one row as from another, and ro
 differs with the scale of the data, would decide. From these places they practically never are.
 """
 
+
+TABLE_BYTES = 16 * 2**20
+"""Distances of all rows of a class with all its latent examples that are kept, up to so many."""
 
 SUMMED_ROWS = 4096
 """Rows whose sum may be rounded as they are; these sums are added up in float64."""
@@ -70,24 +75,54 @@ def _settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
     """The same with latent examples that are counted from the mean of the class, as rows are."""
-    nearest = Nearest(len(rows), References.under(start, metric.matrix))
+    nearest = nearest_for(rows, len(start), start.dtype)
     members = Members(len(rows), start, latent_reg)
-    latents, passes = start, 0
-    while passes < max_passes:
+    latents, moved, passes = start.copy(), np.arange(len(start)), 0
+    while len(moved) and passes < max_passes:
         passes += 1
-        before = members.assignment.copy()
+        nearest.references_moved(moved, References.under(latents[moved], metric.matrix))
         for block in rows.blocks:
             inside = rows[block]
             members.reassign(block, inside, nearest.update(block, inside))
         refill_empty(rows, latents, metric, members)
-        if np.array_equal(before, members.assignment):
-            break
-        moved = members.places()
-        has_moved = np.any(moved != latents, axis=1)
-        latents = moved
-        nearest.references_moved(latents, metric, np.flatnonzero(has_moved))
+        moved = members.touched()
+        latents[moved] = members.places(moved)
     spread = members.within(rows, latents, metric) / len(rows)
     return Settled(latents, members.assignment, spread, passes)
+
+
+def nearest_for(rows: OneClass, n_latents: int, dtype: Any) -> Table | Nearest:
+    """What keeps the nearest latent examples of these rows."""
+    shape = (len(rows), n_latents)
+    small = len(rows.blocks) == 1 and prod(shape) * dtype.itemsize <= TABLE_BYTES
+    return Table(np.empty(shape, dtype)) if small else Nearest(*shape, dtype)
+
+
+class Table:
+    """The comparable distances of all rows with all latent examples of a class."""
+
+    def __init__(self, comparable: Floats) -> None:
+        self._comparable = comparable
+        self._latent: Ints | None = None
+        self._rounding = 0.0
+
+    def references_moved(self, which: Ints, there: References) -> None:
+        """These latent examples are in other places now."""
+        self._moved, self._there = which, there
+        self._rounding = max(self._rounding, rounding_of(there))
+
+    def update(self, block: slice, rows: Floats) -> Ints:
+        """The nearest latent examples of all rows."""
+        table, before = self._comparable, self._latent
+        table[:, self._moved] = self._there.comparable(rows)
+        latent: Ints = table.argmin(axis=1)
+        if before is not None:
+            changed = np.flatnonzero(latent != before)
+            old = before[changed]
+            gain = table[changed, old] - table[changed, latent[changed]]
+            latent[changed] = np.where(gain > self._rounding, latent[changed], old)
+        self._latent = latent
+        return latent
 
 
 class Nearest:
@@ -98,43 +133,65 @@ class Nearest:
     the same answer as a full search, for a share of it that shrinks from pass to pass.
     """
 
-    def __init__(self, n_rows: int, references: References) -> None:
-        self._references = references
-        self._moved = np.arange(len(references))
-        self._latent = np.zeros(n_rows, dtype=np.intp)
-        self._distance = np.full(n_rows, np.inf, dtype=references.rows.dtype)
+    def __init__(self, n_rows: int, n_latents: int, dtype: Any) -> None:
+        self._references: References | None = None
+        self._moved = np.arange(n_latents)
+        self._latent = np.full(n_rows, NOBODY)
+        self._distance = np.full(n_rows, np.inf, dtype=dtype)
+        self._rounding = 0.0
 
-    def references_moved(self, latents: Floats, metric: Metric, which: Ints) -> None:
-        """These latent examples are in other places now."""
-        moved = References.under(latents[which], metric.matrix)
-        self._references = self._references.replaced(which, moved)
+    def references_moved(self, which: Ints, there: References) -> None:
+        """These latent examples are in other places now, at first all of them."""
+        before = self._references
+        self._references = there if before is None else before.replaced(which, there)
         self._moved = which
+        self._rounding = max(self._rounding, rounding_of(there))
 
     def update(self, block: slice, rows: Floats) -> Ints:
         """The nearest latent examples of a block of rows, which must be up to the last move."""
-        latent, before = self._latent[block], self._distance[block]
-        if len(self._moved):
-            has_moved = np.zeros(len(self._references), dtype=bool)
-            has_moved[self._moved] = True
-            distance, challenger = _nearest_of(rows, self._references, self._moved)
-            wins = has_moved[latent] | (distance < before)
-            latent = np.where(wins, challenger, latent)
-            distance = np.where(wins, distance, before)
-            self._ask_the_rest(rows, latent, distance, before, np.flatnonzero(~has_moved))
-            self._latent[block], self._distance[block] = latent, distance
-        return latent
-
-    def _ask_the_rest(
-        self, rows: Floats, latent: Ints, distance: Floats, before: Floats, still: Ints
-    ) -> None:
-        """Rows that are worse off than before may be nearer to one that has not moved."""
+        references = self._references
+        old, before = self._latent[block], self._distance[block]
+        if references is None or not len(self._moved):
+            return old
+        has_moved = np.zeros(len(references), dtype=bool)
+        has_moved[self._moved] = True
+        distance, challenger = _nearest_of(rows, references, self._moved)
+        wins = (old == NOBODY) | has_moved[old] | (distance < before)
+        latent = np.where(wins, challenger, old)
+        distance = np.where(wins, distance, before)
+        still = np.flatnonzero(~has_moved)
+        # Rows that are worse off than before may be nearer to one that has not moved.
         worse = np.flatnonzero(distance > before) if len(still) else still
-        for block in row_blocks(len(worse), rows[:1].nbytes):
-            some = worse[block]
-            rest_distance, rest = _nearest_of(rows[some], self._references, still)
+        for part in row_blocks(len(worse), rows[:1].nbytes):
+            some = worse[part]
+            rest_distance, rest = _nearest_of(rows[some], references, still)
             back = rest_distance < distance[some]
             latent[some[back]] = rest[back]
             distance[some[back]] = rest_distance[back]
+        self._stay_where_nothing_is_gained(rows, references, old, latent, distance)
+        self._latent[block], self._distance[block] = latent, distance
+        return latent
+
+    def _stay_where_nothing_is_gained(
+        self, rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats
+    ) -> None:
+        changed = np.flatnonzero((latent != old) & (old != NOBODY))
+        for part in row_blocks(len(changed), rows[:1].nbytes):
+            some = changed[part]
+            there = references.rows[old[some]]
+            still = np.einsum("ij,ij->i", rows[some], there) + references.norms[old[some]]
+            stays = still - distance[some] <= self._rounding
+            latent[some[stays]] = old[some[stays]]
+            distance[some[stays]] = still[stays]
+
+
+def rounding_of(references: References) -> float:
+    """What comparable distances are uncertain by: no row changes its latent example for less.
+
+    So rows that are alike are not passed for ever between latent examples that are.
+    """
+    largest = float(np.abs(references.norms).max(initial=0))
+    return UNSURE * float(np.finfo(references.norms.dtype).eps) * largest
 
 
 def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floats, Ints]:
@@ -151,6 +208,7 @@ class Members:
         self.counts = np.zeros(len(start), dtype=np.intp)
         self._sums = np.zeros(start.shape)
         self._start, self._latent_reg = start, latent_reg
+        self._touched = np.zeros(len(start), dtype=bool)
 
     def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
         """Give the rows of a block to these latent examples."""
@@ -167,20 +225,28 @@ class Members:
         had = np.flatnonzero(old != NOBODY)
         to = np.concatenate((new, old[had]))
         which = np.concatenate((np.arange(len(new)), had))
-        signs = np.repeat(np.array([1, -1], rows.dtype), (len(new), len(had)))
+        signs = np.repeat(np.array([1, -1], self._start.dtype), (len(new), len(had)))
         order = np.argsort(to, kind="stable")
         offsets = np.concatenate(([0], np.cumsum(np.bincount(to, minlength=len(self.counts)))))
         change = csr_array((signs[order], which[order], offsets), (len(self.counts), len(rows)))
         self._sums += change @ rows
+        self._touched[to] = True
         self.counts += np.bincount(new, minlength=len(self.counts))
         self.counts -= np.bincount(old[had], minlength=len(self.counts))
 
-    def places(self) -> Floats:
+    def touched(self) -> Ints:
+        """The latent examples that have won or lost rows since this was last asked."""
+        touched = np.flatnonzero(self._touched)
+        self._touched[:] = False
+        return touched
+
+    def places(self, which: Ints | slice = slice(None)) -> Floats:
         """Eq. 6: the mean of each one's rows and γ times its start; without rows it stays."""
-        whole = np.where(self.counts > 0, self.counts + self._latent_reg, 1.0)
-        of_start = np.where(self.counts > 0, self._latent_reg / whole, 1.0)
-        of_rows = np.where(self.counts > 0, 1 / whole, 0.0)
-        places = of_rows[:, None] * self._sums + of_start[:, None] * self._start
+        counts = self.counts[which]
+        whole = np.where(counts > 0, counts + self._latent_reg, 1.0)
+        of_start = np.where(counts > 0, self._latent_reg / whole, 1.0)
+        of_rows = np.where(counts > 0, 1 / whole, 0.0)
+        places = of_rows[:, None] * self._sums[which] + of_start[:, None] * self._start[which]
         return places.astype(self._start.dtype)
 
     def pull(self, latent: int, row: Floats, metric: Metric) -> float:
@@ -211,7 +277,10 @@ class Members:
 
 
 def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Members) -> None:
-    """Give each latent example without rows a worst served row, where that lowers eq. 5."""
+    """Give each latent example without rows a worst served row, where that lowers eq. 5.
+
+    Only where it does so by more than rounding: rows that are alike would be passed around.
+    """
     empty = np.flatnonzero(members.counts == 0)
     if not len(empty):
         return
@@ -220,7 +289,8 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
         inside = rows[alone]
-        gains = served[row] > members.pull(int(latent), inside[0], metric)
+        rounding = UNSURE * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
+        gains = served[row] > members.pull(int(latent), inside[0], metric) + rounding
         if gains and members.counts[members.assignment[row]] > 1:
             members.reassign(alone, inside, np.array([latent]))
 
