@@ -42,6 +42,12 @@ BALANCE_FLOOR = 0.03
 GATHERED = 8
 """Blocks of rows that are gathered are so many times smaller: the cache holds them, no GEMM."""
 
+HINGE_BYTES = 32
+"""What a pair takes while its hinges are computed."""
+
+UNION_BYTES = 2**11
+"""What a row's pairs take, about, while they are united."""
+
 KEPT_SEARCHES = 2
 """The findings of so many searches are kept, where rows have as many impostors."""
 
@@ -88,6 +94,7 @@ class Impostors:
     """Pairs of a row and a row of another class that is, or may come, within its margin."""
 
     of: Ints
+    """Ascending."""
     rows: Ints
 
     def __len__(self) -> int:
@@ -95,12 +102,17 @@ class Impostors:
 
     def union(self, other: Impostors, n_rows: int) -> Impostors:
         """The pairs of both, each once."""
-        keys = np.union1d(self._keys(n_rows), other._keys(n_rows))
-        of, rows = np.divmod(keys, n_rows)
-        return Impostors(of.astype(np.int32), rows.astype(np.int32))
+        of, rows = [], []
+        for block in row_blocks(n_rows, UNION_BYTES):
+            keys = np.union1d(self._keys(block, n_rows), other._keys(block, n_rows))
+            of.append((keys // n_rows).astype(np.int32))
+            rows.append((keys % n_rows).astype(np.int32))
+        return Impostors(np.concatenate(of), np.concatenate(rows))
 
-    def _keys(self, n_rows: int) -> Ints:
-        return self.of.astype(np.int64) * n_rows + self.rows
+    def _keys(self, block: slice, n_rows: int) -> Ints:
+        """One number for each pair of a block of rows."""
+        first, end = np.searchsorted(self.of, (block.start, block.stop))
+        return self.of[first:end].astype(np.int64) * n_rows + self.rows[first:end]
 
     def near(self, problem: Problem, components: Floats) -> Impostors:
         """The pairs that a small change of the metric may bring within the margin.
@@ -110,6 +122,7 @@ class Impostors:
         points = problem.rows.under(components, problem.order)
         reach = _reach(problem, points) + problem.margin
         squared = _pair_distances(points, self.of, self.rows, problem.n_threads)
+        del points
         kept = np.flatnonzero(squared < reach[self.of])
         if len(kept) > problem.most_pairs:
             kept = kept[np.lexsort((squared[kept], self.of[kept]))]
@@ -147,34 +160,35 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
     """Loss and gradient. The latter needs one sparse and one dense product with the rows."""
-    loss, on_targets, on_impostors = _weigh(problem, components, impostors)
-    n_active = -round(on_impostors.sum(dtype=np.float64) / (problem.push or 1))
-    scatter = _scatter(problem, _laplacian(problem, on_targets, impostors, on_impostors))
+    loss, n_active, on_targets, on_impostors = _weigh(problem, components, impostors)
+    scatter = _scatter(problem, on_targets, impostors, on_impostors)
     scatter *= scatter.dtype.type(2)
     return Evaluation(loss, n_active, components @ scatter)
 
 
 def _weigh(
     problem: Problem, components: Floats, impostors: Impostors
-) -> tuple[float, Floats, Floats]:
-    """The loss, and how much the pairs of rows with targets and impostors count in its gradient."""
+) -> tuple[float, int, Floats, Floats]:
+    """Loss, active triplets, and what pairs with targets and impostors count in the gradient."""
     points = problem.rows.under(components, problem.order)
     to_targets = _target_distances(points, problem.targets, problem.n_threads)
-    beyond = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
-    np.subtract(problem.margin, beyond, out=beyond)
+    squared = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
+    del points
+    hinged, counts = 0.0, np.zeros(to_targets.shape, dtype=np.intp)
+    on_impostors = np.zeros(len(impostors), dtype=squared.dtype)
+    for pairs in row_blocks(len(impostors), HINGE_BYTES):
+        of, beyond = impostors.of[pairs], problem.margin - squared[pairs]
+        for rank in range(to_targets.shape[1]):
+            hinges = beyond + to_targets[of, rank]
+            active = hinges > 0
+            hinged += float(hinges[active].sum(dtype=np.float64))
+            counts[:, rank] += np.bincount(of[active], minlength=len(counts))
+            on_impostors[pairs] -= active
     pull, push = 1 - problem.push, problem.push
-    loss = pull * to_targets.sum(dtype=np.float64)
-    on_targets = np.full(to_targets.shape, pull, dtype=points.dtype)
-    on_impostors = np.zeros(len(impostors), dtype=points.dtype)
-    for rank in range(to_targets.shape[1]):
-        hinges = beyond + to_targets[impostors.of, rank]
-        active = hinges > 0
-        loss += push * hinges[active].sum(dtype=np.float64)
-        counts = np.bincount(impostors.of[active], minlength=len(points))
-        on_targets[:, rank] += push * counts
-        on_impostors -= active
+    loss = pull * float(to_targets.sum(dtype=np.float64)) + push * hinged
+    on_targets = (pull + push * counts).astype(squared.dtype)
     on_impostors *= push
-    return float(loss), on_targets, on_impostors
+    return loss, int(counts.sum()), on_targets, on_impostors
 
 
 def steps(
@@ -194,7 +208,7 @@ def steps(
     while done < max_iter:
         length = min(length, max_iter - done)
         moved, made = _descend(problem, balance, impostors, curvature, place, at, length)
-        done += made
+        done += max(1, made)
         components = moved @ balance.matrix
         impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
         there = balance.evaluate(problem, moved, impostors)
@@ -229,8 +243,8 @@ class Balance:
         """From all rows and their targets."""
         nobody = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
         ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
-        laplacian = _laplacian(problem, ones, nobody, np.empty(0, dtype=ones.dtype))
-        values, vectors = np.linalg.eigh(_scatter(problem, laplacian))
+        scatter = _scatter(problem, ones, nobody, np.empty(0, dtype=ones.dtype))
+        values, vectors = np.linalg.eigh(scatter)
         spreads = np.maximum(values / (values.mean() or 1), 0) + ones.dtype.type(BALANCE_FLOOR)
         return cls((vectors / np.sqrt(spreads)) @ vectors.T)
 
@@ -287,37 +301,61 @@ def _pair_distances(points: Floats, left: Ints, right: Ints, n_threads: int) -> 
     return squared
 
 
-def _laplacian(
+def _scatter(
     problem: Problem, on_targets: Floats, impostors: Impostors, on_impostors: Floats
-) -> csr_array:
-    """D − W − Wᵀ for the weights W of pairs, in the caller's order of rows; its rows sum to 0."""
-    n_rows, n_targets = on_targets.shape
-    order = problem.order.astype(np.int32)
-    counting = on_impostors != 0
-    left = np.concatenate((np.repeat(order, n_targets), order[impostors.of[counting]]))
-    right = np.concatenate((order[problem.targets.ravel()], order[impostors.rows[counting]]))
-    weights = np.concatenate((on_targets.ravel(), on_impostors[counting]))
-    degrees = np.bincount(left, weights, n_rows) + np.bincount(right, weights, n_rows)
-    every = np.arange(n_rows, dtype=np.int32)
-    places = (np.concatenate((left, right, every)), np.concatenate((right, left, every)))
-    values = np.concatenate((-weights, -weights, degrees.astype(weights.dtype)))
-    return csr_array((values, places), shape=(n_rows, n_rows))
+) -> Floats:
+    """Σ wᵢⱼ (xᵢ − xⱼ)(xᵢ − xⱼ)ᵀ over targets and impostors, in blocks of rows.
 
-
-def _scatter(problem: Problem, laplacian: csr_array) -> Floats:
-    """Σ wᵢⱼ (xᵢ − xⱼ)(xᵢ − xⱼ)ᵀ = Xᵀ (D − W − Wᵀ) X, in blocks of rows.
-
-    The rows of the Laplacian sum to 0, so it may be applied to rows that are not centred.
+    It is G + Gᵀ with G = Xᵀ (D/2 − W) X, where D has the sums of the rows and columns of W.
     """
-    inner = problem.rows
+    inner, weights = problem.rows, _PairWeights(problem, on_targets, impostors, on_impostors)
     blocks = list(row_blocks(len(inner), 4 * inner.n_features * inner.dtype.itemsize))
     summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
 
     def add(number: int) -> None:
         block = blocks[number]
-        summed.add(number, inner[block].T @ (laplacian[block] @ inner.rows))
+        centred = inner[problem.order[block]]
+        half = weights.times_rows(block)
+        half -= weights.halved_degrees[block, None] * centred
+        summed.add(number, centred.T @ half)
 
     for_each(add, range(len(blocks)), problem.n_threads)
-    scatter: Floats = summed.total
-    scatter /= inner.dtype.type(inner.coordinates.scale)
+    scatter: Floats = -(summed.total + summed.total.T)
     return scatter
+
+
+class _PairWeights:
+    """W, its rows in the problem's order and its columns in the caller's; never held whole."""
+
+    def __init__(
+        self, problem: Problem, on_targets: Floats, impostors: Impostors, on_impostors: Floats
+    ) -> None:
+        self._problem, self._on_targets, self._on_impostors = problem, on_targets, on_impostors
+        self._impostors, self._columns = impostors, problem.order.astype(np.int32)
+        n_rows = len(on_targets)
+        self._firsts = np.searchsorted(impostors.of, np.arange(n_rows + 1))
+        sums = on_targets.sum(axis=1, dtype=np.float64)
+        degrees = np.bincount(problem.targets.ravel(), on_targets.ravel(), n_rows)
+        for pairs in row_blocks(len(impostors), HINGE_BYTES):
+            sums += np.bincount(impostors.of[pairs], on_impostors[pairs], n_rows)
+            degrees += np.bincount(impostors.rows[pairs], on_impostors[pairs], n_rows)
+        self._sums = sums.astype(on_targets.dtype)
+        self.halved_degrees = ((degrees + sums) / 2).astype(on_targets.dtype)
+
+    def times_rows(self, block: slice) -> Floats:
+        """Some rows of W X, for X in inner coordinates: what W makes of the centre is taken off."""
+        rows, coordinates = self._problem.rows.rows, self._problem.rows.coordinates
+        targets, on_targets = self._problem.targets[block], self._on_targets[block]
+        starts = np.arange(0, targets.size + 1, targets.shape[1])
+        product: Floats = self._sparse(on_targets.ravel(), targets.ravel(), starts) @ rows
+        starts = self._firsts[block.start : block.stop + 1]
+        pairs = slice(int(starts[0]), int(starts[-1]))
+        others = self._impostors.rows[pairs]
+        product += self._sparse(self._on_impostors[pairs], others, starts - starts[0]) @ rows
+        product -= self._sums[block, None] * coordinates.centre.astype(product.dtype)
+        product /= product.dtype.type(coordinates.scale)
+        return product
+
+    def _sparse(self, values: Floats, columns: Ints, starts: Ints) -> csr_array:
+        parts = (values, self._columns[columns], starts.astype(np.int32))
+        return csr_array(parts, shape=(len(starts) - 1, len(self._columns)))

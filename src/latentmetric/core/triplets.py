@@ -150,9 +150,8 @@ def own_nearest(
         size = own.stop - own.start
         found = max(1, min(k, size - 1))
         hide = hide_self(anchors[asking] - own.start) if size > 1 else None
-        values[asking, :found], columns = search(
-            points[anchors[asking]], References.of(points[own]), found, hide
-        )
+        queries = points[own] if len(anchors) == len(points) else points[anchors[asking]]
+        values[asking, :found], columns = search(queries, References.of(points[own]), found, hide)
         indices[asking, :found] = columns + own.start
 
     for_each(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
