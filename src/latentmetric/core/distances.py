@@ -119,9 +119,13 @@ def search(
             block = references.comparable(queries[rows], tile)
             if mask is not None:
                 mask(block, rows, tile)
+            some = slice(rows.start, rows.stop)
+            if k > 1 and tile.start:  # most rows find nothing nearer in the later tiles
+                hopeful = np.flatnonzero(block.min(axis=1) < values[rows, -1])
+                block, some = block[hopeful], rows.start + hopeful
             found, columns = smallest(block, min(k, block.shape[1]))
-            values[rows], indices[rows] = _merge(
-                values[rows], indices[rows], found, columns + tile.start
+            values[some], indices[some] = _merge(
+                values[some], indices[some], found, columns + tile.start
             )
 
     tile_bytes = tiles[0].stop * dtype.itemsize

@@ -49,6 +49,8 @@ class Settled:
     """The latent example of every row."""
     spread: float
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
+    between: float
+    """E[D²(z, mean)] over its rows."""
     passes: int
 
 
@@ -63,9 +65,8 @@ def settle(
     dtype = start.dtype
     start = start - rows.mean.astype(dtype)
     settled = _settle(rows, start, metric, latent_reg, max_passes)
-    of_rows = np.bincount(settled.assignment, minlength=len(start)) / len(rows)
-    between = float(of_rows @ metric.squared_lengths(settled.latents))
-    if dtype == np.float32 and settled.spread < UNSURE * np.finfo(dtype).eps * between:
+    rounding = UNSURE * float(np.finfo(dtype).eps) * settled.between
+    if dtype == np.float32 and settled.spread < rounding:
         double = Metric(metric.components.astype(np.float64))
         settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
     return replace(settled, latents=(settled.latents + rows.mean).astype(dtype))
@@ -87,8 +88,9 @@ def _settle(
         refill_empty(rows, latents, metric, members)
         moved = members.touched()
         latents[moved] = members.places(moved)
-    spread = members.within(rows, latents, metric) / len(rows)
-    return Settled(latents, members.assignment, spread, passes)
+    within, between = members.within_and_between(rows, latents, metric)
+    n_rows = len(rows)
+    return Settled(latents, members.assignment, within / n_rows, between / n_rows, passes)
 
 
 def nearest_for(rows: OneClass, n_latents: int, dtype: Any) -> Table | Nearest:
@@ -254,18 +256,22 @@ class Members:
         share = self._latent_reg / (1 + self._latent_reg)
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
-    def within(self, rows: OneClass, latents: Floats, metric: Metric) -> float:
-        """Σ D²(x, z) over the rows: Σ D²(x, mean), from their scatter, less what latents save.
+    def within_and_between(
+        self, rows: OneClass, latents: Floats, metric: Metric
+    ) -> tuple[float, float]:
+        """Σ D²(x, z) and Σ D²(z, mean) over the rows.
 
-        One by one where that is cheaper, or where so little remains that rounding would show.
+        The first is Σ D²(x, mean), from their scatter, less what the latent examples save. One by
+        one where that is cheaper, or where so little remains that rounding would show.
         """
+        turned = latents @ metric.matrix
+        between = float(self.counts @ np.einsum("ij,ij->i", turned, latents))
         if rows.has_scatter:
-            moments = 2 * self._sums - self.counts[:, None] * latents
             whole = rows.scatter_under(metric)
-            remains = whole - float(np.vdot(latents @ metric.matrix, moments))
+            remains = whole - 2 * float(np.vdot(turned, self._sums)) + between
             if remains > UNSURE * np.finfo(rows.dtype).eps * whole:
-                return remains
-        return float(self.served(rows, latents, metric).sum(dtype=np.float64))
+                return remains, between
+        return float(self.served(rows, latents, metric).sum(dtype=np.float64)), between
 
     def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
         """D²(x, z) of every row."""

@@ -27,7 +27,7 @@ from latentmetric.core.distances import squared_norms
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats
 
-STEPS_PER_BLOCK = 256
+STEPS_PER_BLOCK = 192
 
 
 @dataclass(frozen=True)
