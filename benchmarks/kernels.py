@@ -104,7 +104,7 @@ def main() -> None:
     with counted_updates() as counts:
         start = time.perf_counter()
         averaged = learn_metric(
-            state.latents, state.components, triplets, SETTINGS.metric_reg, np.inf
+            state.latents, points, state.components, triplets, SETTINGS.metric_reg, np.inf
         )
         seconds = time.perf_counter() - start
     operations = sgd_operations(SETTINGS.n_steps, X.shape[1], metric.STEPS_PER_BLOCK, sum(counts))

@@ -172,3 +172,35 @@ def test_a_terminal_gets_a_bar(data, tmp_path):
     assert process.returncode == 0
     assert b"round " in shown
     assert b"validation error" in shown
+
+
+def test_a_killed_fit_is_resumed_to_the_same_model(tmp_path, data):
+    options = ("--n-steps", 400, "--max-iter", 30, "--random-state", 0)
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert call("fit", data, "-o", whole, *options)[0] == 0
+    kept = tmp_path / "kept"
+    process = start("fit", data, "-o", out, *options, "--checkpoint", kept)
+    for line in process.stderr:
+        if "round 3" in line:
+            break
+    process.kill()
+    process.communicate()
+    assert not out.exists()
+    code, _, told = call("fit", data, "-o", out, *options, "--checkpoint", kept)
+    assert code == 1
+    assert "resume=True (--resume)" in told
+    assert call("fit", data, "-o", out, *options, "--checkpoint", kept, "--resume")[0] == 0
+    models = [latentmetric.load(path) for path in (whole, out)]
+    np.testing.assert_array_equal(*[model.components_ for model in models])
+    np.testing.assert_array_equal(*[model.latent_examples_ for model in models])
+
+
+def test_resume_needs_a_checkpoint_and_an_estimator_that_has_them(tmp_path, data):
+    code, _, told = call("fit", data, "-o", tmp_path / "m", "--resume")
+    assert code == 2
+    assert "--checkpoint" in told
+    code, _, told = call(
+        "fit", data, "-o", tmp_path / "m", "--estimator", "lmnn", "--checkpoint", tmp_path / "c"
+    )
+    assert code == 2
+    assert "not for lmnn" in told

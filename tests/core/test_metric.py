@@ -68,8 +68,9 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
         assert 0 < active < n_steps
     if clip is not None:
         assert clip == ("never" if not clipped else "always" if clipped == n_steps else "sometimes")
+    points = (latents @ components.T).astype(dtype)
     learned = learn_metric(
-        latents.astype(dtype), components.astype(dtype), triplets, metric_reg, max_norm,
+        latents.astype(dtype), points, components.astype(dtype), triplets, metric_reg, max_norm,
         steps_per_block,
     )  # fmt: skip
     assert learned.dtype == dtype

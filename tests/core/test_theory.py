@@ -447,7 +447,12 @@ def test_alg_2_minimises_the_bound_with_a_share_of_its_constant():
     margins = 1 + spreads(problem, start, problem.latents)[problem.classes[o]]
     steps = Triplets(o, p, q, margins)
     learned = learn_metric(
-        problem.latents, start, steps, bound.metric_reg / n_triplets, problem.max_norm
+        problem.latents,
+        problem.latents,
+        start,
+        steps,
+        bound.metric_reg / n_triplets,
+        problem.max_norm,
     )
     assert np.linalg.norm(learned - wanted) < 0.1 * np.linalg.norm(wanted - start)
 

@@ -30,6 +30,13 @@ def fit(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="File of the model to write.")],
     estimator: Annotated[Estimator, typer.Option(help="What to fit.")] = DEFAULT_ESTIMATOR,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder to keep the state of the fit in after each round (MaPML)."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
+    ] = False,
     json: Json = False,
     choice: Choice,
     parameters: dict[str, Any],
@@ -37,20 +44,35 @@ def fit(
     """Learn a model from features and labels, and save it.
 
     Ctrl-C ends the fit after the round that is running and saves the best one so far; the exit
-    code is then 130. A second Ctrl-C ends at once and leaves an older file as it was.
+    code is then 130. A second Ctrl-C ends at once and leaves an older file as it was. With
+    --checkpoint a fit that was killed can be resumed, to the same model.
     """
+    kept = _checkpoint_options(estimator, checkpoint, resume)
     model = make_estimator(estimator, parameters)
     _check_writable(out)
     table = read_table(features, labels, choice)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
-        model.fit(table.rows, table.labels)
+        model.fit(table.rows, table.labels, **kept)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     model.save(out)
     _tell(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _checkpoint_options(
+    estimator: Estimator, checkpoint: Path | None, resume: bool
+) -> dict[str, Any]:
+    """What ``fit`` is told of checkpoints."""
+    if checkpoint is None:
+        if resume:
+            raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
+        return {}
+    if estimator != DEFAULT_ESTIMATOR:
+        raise typer.BadParameter(f"--checkpoint is for mapml, not for {estimator.value}")
+    return {"checkpoint": checkpoint, "resume": resume}
 
 
 def _check_writable(out: Path) -> None:

@@ -40,8 +40,8 @@ On a busy machine they lose by them: the threads of BLAS wait for each other tho
 FULL_MINING = 6_144
 """Up to so many latent examples all of them are anchors in every round."""
 
-STEPS_PER_ANCHOR = 16
-"""Of more, as many are drawn each round as leave so many steps to each."""
+FEWEST_ANCHORS, STEPS_PER_ANCHOR = 4_096, 24
+"""Of more, as many are drawn each round as leave so many steps to each, but not fewer than this."""
 
 UNSTRUCTURED_SHARE = 1e-3
 """Weight of structureless rows when the rank of the metric is reduced."""
@@ -172,8 +172,8 @@ def _settle(
 
 def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
     """The latent examples that a round mines triplets for; None stands for all."""
-    n_anchors = max(FULL_MINING, n_steps // STEPS_PER_ANCHOR)
-    if n_latents <= n_anchors:
+    n_anchors = max(FEWEST_ANCHORS, n_steps // STEPS_PER_ANCHOR)
+    if n_latents <= max(FULL_MINING, n_anchors):
         return None
     return np.sort(generator.choice(n_latents, size=n_anchors, replace=False))
 
@@ -216,10 +216,12 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     if not len(active):
         return state.components
     triplets = state.candidates.take(generator.choice(active, size=settings.n_steps))
+    points = state.latents @ state.components.T
     n_features = state.latents.shape[1]
     with blas_threads(settings.n_threads if n_features >= THREADED_FEATURES else 1):
         averaged = learn_metric(
             state.latents,
+            points,
             state.components,
             triplets,
             settings.metric_reg,

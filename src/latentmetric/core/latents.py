@@ -30,6 +30,9 @@ differs with the scale of the data, would decide. From these places they practic
 """
 
 
+SETTLED_SHARE = 0.002
+"""Alg. 1 ends when no more than this share of a class's rows change their latent example."""
+
 TABLE_BYTES = 16 * 2**20
 """Distances of all rows of a class with all its latent examples that are kept, up to so many."""
 
@@ -57,7 +60,7 @@ class Settled:
 def settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
-    """Alg. 1: assign (eq. 7) and move (eq. 6) until no row changes its latent example.
+    """Alg. 1: assign (eq. 7) and move (eq. 6) until (next to) no row changes its latent example.
 
     Where groups within the class are so far apart that float32 rounds away what rows differ by
     inside them, it is done again in float64.
@@ -79,15 +82,17 @@ def _settle(
     nearest = nearest_for(rows, len(start), start.dtype)
     members = Members(len(rows), start, latent_reg)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
-    while len(moved) and passes < max_passes:
+    while passes < max_passes:
         passes += 1
         nearest.references_moved(moved, References.under(latents[moved], metric.matrix))
         for block in rows.blocks:
             inside = rows[block]
             members.reassign(block, inside, nearest.update(block, inside))
         refill_empty(rows, latents, metric, members)
-        moved = members.touched()
+        moved, n_changed = members.touched()
         latents[moved] = members.places(moved)
+        if n_changed <= SETTLED_SHARE * len(rows):
+            break
     within, between = members.within_and_between(rows, latents, metric)
     n_rows = len(rows)
     return Settled(latents, members.assignment, within / n_rows, between / n_rows, passes)
@@ -211,6 +216,7 @@ class Members:
         self._sums = np.zeros(start.shape)
         self._start, self._latent_reg = start, latent_reg
         self._touched = np.zeros(len(start), dtype=bool)
+        self._n_changed = 0
 
     def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
         """Give the rows of a block to these latent examples."""
@@ -233,14 +239,15 @@ class Members:
         change = csr_array((signs[order], which[order], offsets), (len(self.counts), len(rows)))
         self._sums += change @ rows
         self._touched[to] = True
+        self._n_changed += len(rows)
         self.counts += np.bincount(new, minlength=len(self.counts))
         self.counts -= np.bincount(old[had], minlength=len(self.counts))
 
-    def touched(self) -> Ints:
-        """The latent examples that have won or lost rows since this was last asked."""
-        touched = np.flatnonzero(self._touched)
-        self._touched[:] = False
-        return touched
+    def touched(self) -> tuple[Ints, int]:
+        """The latent examples that won or lost rows since the last call, and how many rows."""
+        touched, n_changed = np.flatnonzero(self._touched), self._n_changed
+        self._touched[:], self._n_changed = False, 0
+        return touched, n_changed
 
     def places(self, which: Ints | slice = slice(None)) -> Floats:
         """Eq. 6: the mean of each one's rows and γ times its start; without rows it stays."""

@@ -29,6 +29,9 @@ from latentmetric.core.types import Floats
 
 STEPS_PER_BLOCK = 192
 
+SMALLEST_SCALE = 1e-4
+"""Below, differences of sums in units of it would lose digits."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -63,6 +66,7 @@ def pack(symmetric: Floats) -> Floats:
 
 def learn_metric(
     latents: Floats,
+    points: Floats,
     components: Floats,
     triplets: Triplets,
     metric_reg: float,
@@ -72,12 +76,12 @@ def learn_metric(
     """The average of the second half of Alg. 2's steps, before the projection to the PSD cone.
 
     ``triplets`` are the S steps in their order, repeats included; ``components`` is the factor
-    of the metric of the round before, M₀ = componentsᵀ components.
+    of the metric of the round before, M₀ = componentsᵀ components, and ``points`` are the latent
+    examples under it.
     """
     n_steps = len(triplets)
     start = components.T @ components
     start_norm = _inner(start, start)
-    points = latents @ components.T
     learned, suffix = _Triangle.like(start), _Triangle.like(start)
     start_share, suffix_start_share = 1.0, 0.0
     for first in range(0, n_steps, steps_per_block):
@@ -135,21 +139,33 @@ class _Mixture:
         metric_reg: float,
         max_norm: float,
     ) -> None:
-        """Alg. 2's loop, step by step, on the coefficients."""
-        weights = self.weights = np.zeros(len(steps))
-        suffix_weights = self.suffix_weights = np.zeros(len(steps))
+        """Alg. 2's loop, step by step, on the coefficients.
+
+        A step shrinks all earlier weights alike, so they are kept in units of what has been left
+        of them, ``scale``; ``told`` sums that up over the suffix.
+        """
+        weights, since = np.zeros(len(steps)), np.zeros(len(steps))
+        self.suffix_weights = np.zeros(len(steps))
         squared = np.diagonal(products).tolist()
+        scale, told = 1.0, 0.0
         for j, step in enumerate(steps):
             gap = self.start * on_start[j] + self.learned * on_learned[j]
-            gap += float(products[j, :j] @ weights[:j])
+            gap += scale * float(products[j, :j] @ weights[:j])
             rate = 1 / (metric_reg * step) if gap < margins[j] else 0.0
             keep, clip = self._move(1 / step, rate, gap, on_start[j], squared[j], max_norm)
-            weights[:j] *= clip * keep
-            weights[j] = clip * rate
+            scale *= clip * keep
+            if scale < SMALLEST_SCALE:
+                self.suffix_weights += weights * (told - since)
+                weights *= scale
+                since[:] = told = 0.0
+                scale = 1.0
+            weights[j], since[j] = clip * rate / scale, told
             if step > suffix_after:
                 self.suffix_start += self.start
                 self.suffix_learned += self.learned
-                suffix_weights[: j + 1] += weights[: j + 1]
+                told += scale
+        self.suffix_weights += weights * (told - since)
+        self.weights = scale * weights
 
     def _move(
         self, pull: float, rate: float, gap: float, on_start: float, squared: float, max_norm: float

@@ -44,7 +44,10 @@ class Triplets:
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
         anchors = latents[self.anchors]
-        return latents[self.impostors] - anchors, latents[self.targets] - anchors
+        impostors, targets = latents[self.impostors], latents[self.targets]
+        impostors -= anchors
+        targets -= anchors
+        return impostors, targets
 
 
 @dataclass(frozen=True)

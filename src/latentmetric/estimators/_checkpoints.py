@@ -75,10 +75,10 @@ class Checkpoints:
         if resume:
             self._found = document, arrays
         elif not document["finished"]:
+            done = document["history"][-1]["round"]
             raise ValueError(
-                f"{self._path} holds a fit that was interrupted after round "
-                f"{document['history'][-1]['round']}; pass resume=True to go on with it, or "
-                "remove the file"
+                f"{self._path} holds a fit that was interrupted after round {done}; pass "
+                "resume=True (--resume) to go on with it, or remove the file"
             )
 
     def _sweep(self) -> None:
