@@ -40,7 +40,7 @@ On a busy machine they lose by them: the threads of BLAS wait for each other tho
 FULL_MINING = 6_144
 """Up to so many latent examples all of them are anchors in every round."""
 
-FEWEST_ANCHORS, STEPS_PER_ANCHOR = 4_096, 24
+FEWEST_ANCHORS, STEPS_PER_ANCHOR = 3_072, 32
 """Of more, as many are drawn each round as leave so many steps to each, but not fewer than this."""
 
 UNSTRUCTURED_SHARE = 1e-3

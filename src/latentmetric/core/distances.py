@@ -79,11 +79,9 @@ class References:
         """These references only."""
         return References(self.rows[which], self.norms[which], self.factor)
 
-    def replaced(self, which: Ints, others: References) -> References:
-        """These references replaced by others of the same kind."""
-        rows, norms = self.rows.copy(), self.norms.copy()
-        rows[which], norms[which] = others.rows, others.norms
-        return References(rows, norms, self.factor)
+    def replace(self, which: Ints, others: References) -> None:
+        """Put others of the same kind in the place of these, which belong to nobody else."""
+        self.rows[which], self.norms[which] = others.rows, others.norms
 
     def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
         """‖r‖² − 2 q·r: the squared distance less ‖q‖², which no comparison for one query needs."""

@@ -82,18 +82,20 @@ def _settle(
     nearest = nearest_for(rows, len(start), start.dtype)
     members = Members(len(rows), start, latent_reg)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
+    places = References.under(latents, metric.matrix)
     while passes < max_passes:
         passes += 1
-        nearest.references_moved(moved, References.under(latents[moved], metric.matrix))
+        nearest.references_moved(moved, places.some(moved))
         for block in rows.blocks:
             inside = rows[block]
             members.reassign(block, inside, nearest.update(block, inside))
         refill_empty(rows, latents, metric, members)
         moved, n_changed = members.touched()
         latents[moved] = members.places(moved)
+        places.replace(moved, References.under(latents[moved], metric.matrix))
         if n_changed <= SETTLED_SHARE * len(rows):
             break
-    within, between = members.within_and_between(rows, latents, metric)
+    within, between = members.within_and_between(rows, latents, places, metric)
     n_rows = len(rows)
     return Settled(latents, members.assignment, within / n_rows, between / n_rows, passes)
 
@@ -149,8 +151,10 @@ class Nearest:
 
     def references_moved(self, which: Ints, there: References) -> None:
         """These latent examples are in other places now, at first all of them."""
-        before = self._references
-        self._references = there if before is None else before.replaced(which, there)
+        if self._references is None:
+            self._references = there
+        else:
+            self._references.replace(which, there)
         self._moved = which
         self._rounding = max(self._rounding, rounding_of(there))
 
@@ -264,18 +268,17 @@ class Members:
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within_and_between(
-        self, rows: OneClass, latents: Floats, metric: Metric
+        self, rows: OneClass, latents: Floats, places: References, metric: Metric
     ) -> tuple[float, float]:
-        """Σ D²(x, z) and Σ D²(z, mean) over the rows.
+        """Σ D²(x, z) and Σ D²(z, mean) over the rows; ``places`` are the latents under the metric.
 
         The first is Σ D²(x, mean), from their scatter, less what the latent examples save. One by
         one where that is cheaper, or where so little remains that rounding would show.
         """
-        turned = latents @ metric.matrix
-        between = float(self.counts @ np.einsum("ij,ij->i", turned, latents))
+        between = float(self.counts @ places.norms)
         if rows.has_scatter:
             whole = rows.scatter_under(metric)
-            remains = whole - 2 * float(np.vdot(turned, self._sums)) + between
+            remains = whole + float(np.vdot(places.rows, self._sums)) + between
             if remains > UNSURE * np.finfo(rows.dtype).eps * whole:
                 return remains, between
         return float(self.served(rows, latents, metric).sum(dtype=np.float64)), between

@@ -201,19 +201,21 @@ def gaps(impostor: Floats, target: Floats) -> Floats:
 
 
 def _triplet_products(vectors: Floats) -> Floats:
-    """⟨Aᵢ, Aⱼ⟩ for i ≤ j of a block in float64, from its vectors' inner products squared.
+    """⟨Aᵢ, Aⱼ⟩ for i ≤ j of a block, in float64, from its vectors' inner products squared.
 
     The first half of ``vectors`` are those to the impostors, the second those to the targets.
     The other triangle is not meant to be read.
     """
     n = len(vectors) // 2
     (syrk,) = get_blas_funcs(("syrk",), (vectors,))
-    squares = np.square(syrk(1.0, vectors.T, trans=True).T, dtype=np.float64)
+    inner = syrk(1.0, vectors.T, trans=True).T
+    squares = np.square(inner, out=inner)
     crossed = squares[n:, :n]
-    products: Floats = squares[:n, :n] + squares[n:, n:]
+    products = squares[:n, :n] + squares[n:, n:]
     products -= crossed
     products -= crossed.T
-    return products
+    in_double: Floats = products.astype(np.float64, copy=False)
+    return in_double
 
 
 class _Triangle:
