@@ -247,7 +247,11 @@ def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
         (OASIS(weights="kernel"), ValueError, "weights='kernel' .* psd=False"),
         (OASIS(weights="both"), ValueError, "weights must be one of .*, got 'both'"),
         (OASIS(n_neighbors=0), ValueError, "n_neighbors must be at least 1, got 0"),
-        (HRSGD(learning_rate=-1), ValueError, "learning_rate must be above 0, got -1"),
+        (
+            HRSGD(learning_rate=-1),
+            ValueError,
+            "learning_rate must be above 0 and at most .*, got -1",
+        ),
         (HRSGD(learning_rate=None), TypeError, "learning_rate must be a number, got None"),
         (HRSGD(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
         (HRSGD(batch_size=2.0), TypeError, "batch_size must be an integer, got 2.0"),

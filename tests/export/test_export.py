@@ -176,7 +176,8 @@ def test_faiss_finds_the_neighbours_of_the_model(fitted_with_queries):
     for k in (1, 5, 40):
         distances, indices = exported.search(X, k)
         expected_distances, expected = model.kneighbors(X, k)
-        np.testing.assert_array_equal(indices, expected)
+        # Where neighbours differ they tie within rounding: the distances are the same.
+        assert np.mean(indices != expected) < 1e-3
         np.testing.assert_allclose(distances, expected_distances, rtol=1e-5, atol=1e-5)
         assert distances.dtype == expected_distances.dtype
 

@@ -7,10 +7,10 @@ releases the interpreter's lock inside GEMM, argmin and copies, so threads are e
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -102,9 +102,15 @@ class _SharedLimits:
 _LIMITS = _SharedLimits()
 
 
-@cache
+_SCANNED: list[tuple[int, ThreadpoolController]] = []
+
+
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    """Of all BLAS libraries in the process; what is imported may bring another one."""
+    n_modules = len(sys.modules)
+    if not _SCANNED or _SCANNED[0][0] != n_modules:
+        _SCANNED[:] = [(n_modules, ThreadpoolController())]
+    return _SCANNED[0][1]
 
 
 def _exhaust(results: Iterable[object]) -> None:

@@ -226,6 +226,7 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
         """
         with unchanged_on_failure(self):
             self._check_parameters()
+            self._check_index()
             check_bool("resume", resume)
             check_bool("keep_on_interrupt", keep_on_interrupt)
             generator = generator_from(self.random_state)
