@@ -250,7 +250,7 @@ def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
         (
             HRSGD(learning_rate=-1),
             ValueError,
-            "learning_rate must be above 0 and at most .*, got -1",
+            "learning_rate must be above 0 and .*, got -1",
         ),
         (HRSGD(learning_rate=None), TypeError, "learning_rate must be a number, got None"),
         (HRSGD(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
