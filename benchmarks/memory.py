@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
-from latentmetric.evaluation import retrieval_scores
 
 from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
+from latentmetric.evaluation import retrieval_scores
 from latentmetric.viz import write_report
 
 N_FEATURES, N_CLASSES = 64, 50
