@@ -130,7 +130,7 @@ def test_an_unfitted_model_says_so(blobs):
         ({"max_iter": -1}, ValueError, "max_iter must be at least 0, got -1"),
         ({"max_iter": True}, TypeError, "max_iter must be an integer"),
         ({"n_steps": 0}, ValueError, "n_steps must be at least 1, got 0"),
-        ({"metric_reg": 0}, ValueError, "metric_reg must be above 0, got 0"),
+        ({"metric_reg": 0}, ValueError, "metric_reg must be at least 1e-09, got 0"),
         ({"metric_reg": np.nan}, ValueError, "metric_reg must be finite"),
         ({"latent_reg": -0.1}, ValueError, "latent_reg must be at least 0, got -0.1"),
         ({"max_norm": 0.0}, ValueError, "max_norm must be above 0"),

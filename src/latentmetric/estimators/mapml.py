@@ -48,6 +48,9 @@ from latentmetric.estimators._training_data import TrainingData, training_data
 MAX_PASSES = 100
 """Passes of Alg. 1 a round, if rows still change their latent examples then."""
 
+MIN_METRIC_REG = 1e-9
+"""With less, steps would be so long that the metric leaves what float32 holds."""
+
 PATIENCE = 3
 """Early stopping gives up after this many rounds without a lower validation error."""
 
@@ -253,7 +256,7 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
         check_choice("index", self.index, ("exact", "faiss"))
         check_integer("max_iter", self.max_iter, 0)
         check_integer("n_steps", self.n_steps, 1)
-        check_real("metric_reg", self.metric_reg, 0, open_low=True)
+        check_real("metric_reg", self.metric_reg, MIN_METRIC_REG)
         check_real("latent_reg", self.latent_reg, 0)
         if self.max_norm is not None:
             check_real("max_norm", self.max_norm, 0, open_low=True)
