@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,7 @@ def test_a_second_ctrl_c_leaves_the_older_model(data, tmp_path):
     long = ("--n-steps", "3000000", "--latent-ratio", "20")
     process = start("fit", tmp_path / "large.npz", "-o", model, *long)
     wait_for(process, "round 0 ")
+    time.sleep(2)  # into the next round: one that is just being told of would end here
     process.send_signal(signal.SIGINT)
     wait_for(process, "Ending")
     process.send_signal(signal.SIGINT)
