@@ -12,7 +12,7 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric import MaPML
-from latentmetric.estimators import _checkpoints, mapml
+from latentmetric.estimators import _checkpoints, _rounds
 from latentmetric.estimators._checkpoints import FILE_NAME, CheckpointWarning
 from latentmetric.io.model_file import ModelFileError, read_model_file
 
@@ -25,14 +25,14 @@ def fit(X, y, folder=None, resume=True, **parameters):
 
 def interrupt_round(monkeypatch, number):
     """Ctrl-C in the round of this number, before its checkpoint is written."""
-    tell = mapml.round_is_over
+    tell = _rounds.round_is_over
 
     def interrupted(name, history, *rest):
         if history[-1]["round"] == number:
             raise KeyboardInterrupt
         return tell(name, history, *rest)
 
-    monkeypatch.setattr(mapml, "round_is_over", interrupted)
+    monkeypatch.setattr(_rounds, "round_is_over", interrupted)
 
 
 def interrupted_fit(monkeypatch, X, y, folder, number, **parameters):
@@ -178,14 +178,14 @@ def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path, monkeypa
     folder = tmp_path / "gone"
     if made:
         folder.mkdir()
-        tell = mapml.round_is_over
+        tell = _rounds.round_is_over
 
         def removing(name, history, *rest):
             shutil.rmtree(tmp_path, ignore_errors=True)
             tmp_path.write_text("a file where the folder was")
             return tell(name, history, *rest)
 
-        monkeypatch.setattr(mapml, "round_is_over", removing)
+        monkeypatch.setattr(_rounds, "round_is_over", removing)
     else:
         (tmp_path / "gone.parent").write_text("a file")
         folder = tmp_path / "gone.parent" / "below"
