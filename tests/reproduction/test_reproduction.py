@@ -113,7 +113,8 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     np.savez(tmp_path / "other.npz", x=made.X_train)
     with pytest.raises(ValueError, match=r"holds \['x'\]"):
         Source(imagenet=tmp_path / "other.npz").check(["imagenet"])
-    methods = {cell.method for cell in cells_of(["imagenet"], 5, quick=True)}
+    methods = [cell.method for cell in cells_of(["imagenet"], 5, quick=True)]
+    assert sorted(methods) == sorted(plan.LARGE_METHODS)
     assert "LMNN" not in methods
     steps = cells.for_setting(few, plan.METHODS["MaPML_5"].make(1.0, 0)).n_steps
     assert steps == plan.LARGE_STEPS
