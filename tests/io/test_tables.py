@@ -284,6 +284,21 @@ def test_nested_columns_are_named(tmp_path):
     assert "column 'v' is nested" in refused(path, label="v")
 
 
+@pytest.mark.parametrize("offset", [2**31 - 1, -(2**31), 0])
+def test_offsets_that_lead_out_of_an_arrow_file_are_not_followed(tmp_path, offset):
+    """Reading beyond the mapped file would end the process."""
+    path = tmp_path / "offsets.feather"
+    words = pyarrow.array(["one", "three", "seven", "eleven"])
+    held = pyarrow.table({"a": [1.0, 2.0, 3.0, 4.0], "label": words})
+    pyarrow.feather.write_feather(held, path, compression="uncompressed")
+    offsets = np.array([0, 3, 8, 13, 19], dtype="<i4")
+    damaged = np.where(np.arange(5) == 2, offset, offsets).astype("<i4")
+    content = path.read_bytes()
+    assert content.count(offsets.tobytes()) == 1
+    path.write_bytes(content.replace(offsets.tobytes(), damaged.tobytes()))
+    assert "cannot be read as .feather" in refused(path)
+
+
 def test_lengths_and_choices_that_do_not_fit(tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
     np.save(tmp_path / "labels.npy", LABELS[:-2])

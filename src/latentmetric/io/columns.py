@@ -74,7 +74,10 @@ class _Parquet(ColumnFile):
 
 
 class _Arrow(ColumnFile):
-    """The file is mapped; what it holds uncompressed takes no memory of its own."""
+    """The file is mapped; what it holds uncompressed takes no memory of its own.
+
+    Offsets are checked before they are followed: a damaged one would end the process.
+    """
 
     def __init__(self, path: Path) -> None:
         needs("pyarrow", "pyarrow", path)
@@ -84,10 +87,13 @@ class _Arrow(ColumnFile):
             self._table = ipc.open_file(memory_map(str(path))).read_all()
         except ArrowInvalid:
             self._table = ipc.open_stream(memory_map(str(path))).read_all()
+        self._table.validate()
         self.path, self.schema, self.n_rows = path, self._table.schema, len(self._table)
 
     def read(self, names: list[str], start: int, stop: int) -> Any:
-        return self._table.select(names).slice(start, stop - start)
+        table = self._table.select(names).slice(start, stop - start)
+        table.validate(full=True)
+        return table
 
 
 def open_columns(path: Path) -> ColumnFile:

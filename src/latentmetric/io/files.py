@@ -13,6 +13,13 @@ from latentmetric.io import columns as _columns
 from latentmetric.io.rows import RowFile
 
 
+UNREADABLE = (
+    OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
+"""What libraries raise on damaged files, some of which promise more than memory holds."""
+
+
 def open_rows(
     path: str | Path, key: str | None = None, columns: list[str] | None = None
 ) -> RowFile:
@@ -67,7 +74,7 @@ def readable(path: Path) -> Iterator[None]:
     """Name the file where a library only says what it did not like."""
     try:
         yield
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except UNREADABLE as error:
         message = " ".join(str(error).split()) or type(error).__name__
         if str(path) in message and type(error).__module__ == "builtins":
             raise

@@ -1,0 +1,165 @@
+"""What becomes of damaged files of features: read, refused in one line, or anything else?
+
+    python benchmarks/feature_files.py [--files 10000] [--seed 0]
+
+Each file is a small table in one of the formats, changed at random. It must be read as rows of
+finite numbers with a label each, or be refused with one line that names it. Files are read in a
+child process, so that one that ends the process, or takes more than 4 GB, is seen. A file that does
+anything else is kept beside the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas
+from common import RESULTS, gemm_gflops, machine_facts, table, write_json
+
+from latentmetric.io import Choice, open_table
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from mutations import append, flip_bits, truncate  # noqa: E402
+
+MOST_BYTES = 4 * 2**30
+FILES_A_CHILD = 250
+GOOD = ("read", "refused")
+
+
+def originals(folder: Path) -> dict[str, bytes]:
+    """A table of numbers and words in every format, by its suffix."""
+    generator = np.random.default_rng(0)
+    rows = generator.standard_normal((40, 5)).astype(np.float32)
+    labels = np.array(["cat", "dog", "no bird"])[np.arange(40) % 3]
+    frame = pandas.DataFrame(rows, columns=list("abcde")).assign(label=labels)
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(folder / "t.parquet")
+    frame.to_feather(folder / "t.feather", compression="uncompressed")
+    frame.to_feather(folder / "t.arrow", compression="lz4")
+    np.savez(folder / "t.npz", x=rows, y=labels)
+    with h5py.File(folder / "t.h5", "w") as file:
+        file["x"], file["y"] = rows, np.arange(40) % 3
+    np.save(folder / "t.npy", rows)
+    return {path.suffix: path.read_bytes() for path in sorted(folder.glob("t.*"))}
+
+
+def splice(content: bytes, generator: np.random.Generator) -> bytes:
+    """A stretch of the file in another place."""
+    start, at = generator.integers(len(content), size=2)
+    stretch = content[start : start + generator.integers(1, 64)]
+    return content[:at] + stretch + content[at + (generator.random() < 0.5) * len(stretch) :]
+
+
+def overwrite(content: bytes, generator: np.random.Generator) -> bytes:
+    """Numbers that are too large, negative or zero where lengths and offsets may lie."""
+    changed, width = bytearray(content), (1, 2, 4, 8)[generator.integers(4)]
+    value = (0, 1, 2 ** (8 * width - 1), 2 ** (8 * width) - 1, 2 ** (4 * width))[
+        generator.integers(5)
+    ]
+    at = int(generator.integers(max(1, len(changed) - width)))
+    changed[at : at + width] = value.to_bytes(width, "little")
+    return bytes(changed)
+
+
+CHANGES: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
+    flip_bits, truncate, append, splice, overwrite,
+)  # fmt: skip
+
+
+def outcome(path: Path) -> str:
+    """What became of a file."""
+    try:
+        found = open_table(path, choice=Choice(labelled=path.suffix != ".npy"))
+        rows = np.asarray(found.rows)
+    except (ValueError, OSError, EOFError) as error:
+        message = str(error)
+        one_line = "\n" not in message and path.name in message
+        return "refused" if one_line else f"{type(error).__name__} without file or on many lines"
+    except BaseException as error:
+        return f"raised {type(error).__name__}"
+    if not np.isfinite(rows).all():
+        return "rows that are not finite"
+    if found.labels is not None and len(found.labels) != len(rows):
+        return "labels of another number"
+    return "read"
+
+
+def read_all(paths: list[Path], told: Any) -> None:
+    """In a child process: say of each file what became of it."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    warnings.simplefilter("ignore")
+    for path in paths:
+        told.send(outcome(path))
+
+
+def outcomes(paths: list[Path]) -> list[str]:
+    """Of all files, also of those that end the process that reads them."""
+    found: list[str] = []
+    while len(found) < len(paths):
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        child = multiprocessing.Process(target=read_all, args=(paths[len(found) :], theirs))
+        child.start()
+        theirs.close()
+        try:
+            while len(found) < len(paths):
+                found.append(ours.recv())
+        except EOFError:
+            child.join()
+            found.append(f"ended the process ({child.exitcode})")
+        child.join()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    generator = np.random.default_rng(options.seed)
+    counts: dict[str, Counter[str]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = list(originals(folder).items())
+        for start in range(0, options.files, FILES_A_CHILD):
+            paths = []
+            for number in range(start, min(start + FILES_A_CHILD, options.files)):
+                suffix, content = files[generator.integers(len(files))]
+                change = CHANGES[generator.integers(len(CHANGES))]
+                paths.append(folder / f"{number}-{change.__name__}{suffix}")
+                paths[-1].write_bytes(change(content, generator))
+            for path, told in zip(paths, outcomes(paths), strict=True):
+                counts.setdefault(path.suffix, Counter())[told] += 1
+                if told not in GOOD:
+                    kept = RESULTS / "feature_files" / path.name
+                    kept.parent.mkdir(exist_ok=True)
+                    kept.write_bytes(path.read_bytes())
+                    print(f"{kept}: {told}", flush=True)
+                path.unlink()
+    kinds = sorted({told for of_kind in counts.values() for told in of_kind})
+    lines = [[name, *(counts[name][kind] for kind in kinds)] for name in sorted(counts)]
+    print(table(["format", *kinds], lines))
+    total = sum(counts.values(), Counter())
+    print(f"{options.files} files: {dict(total)}")
+    results = {
+        "machine": machine_facts(gemm_gflops()),
+        "files": options.files,
+        "seed": options.seed,
+        "total": dict(total),
+        "by_format": {name: dict(of_kind) for name, of_kind in sorted(counts.items())},
+    }
+    print(write_json("feature_files", results))
+
+
+if __name__ == "__main__":
+    main()
