@@ -29,7 +29,7 @@ from common import RESULTS, gemm_gflops, machine_facts, table, write_json
 from latentmetric.io import Choice, open_table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from mutations import append, flip_bits, truncate  # noqa: E402
+from mutations import append, flip_bits, truncate
 
 MOST_BYTES = 4 * 2**30
 FILES_A_CHILD = 250

@@ -12,7 +12,6 @@ from latentmetric.io import arrays
 from latentmetric.io import columns as _columns
 from latentmetric.io.rows import RowFile
 
-
 UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile,
     zlib.error,
