@@ -1,8 +1,9 @@
-"""Data that tests make themselves."""
+"""Data that tests make themselves, and what they do to fits."""
 
 import numpy as np
 
 from latentmetric.core.rows import Coordinates, InnerRows, OneClass
+from latentmetric.estimators import _rounds
 
 
 def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
@@ -20,3 +21,15 @@ def one_class(rows, drawing_order=None):
     everyone = np.arange(len(rows))
     inner = InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
     return OneClass(inner, everyone, everyone if drawing_order is None else drawing_order)
+
+
+def interrupt_round(monkeypatch, number):
+    """Ctrl-C in the round of this number, before its checkpoint is written."""
+    tell = _rounds.round_is_over
+
+    def interrupted(name, history, *rest):
+        if history[-1]["round"] == number:
+            raise KeyboardInterrupt
+        return tell(name, history, *rest)
+
+    monkeypatch.setattr(_rounds, "round_is_over", interrupted)

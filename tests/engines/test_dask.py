@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from helpers import make_blobs
+from helpers import interrupt_round, make_blobs
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -43,6 +43,19 @@ def assert_same(distributed, local, X):
     np.testing.assert_array_equal(distributed.latent_labels_, local.latent_labels_)
     np.testing.assert_allclose(distributed.margins_, local.margins_, rtol=1e-3)
     assert np.mean(distributed.predict(X) == local.predict(X)) >= 0.999
+
+
+def test_a_fit_on_the_cluster_is_resumed(client, tmp_path, monkeypatch):
+    X, y = unbalanced()
+    rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
+    whole = MaPML(**PARAMETERS).fit(rows, labels)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 2)
+        with pytest.raises(KeyboardInterrupt):
+            MaPML(**PARAMETERS).fit(rows, labels, checkpoint=tmp_path)
+    resumed = MaPML(**PARAMETERS).fit(rows, labels, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
 @pytest.mark.parametrize("chunks", [3000, 700, 61])

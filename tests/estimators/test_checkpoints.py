@@ -9,11 +9,12 @@ import time
 
 import numpy as np
 import pytest
-from helpers import make_blobs
+from helpers import interrupt_round, make_blobs
 
 from latentmetric import MaPML
 from latentmetric.estimators import _checkpoints, _rounds
 from latentmetric.estimators._checkpoints import FILE_NAME, CheckpointWarning
+from latentmetric.io import open_rows
 from latentmetric.io.model_file import ModelFileError, read_model_file
 
 PARAMETERS = {"latent_ratio": 8, "n_steps": 200, "max_iter": 4, "random_state": 3}
@@ -21,18 +22,6 @@ PARAMETERS = {"latent_ratio": 8, "n_steps": 200, "max_iter": 4, "random_state": 
 
 def fit(X, y, folder=None, resume=True, **parameters):
     return MaPML(**PARAMETERS | parameters).fit(X, y, checkpoint=folder, resume=resume)
-
-
-def interrupt_round(monkeypatch, number):
-    """Ctrl-C in the round of this number, before its checkpoint is written."""
-    tell = _rounds.round_is_over
-
-    def interrupted(name, history, *rest):
-        if history[-1]["round"] == number:
-            raise KeyboardInterrupt
-        return tell(name, history, *rest)
-
-    monkeypatch.setattr(_rounds, "round_is_over", interrupted)
 
 
 def interrupted_fit(monkeypatch, X, y, folder, number, **parameters):
@@ -64,6 +53,19 @@ def test_a_resumed_fit_is_the_one_never_interrupted(
     whole = fit(X, y, early_stopping=early_stopping)
     interrupted_fit(monkeypatch, X, y, tmp_path, number, early_stopping=early_stopping)
     assert_same(fit(X, y, tmp_path, early_stopping=early_stopping), whole)
+
+
+def test_a_fit_on_a_file_is_resumed_and_knows_the_file_again(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    np.save(tmp_path / "rows.npy", X)
+    rows, folder = open_rows(tmp_path / "rows.npy"), tmp_path / "checkpoints"
+    interrupted_fit(monkeypatch, rows, y, folder, 2)
+    assert_same(fit(rows, y, folder), fit(rows, y))
+    interrupted_fit(monkeypatch, rows, y, tmp_path / "others", 2)
+    X[17, 2] += 1e-6
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(ValueError, match="other data: fingerprint is"):
+        fit(open_rows(tmp_path / "rows.npy"), y, tmp_path / "others")
 
 
 def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path, monkeypatch):
@@ -220,7 +222,7 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
 
 KILLED_FIT = """
 import sys
-from helpers import make_blobs
+from helpers import interrupt_round, make_blobs
 from latentmetric import MaPML
 X, y = make_blobs(2000, 4, 12)
 model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)
