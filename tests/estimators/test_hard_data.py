@@ -187,3 +187,17 @@ def test_an_offset_between_groups_does_not_drown_the_classes():
     in_double = Euclidean().fit(X[:400].astype("f8"), y[:400])
     np.testing.assert_array_equal(model.predict(X[400:]), in_double.predict(X[400:]))
     assert model.score(X[400:], y[400:]) > 0.9
+
+
+def test_latents_are_found_in_groups_of_a_class_that_lie_far_apart():
+    """Which side of a group a class is on differs between groups, so both need several latents."""
+    generator = np.random.default_rng(0)
+    y, group = np.arange(2000) % 2, generator.integers(0, 2, 2000)
+    X = generator.standard_normal((2000, 8)).astype(np.float32)
+    X[:, 1] += 2.5 * y * (1 - 2 * group)
+    X[:, 0] += 10_000 * group
+    right = Euclidean().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
+    model = MaPML(0.1, max_iter=1, n_steps=1000, random_state=0).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) >= right
+    in_one = model.latent_examples_[:, 0] > 5_000
+    assert 0.3 < in_one.mean() < 0.7

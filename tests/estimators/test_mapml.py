@@ -294,9 +294,9 @@ def test_parameters_of_the_vote_may_change_after_fit_and_are_checked(blobs):
 
 def test_rank_is_at_most_n_components(blobs):
     X, y = blobs
-    model = MaPML(n_components=2, **QUICK).fit(X, y)
-    assert model.components_.shape == (2, 6)
-    assert model.score(X, y) > 0.8
+    models = [MaPML(n_components=2, **QUICK | {"random_state": n}).fit(X, y) for n in range(5)]
+    assert all(model.components_.shape == (2, 6) for model in models)
+    assert np.mean([model.score(X, y) for model in models]) > 0.84
 
 
 def test_verbose_logs_a_line_a_round(blobs, caplog):

@@ -22,11 +22,13 @@ from latentmetric.core.metric import Metric
 from latentmetric.core.rows import OneClass
 from latentmetric.core.types import Floats, Ints
 
-START_SHARE = 0.01
+START_SHARE = 1e-4
 """How far a latent example starts from its row towards the mean of the class.
 
 Rows of whole numbers can be exactly as far from one row as from another, and rounding, which
 differs with the scale of the data, would decide. From these places they practically never are.
+The step is short because rows of a class may lie in groups: one of the size of a group would lead
+its latent examples out of it together, and the foremost would be nearest to all of its rows.
 """
 
 
