@@ -108,6 +108,9 @@ def outcome(path: Path, queries: np.ndarray, expected: list[np.ndarray] | None, 
         return told, taken
     try:
         found = answers(model, queries)
+    except ValueError as error:  # another centre or scale: these rows are beyond its reach
+        known = expected is None and "away from their centre" in str(error)
+        return (told if known else "answered with ValueError"), taken
     except BaseException as error:
         return f"answered with {type(error).__name__}", taken
     if not np.isin(found[0], model.classes_).all():

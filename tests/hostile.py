@@ -227,6 +227,8 @@ def outcome(case):
         warnings.simplefilter("ignore")  # scikit-learn and NumPy warn of what is then refused
         try:
             model.fit(case.X, case.y)
+        except np.linalg.LinAlgError as error:  # a ValueError, but not a refusal
+            raise AssertionError(f"failed in the work: {error}") from error
         except (ValueError, TypeError):
             assert not hasattr(model, "classes_"), "refused, but half fitted"
             return "refused"
@@ -250,7 +252,8 @@ def assert_sound(model, case):
     shares = model.predict_proba(case.X)
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
     distances, _ = model.kneighbors(case.X, 1)
-    assert np.all(distances >= 0) or isinstance(model, OASIS), "a distance is not a number"
+    assert np.all(np.isfinite(distances)), "a distance is not finite"
+    assert np.all(distances >= 0) or isinstance(model, OASIS), "a distance is negative"
     assert (
         np.all(np.isfinite(model.score_samples(case.X))) if hasattr(model, "score_samples") else 1
     )

@@ -1,9 +1,11 @@
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from latentmetric.core import parallel
 from latentmetric.core.parallel import OrderedSum, blas_threads, for_each, thread_count
 
 
@@ -53,6 +55,36 @@ def test_the_last_of_overlapping_limits_restores_what_the_first_found():
         first.__exit__(None, None, None)
         assert set(blas_limits()) == {1}
         second.__exit__(None, None, None)
+        assert set(blas_limits()) == {2}
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_an_interrupt_at_any_moment_leaves_the_limit_as_it_was(moment, monkeypatch):
+    """Before or after any call that sets or restores limits, the next block mends it at last."""
+    moments = iter(range(8))
+
+    def interrupted(function):
+        def call(*arguments, **named):
+            for action in (lambda: None, lambda: function(*arguments, **named)):
+                found = action()
+                if next(moments, None) == moment:
+                    raise KeyboardInterrupt
+            return found
+
+        return call
+
+    limiter = type(parallel._controller().limit(limits=None, user_api="blas"))
+    with threadpool_limits(2, user_api="blas"):
+        with monkeypatch.context() as patched:
+            for owner, name in (
+                (ThreadpoolController, "limit"),
+                (limiter, "restore_original_limits"),
+            ):
+                patched.setattr(owner, name, interrupted(getattr(owner, name)))
+            with suppress(KeyboardInterrupt), blas_threads(1):
+                pass
+        with blas_threads(1):
+            assert set(blas_limits()) == {1}
         assert set(blas_limits()) == {2}
 
 

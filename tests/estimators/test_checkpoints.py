@@ -1,5 +1,6 @@
 """A fit that was interrupted goes on to the same model, bit for bit, or says why it cannot."""
 
+import copy
 import errno
 import shutil
 import signal
@@ -15,12 +16,13 @@ from latentmetric import MaPML
 from latentmetric.estimators import _checkpoints, _rounds
 from latentmetric.estimators._checkpoints import FILE_NAME, CheckpointWarning
 from latentmetric.io import open_rows
-from latentmetric.io.model_file import ModelFileError, read_model_file
+from latentmetric.io.model_file import ModelFileError, read_model_file, write_model_file
 
 PARAMETERS = {"latent_ratio": 8, "n_steps": 200, "max_iter": 4, "random_state": 3}
 
 
 def fit(X, y, folder=None, resume=True, **parameters):
+    resume = resume and folder is not None
     return MaPML(**PARAMETERS | parameters).fit(X, y, checkpoint=folder, resume=resume)
 
 
@@ -141,6 +143,105 @@ def test_other_data_is_refused(tmp_path, monkeypatch):
     assert_same(fit(X, y, tmp_path), fit(X, y))
 
 
+def test_other_data_of_the_same_distances_is_refused(tmp_path, monkeypatch):
+    """Mirrored, every row is as far from the mean as before."""
+    X = (np.arange(512)[:, None] >> np.arange(8) & 1).astype(float)
+    y = np.arange(512) % 3
+    mirrored = X.copy()
+    mirrored[:, 0] = 1 - X[:, 0]
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    with pytest.raises(ValueError, match="other data: fingerprint is"):
+        fit(mirrored, y, tmp_path)
+
+
+def test_one_latent_is_not_a_share_of_one_and_counts_have_no_order(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path / "one", 2, latent_ratio=1)
+    with pytest.raises(ValueError, match=r"latent_ratio is 1\.0 now and was 1"):
+        fit(X, y, tmp_path / "one", latent_ratio=1.0)
+    counts = {0: 5, 1: 6, 2: 7}
+    interrupted_fit(monkeypatch, X, y, tmp_path / "counts", 2, latent_ratio=counts)
+    backwards = dict(reversed(counts.items()))
+    assert_same(
+        fit(X, y, tmp_path / "counts", latent_ratio=backwards), fit(X, y, latent_ratio=counts)
+    )
+
+
+def test_a_warm_start_is_resumed_from_its_own_beginning_only(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    one = MaPML(**PARAMETERS | {"warm_start": True}).fit(X, y)
+    other = MaPML(**PARAMETERS | {"warm_start": True}).fit(X[:120], y[:120])
+    whole = copy.deepcopy(one).fit(X, y)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 2)
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(X, y, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="began from another model"):
+        other.fit(X, y, checkpoint=tmp_path, resume=True)
+    assert_same(one.fit(X, y, checkpoint=tmp_path, resume=True), whole)
+
+
+def test_resume_needs_a_folder():
+    with pytest.raises(ValueError, match="resume=True needs checkpoint"):
+        MaPML(**PARAMETERS).fit(*make_blobs(), resume=True)
+
+
+def test_a_fit_that_is_refused_touches_nothing_in_the_folder(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    being_written = tmp_path / f".{FILE_NAME}.0123456789abcdef.tmp"
+    being_written.write_bytes(b"half")
+    with pytest.raises(ValueError, match="n_steps"):
+        fit(X, y, tmp_path, n_steps=300)
+    assert being_written.exists()
+
+
+def drop(*names):
+    return lambda document, arrays: [(document.pop(n, 0), arrays.pop(n, 0)) for n in names]
+
+
+def put(name, value):
+    def change(document, arrays):
+        holder = arrays if name in arrays else document
+        holder[name] = value(holder[name])
+
+    return change
+
+
+def with_first(value):
+    def change(array):
+        array = array.copy()
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("finished"), drop("data"), drop("now"), drop("latents"), drop("history"),
+        drop("candidates_hinges"), put("parameters", lambda _: None), put("data", lambda _: [1]),
+        put("history", lambda records: records[1:]), put("history", lambda _: []),
+        put("latents", lambda rows: rows[:-1]), put("latents", with_first(np.nan)),
+        put("latents", lambda rows: rows[:, :-1]), put("components", with_first(np.inf)),
+        put("candidates_anchors", with_first(10**6)), put("candidates_targets", with_first(-5)),
+        put("watched_margins", with_first(np.nan)), put("class_starts", with_first(3)),
+        put("now", lambda _: {"bit_generator": "os.system"}), put("hinges_shape", lambda _: [1]),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_whose_contents_cannot_be_is_refused(tmp_path, monkeypatch, change):
+    X, y = make_blobs()
+    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    document, arrays = read_model_file(tmp_path / FILE_NAME)
+    change(document, arrays)
+    write_model_file(tmp_path / FILE_NAME, document, arrays)
+    model = MaPML(**PARAMETERS)
+    with pytest.raises(ModelFileError, match="not a complete checkpoint"):
+        model.fit(X, y, checkpoint=tmp_path, resume=True)
+    assert not hasattr(model, "components_")
+
+
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     X, y = make_blobs()
     fit(X, y).save(tmp_path / FILE_NAME)
@@ -209,6 +310,22 @@ def test_an_interrupt_leaves_the_estimator_or_the_best_round_as_asked(monkeypatc
     assert_same(model, fit(X, y, max_iter=3))
 
 
+def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
+    X, y = make_blobs()
+    find, calls = _rounds.Rounds._final, []
+
+    def interrupted_once(rounds):
+        calls.append(rounds)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return find(rounds)
+
+    monkeypatch.setattr(_rounds.Rounds, "_final", interrupted_once)
+    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
+    assert len(calls) == 2
+    assert_same(model, fit(X, y))
+
+
 def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
     X, y = make_blobs()
 
@@ -222,7 +339,7 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
 
 KILLED_FIT = """
 import sys
-from helpers import interrupt_round, make_blobs
+from helpers import make_blobs
 from latentmetric import MaPML
 X, y = make_blobs(2000, 4, 12)
 model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)

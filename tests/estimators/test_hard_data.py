@@ -1,11 +1,15 @@
 """Ugly but valid data is fitted; bad input is refused with a message that says what was wrong."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
-from latentmetric import Euclidean, MaPML
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.estimators import _base
 
 QUICK = {"n_steps": 100, "max_iter": 3, "random_state": 0}
 
@@ -101,6 +105,90 @@ def test_bad_queries_are_refused_with_both_numbers(blobs):
         model.set_references(csr_array(X), y)
     with pytest.raises(ValueError, match=r"1 label.*such as.*9.*3 classes"):
         model.set_references(X, np.where(y == 0, 9, y))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "far", "reach"), [("f4", 1e20, r"1e\+12"), ("f4", -1e39, "float32"),
+    ("f8", 1e160, r"1e\+140")],
+)  # fmt: skip
+@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK)])
+def test_queries_farther_than_distances_reach_are_refused(blobs, estimator, dtype, far, reach):
+    X, y = blobs
+    model = estimator.fit(X.astype(dtype), y)
+    queries = X[:3].copy()
+    queries[1, 2] = far
+    for method in (
+        model.predict, model.predict_proba, model.transform, model.kneighbors,
+        model.score_samples, lambda rows: model.predict(rows, reject_below=-1.0, reject_label=-1),
+        lambda rows: model.set_references(rows, y[:3]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"row 1, column 2.*{reach}"):
+            method(queries)
+    queries[1, 2] = 1e9
+    assert np.isfinite(model.score_samples(queries)).all()
+
+
+@pytest.mark.parametrize("estimator", [Euclidean, MaPML, LMNN, HRSGD, OASIS])
+def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estimator):
+    X, y = blobs
+    X = X.astype(np.float32)
+    X[0, 1] = np.finfo(np.float32).min
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = estimator().fit(X, y)
+        distances, _ = model.kneighbors(X, 1)
+    assert np.isfinite(distances).all()
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("estimator", [Euclidean, MaPML, LMNN, HRSGD, OASIS])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.7e308, r"row 3, column 1 \(counted from 0\): 1.7e\+308 is too large"),
+        (np.longdouble("1e4000"), r"row 3, column 1 \(counted from 0\): 1e\+4000 is too large"),
+        (10**400, "a number that no float holds"),
+    ],
+)
+def test_values_near_the_largest_of_all_are_refused(blobs, estimator, value, message):
+    X, y = blobs
+    X = X.astype(np.longdouble if isinstance(value, np.longdouble) else object)
+    X[3, 1] = value
+    with pytest.raises(ValueError, match=message):
+        estimator().fit(X if isinstance(value, np.longdouble | int) else X.astype(float), y)
+
+
+def test_columns_that_are_no_numbers_are_named(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["c"] = pd.Categorical(np.array(["x", "y"])[y % 2])
+    with pytest.raises(ValueError, match="numbers, got category in the column 'c'"):
+        MaPML(**QUICK).fit(frame, y)
+    frame["c"] = pd.interval_range(0, len(frame))
+    with pytest.raises(ValueError, match="in the column 'c'"):
+        MaPML(**QUICK).fit(frame, y)
+
+
+def test_nullable_integers_are_not_rounded(blobs):
+    X, y = blobs
+    labels = pd.Series(y + 2**60, dtype="Int64")
+    model = MaPML(**QUICK).fit(X, labels)
+    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
+    model.set_references(X, labels)
+
+
+def test_an_interrupt_leaves_the_references_as_they_were(blobs, monkeypatch):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    before = model.predict(X)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_base, "temperature_from_references", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_references(X[:5], y[:5])
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_an_unfitted_model_says_so(blobs):

@@ -80,6 +80,9 @@ def test_a_pipeline_passes_the_threshold_on(blobs):
         ({"reject_below": -1.0}, ValueError, "such as -1, got None"),
         ({"reject_below": -1.0, "reject_label": 2}, ValueError, "none of the model's classes"),
         ({"reject_below": -1.0, "reject_label": "x"}, TypeError, "which are int64, got 'x'"),
+        ({"reject_below": -1.0, "reject_label": 1j}, TypeError, "which are int64, got 1j"),
+        ({"reject_below": -1.0, "reject_label": [7, 8]}, TypeError, "which are int64, got"),
+        ({"reject_below": 10**400, "reject_label": -1}, ValueError, "must be finite, got 1000"),
         ({"reject_label": -1}, ValueError, "needs reject_below"),
         ({"reject_below": np.nan, "reject_label": -1}, ValueError, "must be finite"),
         ({"reject_below": "low", "reject_label": -1}, TypeError, "must be a number"),
@@ -88,3 +91,13 @@ def test_a_pipeline_passes_the_threshold_on(blobs):
 def test_bad_thresholds_and_labels_are_named(blobs, model, keywords, error, message):
     with pytest.raises(error, match=message):
         model.predict(blobs[0], **keywords)
+
+
+def test_a_label_that_would_round_the_others_is_refused(blobs):
+    X, y = blobs
+    huge = Euclidean().fit(X, y.astype(np.uint64) + np.uint64(2**63))
+    with pytest.raises(ValueError, match="float64 would round some"):
+        huge.predict(X, reject_below=-1.0, reject_label=-1)
+    words = Euclidean().fit(X, np.array(["a", "b", "c"], dtype=object)[y])
+    with pytest.raises(TypeError, match="which are object"):
+        words.predict(X, reject_below=-1.0, reject_label={})

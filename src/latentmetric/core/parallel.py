@@ -68,35 +68,44 @@ def blas_threads(n_threads: int) -> Iterator[None]:
     The limit belongs to the process. Where blocks overlap, nested or from several threads, the
     smallest limit holds, and the last to leave restores what the first one found.
     """
-    _LIMITS.enter(n_threads)
+    block = object()
     try:
+        _LIMITS.enter(block, n_threads)
         yield
     finally:
-        _LIMITS.leave(n_threads)
+        _LIMITS.leave(block)
 
 
 class _SharedLimits:
-    """The limits asked for at this moment, and what BLAS was set to before the first."""
+    """The limits that blocks ask for at this moment, and what BLAS was set to before the first.
+
+    An interrupt may come between any two lines: what was before is known before it is changed,
+    and is forgotten only once it is restored.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._asked: list[int] = []
+        self._asked: dict[object, int] = {}
         self._before: Any = None
 
-    def enter(self, n_threads: int) -> None:
+    def enter(self, block: object, n_threads: int) -> None:
         with self._lock:
-            self._asked.append(n_threads)
-            limiter = _controller().limit(limits=min(self._asked), user_api="blas")
-            if len(self._asked) == 1:
-                self._before = limiter
+            if self._before is None:
+                self._before = _controller().limit(limits=None, user_api="blas")
+            self._asked[block] = n_threads
+            self._apply()
 
-    def leave(self, n_threads: int) -> None:
+    def leave(self, block: object) -> None:
         with self._lock:
-            self._asked.remove(n_threads)
-            if self._asked:
-                _controller().limit(limits=min(self._asked), user_api="blas")
-            else:
-                self._before.restore_original_limits()
+            self._asked.pop(block, None)
+            self._apply()
+
+    def _apply(self) -> None:
+        if self._asked:
+            _controller().limit(limits=min(self._asked.values()), user_api="blas")
+        elif self._before is not None:
+            self._before.restore_original_limits()
+            self._before = None
 
 
 _LIMITS = _SharedLimits()

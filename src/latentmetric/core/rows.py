@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Coordinates:
 
         for_each(summarise, range(len(blocks)), n_threads)
         centre = sums.sum(axis=0)
-        peak = float(max((highs.max(axis=0) - centre).max(), (centre - lows.min(axis=0)).max()))
+        peak = peak_of(centre, lows.min(axis=0), highs.max(axis=0), rows.dtype)
         if peak == 0:
             return cls(centre, 1.0), np.zeros(len(rows))
         # In units of the peak nothing overflows and nothing that matters underflows.
@@ -86,6 +87,18 @@ class Coordinates:
     def out_of(self, rows: Floats) -> Floats:
         """The rows back in the caller's coordinates."""
         return (rows * self.scale + self.centre).astype(rows.dtype)
+
+
+def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> float:
+    """The largest deviation of a feature, which differences of two rows may double."""
+    with np.errstate(over="ignore"):
+        peak = float(max((high - centre).max(), (centre - low).max()))
+    if not peak <= np.finfo(dtype).max / 8:
+        raise ValueError(
+            f"X holds values from {low.min():g} to {high.max():g}, too far apart to compute with "
+            f"in {dtype}; divide them"
+        )
+    return peak
 
 
 @dataclass(frozen=True)
@@ -183,6 +196,14 @@ class OneClass:
         centre = globally.centre + globally.scale * self.mean
         return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
 
+    def checksum(self) -> int:
+        """Of the rows as the caller gave them, in their order."""
+        sum_so_far = 0
+        for block in self.blocks:
+            rows = self._rows.rows[self._members[block]]
+            sum_so_far = crc32(np.ascontiguousarray(rows).data, sum_so_far)
+        return sum_so_far
+
     @property
     def has_scatter(self) -> bool:
         """Whether a matrix of all pairs of features is smaller than the rows."""
@@ -265,8 +286,9 @@ class ClassRows:
         return np.array([len(members) for members in self.members])
 
     def marks(self) -> list[Floats | Ints]:
-        """Numbers that practically no other rows or classes have: radii, in the order of rows."""
-        return [self._radii, self.codes, self.sizes, *self.members]
+        """Numbers that practically no other rows or classes have; all rows are read for them."""
+        checksums = np.array([rows.checksum() for rows in self.classes])
+        return [self._radii, checksums, self.codes, self.sizes, *self.members]
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
         """Part with a share of every class, never all of it: what stays, and the rows held out."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from latentmetric.core.metric import Metric
 from latentmetric.core.population import Moved, first_latents_of, move_latents_of
-from latentmetric.core.rows import Coordinates, InnerRows, OneClass, classes_of
+from latentmetric.core.rows import Coordinates, InnerRows, OneClass, classes_of, peak_of
 from latentmetric.core.types import Floats, Ints
 
 MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
@@ -100,8 +100,9 @@ def shuffle(
             )
         )
     del both, chunks, pieces
-    coordinates = _coordinates(client, client.gather(summaries), parts, X.chunks[0], X.shape)
-    population = DaskPopulation(client, parts, owners, sizes, coordinates, float_dtype(X.dtype))
+    dtype = float_dtype(X.dtype)
+    coordinates = _coordinates(client, client.gather(summaries), parts, X.chunks[0], X.shape, dtype)
+    population = DaskPopulation(client, parts, owners, sizes, coordinates, dtype)
     return population, classes
 
 
@@ -135,7 +136,11 @@ class DaskPopulation:
 
     def marks(self) -> list[Floats | Ints]:
         """See ``Population``."""
-        return [self._mean_radii, self.codes, self.sizes]
+        checksums = np.empty(len(self), dtype=np.int64)
+        found = self._client.gather(self._client.map(_checksums, self._parts))
+        for positions, own in zip(self._positions, found, strict=True):
+            checksums[positions] = own
+        return [self._mean_radii, checksums, self.codes, self.sizes]
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
@@ -262,8 +267,9 @@ def _owners(sizes: Ints, n_parts: int) -> Ints:
 
 
 def _coordinates(
-    client: Any, summaries: list[_Summary], parts: list[Any], chunk_sizes: Any, shape: Any
-) -> Coordinates:
+    client: Any, summaries: list[_Summary], parts: list[Any], chunk_sizes: Any, shape: Any,
+    dtype: np.dtype[Any],
+) -> Coordinates:  # fmt: skip
     """As ``Coordinates.of`` would find them for all rows."""
     for start, summary in zip(np.cumsum([0, *chunk_sizes]), summaries, strict=False):
         if summary.first_bad is not None:
@@ -274,7 +280,7 @@ def _coordinates(
     centre = np.sum([summary.sums for summary in summaries], axis=0)
     high = np.max([summary.high for summary in summaries], axis=0)
     low = np.min([summary.low for summary in summaries], axis=0)
-    peak = float(max((high - centre).max(), (centre - low).max()))
+    peak = peak_of(centre, low, high, dtype)
     if peak == 0:
         return Coordinates(centre, 1.0)
     unit = Coordinates(centre, peak)
@@ -322,6 +328,10 @@ def _by_class(part: _Raw, coordinates: Coordinates) -> _Ready:
     classes = classes_of(InnerRows(part.rows, coordinates), part.members, radii)
     means = [float(np.sort(radii[members]).mean()) for members in part.members]
     return _Ready(classes, means, part.rows.nbytes)
+
+
+def _checksums(part: _Ready) -> list[int]:
+    return [rows.checksum() for rows in part.classes]
 
 
 def _mean_radii(part: _Ready) -> list[float]:

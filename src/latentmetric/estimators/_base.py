@@ -12,7 +12,6 @@ from math import inf
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -41,9 +40,21 @@ from latentmetric.estimators._checks import (
     check_known_labels,
     check_n_jobs,
     check_real,
+    set_attributes,
+)
+from latentmetric.estimators._inputs import (
+    as_floats,
+    is_of_kind,
+    no_overflow,
+    plain_labels,
+    refuse_sparse,
+    sorted_classes,
 )
 from latentmetric.estimators._plots import ModelPlots
 from latentmetric.io.rows import as_row_file, is_lazy
+
+REACH = {"float32": 1e12, "float64": 1e140}
+"""How far queries may be from the training rows, in units of their spread: squares must fit."""
 
 
 class ReferenceClassifier(
@@ -216,15 +227,22 @@ class ReferenceClassifier(
         self
         """
         check_is_fitted(self)
-        _refuse_sparse(X)
-        rows, labels = validate_data(self, X, y, reset=False, dtype="numeric")
+        refuse_sparse(X)
+        with no_overflow():
+            rows, labels = validate_data(self, X, plain_labels(y), reset=False, dtype="numeric")
+        rows = as_floats(rows, X)
         check_known_labels(labels, self.classes_)
-        return self._vote_with(_as_floats(rows), np.searchsorted(self.classes_, labels))
+        self._check_reach(rows)
+        return self._vote_with(rows, np.searchsorted(self.classes_, labels))
 
     def _vote_with(self, rows: Floats, codes: Ints) -> Self:
-        self._references = self._as_references(InnerRows(rows, self._coordinates))
-        self._temperature = temperature_from_references(self._references)
-        self._reference_codes = codes
+        references = self._as_references(InnerRows(rows, self._coordinates))
+        found = {
+            "_references": references,
+            "_temperature": temperature_from_references(references),
+            "_reference_codes": codes,
+        }
+        set_attributes(self, found)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -255,12 +273,14 @@ class ReferenceClassifier(
 
     def _validated_training_data(self, X: Any, y: Any) -> tuple[Floats, Ints, Any]:
         """Rows as floats, labels as codes 0 … C − 1, and the classes in order."""
-        _refuse_sparse(X)
-        rows, labels = validate_data(
-            self, X, y, dtype="numeric", ensure_min_samples=2, multi_output=True
-        )
+        refuse_sparse(X)
+        with no_overflow():
+            rows, labels = validate_data(
+                self, X, plain_labels(y), dtype="numeric", ensure_min_samples=2, multi_output=True
+            )
+        rows = as_floats(rows, X)
         classes, codes = self._classes_and_codes(labels)
-        return _as_floats(rows), codes, classes
+        return rows, codes, classes
 
     def _classes_and_codes(self, labels: Any) -> tuple[Any, Ints]:
         classes, codes = sorted_classes(column_or_1d(labels, warn=True))
@@ -273,8 +293,30 @@ class ReferenceClassifier(
         return classes, codes
 
     def _validated_queries(self, X: Any) -> Floats:
-        _refuse_sparse(X)
-        return _as_floats(validate_data(self, X, reset=False, dtype="numeric"))
+        refuse_sparse(X)
+        with no_overflow():
+            rows = validate_data(self, X, reset=False, dtype="numeric")
+        rows = as_floats(rows, X)
+        self._check_reach(rows)
+        return rows
+
+    def _check_reach(self, rows: Floats) -> None:
+        """Refuse rows so far out that their squared distances are not among the floats."""
+        dtype, inner = self._references.rows.dtype, self._coordinates
+        reach = REACH[dtype.name]
+        centre = float(np.abs(inner.centre).max())
+        if max(float(rows.max()), -float(rows.min())) + centre <= reach * inner.scale:
+            return
+        with np.errstate(over="ignore"):
+            away = np.abs(rows - inner.centre) / inner.scale
+        if away.max() <= reach:
+            return
+        row, column = np.unravel_index(np.argmax(away), away.shape)
+        raise ValueError(
+            f"X, row {row}, column {column} (counted from 0): {rows[row, column]:g} is "
+            f"{away[row, column]:.1g} times the spread of the training rows away from their "
+            f"centre; distances in {dtype} reach to {reach:g} times"
+        )
 
     def _query_blocks(self, X: Any) -> Iterator[Floats]:
         """Rows of a file a block at a time, others as they are."""
@@ -309,7 +351,7 @@ class ReferenceClassifier(
         if reject_below is None:
             return elected
         elected = elected.astype(self._checked_label_dtype(reject_below, reject_label))
-        elected[self._scores(squared) < reject_below] = reject_label
+        elected[~(self._scores(squared) >= reject_below)] = reject_label
         return elected
 
     def _checked_label_dtype(self, reject_below: float | None, reject_label: Any) -> np.dtype[Any]:
@@ -326,13 +368,18 @@ class ReferenceClassifier(
                 "reject_label must be a label that is none of the model's classes, such as "
                 f"{example!r}, got {reject_label!r}"
             )
-        label = np.asarray(reject_label)
-        if known.kind != "O" and (known.kind in "US") != (label.dtype.kind in "US"):
+        if not is_of_kind(reject_label, self.classes_):
             raise TypeError(
                 f"reject_label must be of the kind of the classes, which are {known}, "
                 f"got {reject_label!r} of type {type(reject_label).__name__}"
             )
-        return np.result_type(known, label.dtype)
+        dtype = np.result_type(known, np.asarray(reject_label).dtype)
+        if (self.classes_.astype(dtype).astype(known) != self.classes_).any():
+            raise ValueError(
+                f"reject_label={reject_label!r} and the classes, which are {known}, have no "
+                f"common dtype that holds them all: {dtype} would round some; choose another label"
+            )
+        return dtype
 
     def _scores(self, squared: Floats) -> Floats:
         """Scores of rows with these squared distances of their nearest references."""
@@ -376,34 +423,3 @@ class ReferenceClassifier(
 def generator_from(random_state: Any) -> np.random.Generator:
     """A generator seeded by what scikit-learn takes for ``random_state``."""
     return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
-
-
-def sorted_classes(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], Ints]:
-    """The different labels in order, and the number of each label among them."""
-    try:
-        classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in labels.tolist()})
-        raise TypeError(
-            f"labels must be of one kind, but y holds {' and '.join(kinds)}; "
-            "convert them, for example to strings"
-        ) from error
-    return classes, codes
-
-
-def _refuse_sparse(X: Any) -> None:
-    if issparse(X):
-        raise TypeError(
-            "sparse input is not supported: a learned metric is dense. "
-            "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
-        )
-
-
-def _as_floats(rows: np.ndarray[Any, Any]) -> Floats:
-    return rows.astype(float_dtype(rows.dtype), copy=False)
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 and float64 as they are; else the smaller of them that holds the values."""
-    widened = np.result_type(dtype, np.float32)
-    return np.dtype(np.float64) if widened.itemsize > 8 else widened

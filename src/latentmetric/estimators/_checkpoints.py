@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,9 @@ from latentmetric.io.model_file import (
     read_model_file,
     write_model_file,
 )
+
+if TYPE_CHECKING:
+    from latentmetric.estimators.mapml import MaPML
 
 FILE_NAME = "checkpoint.safetensors"
 
@@ -66,7 +71,6 @@ class Checkpoints:
         self._found: tuple[dict[str, Any], dict[str, Any]] | None = None
         if self._path.exists():
             self._find(resume)
-        self._sweep()
 
     def _find(self, resume: bool) -> None:
         document, arrays = read_model_file(self._path)
@@ -74,8 +78,10 @@ class Checkpoints:
             raise ModelFileError(f"{self._path} is not a checkpoint")
         if resume:
             self._found = document, arrays
-        elif not document["finished"]:
-            done = document["history"][-1]["round"]
+            return
+        with _complete(self._path):
+            finished, done = document["finished"], document["history"][-1]["round"]
+        if not finished:
             raise ValueError(
                 f"{self._path} holds a fit that was interrupted after round {done}; pass "
                 "resume=True (--resume) to go on with it, or remove the file"
@@ -87,26 +93,46 @@ class Checkpoints:
             for left in self._path.parent.glob(f".{FILE_NAME}.*.tmp"):
                 left.unlink()
 
-    def begin(self, parameters: dict[str, Any], generator: np.random.Generator) -> None:
+    def begin(self, model: MaPML, generator: np.random.Generator) -> None:
         """Tell what is asked for; where a fit goes on, the generator starts as it did then."""
         stored, _ = parameters_as_json(
-            {name: value for name, value in parameters.items() if name not in FREE_PARAMETERS}
+            {
+                name: value
+                for name, value in model.get_params(deep=False).items()
+                if name not in FREE_PARAMETERS
+            }
         )
-        self._identity = {"parameters": stored, "start": generator.bit_generator.state}
-        if self._found is None:
-            return
-        before = self._found[0]["parameters"]
+        self._identity = {
+            "parameters": stored,
+            "begun_from": _begun_from(model),
+            "start": generator.bit_generator.state,
+        }
+        if self._found is not None:
+            with _complete(self._path):
+                self._refuse_others(self._found[0])
+                generator.bit_generator.state = self._found[0]["start"]
+            self._identity["start"] = generator.bit_generator.state
+        self._sweep()
+
+    def _refuse_others(self, document: dict[str, Any]) -> None:
+        """Raise on a checkpoint of a fit with other parameters or another beginning."""
+        stored, before = self._identity["parameters"], document["parameters"]
         differing = sorted(
-            name for name in stored.keys() | before.keys() if stored.get(name) != before.get(name)
+            name
+            for name in stored.keys() | before.keys()
+            if _comparable(name, stored.get(name)) != _comparable(name, before.get(name))
         )
         if differing:
             told = "; ".join(
                 f"{name} is {stored.get(name)!r} now and was {before.get(name)!r}"
                 for name in differing
             )
-            raise ValueError(f"{self._path} is of a fit with other parameters: {told}")
-        self._identity["start"] = self._found[0]["start"]
-        generator.bit_generator.state = self._found[0]["start"]
+            raise _OtherFitError(f"{self._path} is of a fit with other parameters: {told}")
+        if document["begun_from"] != self._identity["begun_from"]:
+            raise _OtherFitError(
+                f"{self._path} is of a fit with warm_start=True that began from another model; "
+                "remove the file to begin from this one"
+            )
 
     def resumed(self, data: dict[str, Any]) -> Progress | None:
         """Where the fit stood, if there is one and its data was the same."""
@@ -115,14 +141,16 @@ class Checkpoints:
             return None
         document, arrays = self._found
         self._found = None
-        differing = [name for name, value in data.items() if document["data"].get(name) != value]
+        with _complete(self._path):
+            before = {name: document["data"].get(name) for name in data}
+        differing = [name for name, value in data.items() if before[name] != value]
         if differing:
             told = "; ".join(
-                f"{name} is {data[name]} now and was {document['data'].get(name)}"
-                for name in differing
+                f"{name} is {data[name]} now and was {before[name]}" for name in differing
             )
             raise ValueError(f"{self._path} is of a fit to other data: {told}")
-        return _progress_from(document, arrays)
+        with _complete(self._path):
+            return _checked(_progress_from(document, arrays), data)
 
     def write(self, progress: Progress) -> None:
         """Replace the checkpoint; where that fails, warn once and leave the last one."""
@@ -136,6 +164,75 @@ class Checkpoints:
                     f"the fit goes on without checkpoints: {error}", CheckpointWarning, stacklevel=4
                 )
             self._warned = True
+
+
+class _OtherFitError(ValueError):
+    """A checkpoint of another fit: complete, but not the one to go on from."""
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """What is missing from a checkpoint, or cannot be, is told with its file."""
+    try:
+        yield
+    except (_OtherFitError, ModelFileError):
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} is not a complete checkpoint ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _comparable(name: str, value: Any) -> Any:
+    """Of latent_ratio 1, a number, is not 1.0, a share; and counts by class have no order."""
+    if name != "latent_ratio":
+        return value
+    if isinstance(value, dict):
+        return {key: sorted(map(repr, pairs)) for key, pairs in value.items()}
+    return type(value).__name__, value
+
+
+def _begun_from(model: MaPML) -> str:
+    """What tells the model that a warm start goes on from; "rows" without one."""
+    if not model._continues():
+        return "rows"
+    digest = blake2b(digest_size=16)
+    for part in (model.components_, model.latent_examples_):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _checked(progress: Progress, data: dict[str, Any]) -> Progress:
+    """Arrays that fit together and to the data, of finite numbers; else a ValueError."""
+    _check_state(progress.state, data)
+    _check_state(progress.kept, data)
+    rounds = [record["round"] for record in progress.history]
+    if rounds != list(range(progress.state.round + 1)):
+        raise ValueError("its history does not lead to its last round")
+    return progress
+
+
+def _check_state(state: State, data: dict[str, Any]) -> None:
+    n_features, n_classes = data["number of features"], data["number of classes"]
+    starts, n_latents = state.class_starts, len(state.latents)
+    shapes = (
+        state.latents.shape[1:],
+        state.components.shape[1:],
+        state.spreads.shape,
+        starts.shape,
+    )
+    if shapes != ((n_features,), (n_features,), (n_classes,), (n_classes + 1,)):
+        raise ValueError("its arrays do not have the shapes of this data")
+    if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
+        raise ValueError("its classes do not share out its latent examples")
+    if not all(np.isfinite(part).all() for part in _of_state(state, "").values()):
+        raise ValueError("its latent examples or its metric are not finite")
+    for some in (state.candidates, state.watched):
+        if np.isnan(some.margins).any() or len(some.margins) != len(some.anchors):
+            raise ValueError("its margins are not numbers, one an anchor")
+        for numbers in (some.anchors, some.targets, some.impostors):
+            if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_latents:
+                raise ValueError("its triplets name latent examples that do not exist")
 
 
 def _contents(progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+MOST = 10**12
+"""Of anything that is counted: more would outlast whoever waits for it."""
 
-def check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
+
+def check_integer(name: str, value: Any, low: int, high: int = MOST) -> None:
     """An integer (not a bool) from ``low`` to ``high``."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
@@ -24,8 +27,12 @@ def check_real(
     """A finite number (not a bool) from ``low`` to ``high``, or above ``low`` if that is open."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
-    if not isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}")
+    try:
+        finite = isfinite(value)
+    except OverflowError:  # an integer or a fraction beyond all floats
+        finite = False
+    if not finite:
+        raise ValueError(f"{name} must be finite, got {value!r:.40}")
     _check_range(name, value, low, high, open_low)
 
 
@@ -73,14 +80,14 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
 def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:
     if value < low or value > high or (open_low and value == low):
         above = f"above {low}" if open_low else f"at least {low}"
-        span = above if high == inf else f"{above} and at most {high}"
-        raise ValueError(f"{name} must be {span}, got {value!r}")
+        told = high != inf and (high != MOST or value > high)
+        span = f"{above} and at most {high}" if told else above
+        raise ValueError(f"{name} must be {span}, got {value!r:.40}")
 
 
 def set_attributes(estimator: Any, attributes: Mapping[str, Any]) -> None:
     """All of them at once, once they are all computed."""
-    for name, value in attributes.items():
-        setattr(estimator, name, value)
+    vars(estimator).update(attributes)
 
 
 @contextmanager

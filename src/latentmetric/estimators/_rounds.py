@@ -36,24 +36,29 @@ class Rounds:
 
     def attributes(self, X: Any, y: Any) -> dict[str, Any]:
         """The fitted attributes of the round that is kept; callbacks are told of X and y."""
-        model, data = self._model, self._data
-        reporter = RoundReporter(model, model.max_iter + 1)
+        reporter = RoundReporter(self._model, self._model.max_iter + 1)
         reporter.fit_begins(X, y)
         finished = self._resume()
         try:
             while not finished:
                 reporter.round_begins(X, y)
                 finished = self._round(reporter, X, y)
+            attributes = self._final()
         except KeyboardInterrupt:
             if not self._keep_on_interrupt or self._kept is None:
                 raise
-        kept = self._kept
+            attributes = self._final()
+        reporter.fit_ends(X, y, lambda: attributes)
+        return attributes
+
+    def _final(self) -> dict[str, Any]:
+        """The attributes of the round that is kept, with all rows as references where asked."""
+        model, data, kept = self._model, self._data, self._kept
         assert kept is not None
         attributes = model._attributes(data, kept, self._history)
         if model.reference == "original" and len(data.held_out):
             everyone = np.arange(len(data.rows))
             attributes |= model._original_references(data, kept, everyone)
-        reporter.fit_ends(X, y, lambda: attributes)
         return attributes
 
     def _resume(self) -> bool:

@@ -12,7 +12,7 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.types import Ints
 from latentmetric.engines.dask import is_dask_array, shuffle
-from latentmetric.estimators._base import float_dtype
+from latentmetric.estimators._inputs import float_dtype
 from latentmetric.estimators._progress import ReadingLog
 from latentmetric.io.rows import as_row_file, is_lazy
 from latentmetric.io.sorting import sorted_by_class

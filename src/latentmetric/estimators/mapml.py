@@ -232,7 +232,9 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
             checkpoints = None
             if checkpoint is not None:
                 checkpoints = Checkpoints(checkpoint, resume)
-                checkpoints.begin(self.get_params(deep=False), generator)
+                checkpoints.begin(self, generator)
+            elif resume:
+                raise ValueError("resume=True needs checkpoint, the folder to go on from")
             settings = self._settings()
             with blas_threads(settings.n_threads):
                 data = training_data(self, X, y, generator)
