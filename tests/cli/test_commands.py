@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import latentmetric
 from latentmetric.cli.main import COMMANDS, application
+from latentmetric.io.model_file import read_model_file, write_model_file
 
 WORDS = np.array(["ant", "bee", "cow"])
 
@@ -126,6 +127,37 @@ def test_probabilities(folder, model, test_rows, tmp_path):
     assert found["label"].tolist() == model.predict(test_rows.drop(columns="kind")).tolist()
 
 
+def test_probabilities_of_classes_called_like_other_columns(folder, tmp_path):
+    """No column takes the place of another, in text or in JSON."""
+    X, y = make_blobs()
+    np.save(tmp_path / "rows.npy", X)
+    names = np.array(["label", "probability of row", "row"])
+    model = latentmetric.Euclidean(n_neighbors=4).fit(X, names[y])
+    model.save(tmp_path / "model")
+    arguments = ("predict", tmp_path / "model", tmp_path / "rows.npy", "--proba")
+    call(*arguments, "-o", tmp_path / "out.csv")
+    call(*arguments, "-o", tmp_path / "out.npy")
+    found, shares = pandas.read_csv(tmp_path / "out.csv"), model.predict_proba(X)
+    columns = ["probability of label", "probability of row", "probability of probability of row"]
+    assert found.columns.tolist() == ["row", "label", *columns]
+    assert found["row"].tolist() == list(range(len(X)))
+    assert found["label"].tolist() == names[shares.argmax(axis=1)].tolist()
+    np.testing.assert_allclose(found[columns], shares)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), shares)
+    told = json.loads(call(*arguments, "--json").stdout)
+    assert list(told) == ["label", *columns]
+    assert told["label"] == found["label"].tolist()
+
+
+def test_labels_that_are_objects_become_strings_in_npy(tmp_path):
+    X, y = make_blobs()
+    np.save(tmp_path / "rows.npy", X)
+    model = latentmetric.Euclidean().fit(X, WORDS.astype(object)[y])
+    model.save(tmp_path / "model")
+    call("predict", tmp_path / "model", tmp_path / "rows.npy", "-o", tmp_path / "out.npy")
+    assert np.load(tmp_path / "out.npy").tolist() == model.predict(X).tolist()
+
+
 def test_labels_of_uniform_votes_and_their_probabilities_agree(folder, tmp_path):
     call("fit", folder / "train.csv", "-o", tmp_path / "model", "--n-neighbors", 4)
     plain = call("predict", tmp_path / "model", folder / "test.csv", "--json").stdout
@@ -212,6 +244,22 @@ def test_info(folder, model):
     assert "latent examples" in call("info", folder / "model").stdout
 
 
+def test_info_and_report_of_a_model_whose_file_leaves_out_what_it_may(folder, model, tmp_path):
+    model.save(tmp_path / "model")
+    document, arrays = read_model_file(tmp_path / "model")
+    del document["feature_names"]
+    write_model_file(tmp_path / "model", document, arrays)
+    assert "without names" in call("info", tmp_path / "model").stdout
+    assert json.loads(call("info", tmp_path / "model", "--json").stdout)["feature_names"] is None
+    document["history"] = []
+    write_model_file(tmp_path / "model", document, arrays)
+    for arguments in (
+        ("info", tmp_path / "model"),
+        ("report", tmp_path / "model", folder / "test.csv", "-o", tmp_path / "page.html"),
+    ):
+        assert "the history holds no round" in call(*arguments, code=1).stderr
+
+
 def test_export(folder, tmp_path, test_rows):
     call("fit", folder / "train.csv", "-o", tmp_path / "model", "--random-state", 0)
     named = test_rows.drop(columns="kind")
@@ -262,6 +310,7 @@ def test_every_command_says_in_help_what_the_list_says():
         ("fit", "data.csv", "-o", "model", "--latent-ratio", "many"),
         ("fit", "data.csv", "-o", "model", "--weights", "heavy"),
         ("fit", "data.csv", "-o", "model", "--estimator", "lmnn", "--latent-ratio", "0.1"),
+        ("fit", "data.csv", "-o", "model", "--metric-reg", "1" + "0" * 400),
         ("predict", "model", "data.csv", "-o", "out.docx"),
         ("compare", "data.csv", "--methods", "magic"),
         ("report", "model", "data.csv", "--image-shape", "square"),
@@ -270,6 +319,19 @@ def test_every_command_says_in_help_what_the_list_says():
 def test_wrong_calls(arguments):
     done = call(*arguments, code=2)
     assert done.stdout == ""
+    assert "Error" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "code"), [("_check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
+)
+def test_a_number_beyond_all_bounds_is_a_mistake(folder, tmp_path, monkeypatch, where, code):
+    def overflow(*_, **__):
+        raise OverflowError("int too large to convert to float")
+
+    monkeypatch.setattr(latentmetric.MaPML, where, overflow)
+    done = call("fit", folder / "train.csv", "-o", tmp_path / "model", code=code)
+    assert "int too large to convert to float" in done.stderr
     assert "Error" in done.stderr
 
 
@@ -296,6 +358,10 @@ def test_the_application_is_one_of_typer():
         (("predict", "saved", "wide.npy"), "has 5 features, but the model was fitted with 2"),
         (("neighbors", "saved", "good.csv", "-k", "99"), "the model holds only"),
         (("predict", "saved", "good.csv", "-o", "no/out.csv"), "there is no folder"),
+        (("predict", "none", "good.csv", "-o", "no/out.csv"), "there is no folder no"),
+        (("report", "none", "good.csv", "-o", "no/page.html"), "there is no folder no"),
+        (("export", "none", "-o", "no/model.onnx"), "there is no folder no"),
+        (("fit", "dated.parquet", "-o", "model"), "'label' of dated.parquet holds datetime64[D]"),
         (("compare", "good.csv", "--key", "z"), "--key has no meaning"),
         (("info", "good.csv"), "not a model file"),
     ],
@@ -308,6 +374,10 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
     (tmp_path / "real.csv").write_text("a,b,label\n1,2,0.5\n1,3,0.25\n1,4,0.1\n")
     (tmp_path / "narrow.csv").write_text("a,c\n1,2\n")
     np.save(tmp_path / "wide.npy", np.zeros((3, 5)))
+    dated = pyarrow.table(
+        {"a": [1.0, 2.0], "label": np.array(["2020-01-01", "2020-01-02"], "M8[D]")}
+    )
+    pyarrow.parquet.write_table(dated, tmp_path / "dated.parquet")
     if "saved" in arguments:
         call("fit", "good.csv", "-o", "saved", "--max-iter", 0, "--n-neighbors", 1)
     done = call(*arguments, code=1)

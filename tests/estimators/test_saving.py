@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 import latentmetric
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, ModelFileError
+from latentmetric.estimators._base import REACH
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 
@@ -172,7 +173,7 @@ def test_the_header_tells_what_the_model_is(tmp_path):
 
 def test_a_history_that_is_not_finite_comes_back(tmp_path):
     model = fitted(Euclidean())
-    model.history_ = [{"round": 0, "objective": np.inf, "seconds": {"metric": -np.inf}}]
+    model.history_ = [{"round": 0, "objective": np.inf, "norm": -np.inf, "seconds": {}}]
     model.save(tmp_path / "model")
     assert latentmetric.load(tmp_path / "model").history_ == model.history_
 
@@ -308,6 +309,21 @@ WRONG_DOCUMENTS = [
     (("history",), [3], "history"),
     (("history",), [{"round": DEEP}], "history"),
     (("history",), [{"round": "x"}], "history"),
+    (("history",), [], "holds no round"),
+    (("history",), [{"seconds": {}}], "round"),
+    (("history",), [{"round": True, "seconds": {}}], "history"),
+    (("history",), [{"round": 0.0, "seconds": {}}], "round"),
+    (("history",), [{"round": -1, "seconds": {}}], "round"),
+    (("history",), [{"round": 0}], "seconds"),
+    (("history",), [{"round": 0, "seconds": 3}], "seconds"),
+    (("history",), [{"round": 0, "seconds": {"metric": None}}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {"metric": "inf"}}], "seconds"),
+    (("history",), [{"round": 0, "seconds": {}, "objective": {"a": 1}}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "objective": None}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "objective": 10**400}], "not a number"),
+    (("versions",), None, "versions"),
+    (("versions",), ["1.0"], "versions"),
+    (("versions",), {"numpy": 2}, "versions"),
 ]  # fmt: skip
 
 
@@ -334,7 +350,7 @@ def test_a_document_that_does_not_fit_is_told(tmp_path, mapml_content, path, val
 @pytest.mark.parametrize(
     "key",
     ["estimator", "parameters", "classes", "n_features", "n_references", "scale", "temperature",
-     "n_iter", "best_iter", "history", "format_version", "checksums", "transposed"],
+     "n_iter", "best_iter", "history", "format_version", "checksums", "transposed", "versions"],
 )  # fmt: skip
 def test_a_document_that_lacks_something_is_told(tmp_path, mapml_content, key):
     opened = Opened.of(mapml_content)
@@ -404,6 +420,11 @@ def test_a_changed_file_is_a_model_or_is_refused(tmp_path_factory, content, muta
         return
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
+        away = np.abs((X - model._coordinates.centre) / model._coordinates.scale)
+        if mutate in MENDED and away.max() > REACH[X.dtype.name]:
+            with pytest.raises(ValueError, match="away from their centre"):
+                model.predict(X)
+            return
         assert np.isin(model.predict(X), model.classes_).all()
         model.predict_proba(X)
         model.kneighbors(X, 1)

@@ -1,6 +1,7 @@
 """Features and labels out of files as people have them, and out of files that are broken."""
 
 import io
+import json
 import re
 import warnings
 import zipfile
@@ -282,6 +283,83 @@ def test_nested_columns_are_named(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"v": [[1.0], [None]], "label": ["x", "y"]}), path)
     assert "lacks a number in row 1" in refused(path)
     assert "column 'v' is nested" in refused(path, label="v")
+
+
+def test_columns_of_the_same_name_are_named(tmp_path):
+    held = pyarrow.Table.from_arrays([ROWS[:, 0], ROWS[:, 1], LABELS], names=["a", "a", "label"])
+    pyarrow.parquet.write_table(held, tmp_path / "twice.parquet")
+    assert "has several columns 'a'" in refused(tmp_path / "twice.parquet")
+    pyarrow.feather.write_feather(held, tmp_path / "twice.arrow")
+    assert "has several columns 'a'" in refused(tmp_path / "twice.arrow")
+
+
+@pytest.mark.parametrize("kind", ["M8[us]", "M8[D]", "m8[s]", "longdouble", "complex128"])
+def test_labels_that_no_model_file_holds_are_refused_from_every_source(tmp_path, kind):
+    labels = (np.arange(30) % 3).astype(kind)
+    np.savez(tmp_path / "table.npz", x=ROWS, y=labels)
+    assert "y of " in (message := refused(tmp_path / "table.npz"))
+    assert f"holds {labels.dtype}, not labels; turn them into strings" in message
+    np.save(tmp_path / "rows.npy", ROWS)
+    np.save(tmp_path / "labels.npy", labels)
+    with pytest.raises(ValueError, match=r"labels\.npy holds .*, not labels"):
+        open_table(tmp_path / "rows.npy", tmp_path / "labels.npy")
+    if labels.dtype.kind in "mM":
+        held = {"a": ROWS[:, 0], "label": pyarrow.array(labels)}
+        pyarrow.parquet.write_table(pyarrow.table(held), tmp_path / "table.parquet")
+        message = refused(tmp_path / "table.parquet")
+        assert re.search(
+            r"column 'label' of .*table\.parquet holds .*64\[.*\], not labels", message
+        )
+        labels_alone = pyarrow.table({"label": held["label"]})
+        pyarrow.parquet.write_table(labels_alone, tmp_path / "labels.parquet")
+        with pytest.raises(ValueError, match=r"column 'label' of .*, not labels"):
+            open_table(tmp_path / "rows.npy", tmp_path / "labels.parquet")
+
+
+def test_what_an_h5_file_holds_beside_rows_and_labels_does_no_harm(tmp_path):
+    """Data sets without values, links that lead nowhere: in the file, or into another."""
+    path = write(tmp_path / "table.h5")
+    with h5py.File(path, "a") as file:
+        file["nothing"] = h5py.Empty("f8")
+        file["soft"] = h5py.SoftLink("/nowhere")
+        file["external"] = h5py.ExternalLink("nowhere.h5", "/x")
+        file["group/nothing"] = h5py.Empty("f8")
+    for choice in (Choice(), Choice(key="x", label="y")):
+        table = open_table(path, choice=choice)
+        np.testing.assert_array_equal(np.asarray(table.rows), ROWS)
+        np.testing.assert_array_equal(table.labels, LABELS)
+    assert "has no array 'nothing'; it holds x, y" in refused(path, key="nothing")
+    assert "has no array 'group/nothing'" in refused(path, key="group/nothing")
+    assert "external of " in (message := refused(path, key="external"))
+    assert "cannot be opened" in message
+    with h5py.File(tmp_path / "labels.h5", "w") as file:
+        file["y"], file["x"] = np.arange(30), h5py.ExternalLink("nowhere.h5", "/x")
+    assert "y 30, x that cannot be opened" in refused(tmp_path / "labels.h5")
+
+
+@pytest.mark.parametrize("kind", [h5py.ref_dtype, h5py.vlen_dtype(np.dtype("i4"))])
+def test_labels_of_an_h5_file_that_are_no_values_are_refused(tmp_path, kind):
+    with h5py.File(tmp_path / "table.h5", "w") as file:
+        file["x"] = ROWS
+        file.create_dataset("y", (30,), dtype=kind)
+    assert "y of " in (message := refused(tmp_path / "table.h5"))
+    assert "holds references or lists, not labels" in message
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        ("zarr.json", {"attributes": [1]}),
+        ("x/zarr.json", {"shape": [None]}),
+        ("x/zarr.json", {"shape": [10**30, 4]}),
+        ("y/zarr.json", {"shape": [None]}),
+    ],
+)
+def test_a_damaged_description_of_a_zarr_is_refused(tmp_path, place, wrong):
+    path = write(tmp_path / "table.zarr")
+    described = json.loads((path / place).read_text())
+    (path / place).write_text(json.dumps(described | wrong))
+    assert "cannot be read as .zarr" in refused(path)
 
 
 @pytest.mark.parametrize("offset", [2**31 - 1, -(2**31), 0])

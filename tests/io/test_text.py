@@ -67,6 +67,13 @@ def test_an_unknown_encoding_is_named(tmp_path):
         opened(tmp_path, "1,x\n", encoding="klingon")
 
 
+@pytest.mark.parametrize("row", ["1,{}x,y", "nan,2,{}"])
+def test_a_cell_too_long_to_look_at_is_placed(tmp_path, row):
+    content = "a,b,label\n" + "1,2,x\n" * 30 + row.format("9" * 200_000) + "\n"
+    with pytest.raises(ValueError, match=r"table\.csv, line 32 .* field limit"):
+        opened(tmp_path, content)
+
+
 @pytest.mark.parametrize(
     ("texts", "labels"),
     [

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-MISTAKES = (ValueError, OSError, EOFError, ImportError, MemoryError)
+MISTAKES = (ValueError, OverflowError, OSError, EOFError, ImportError, MemoryError)
 """What bad input raises: wrong values, files that are not there, libraries not installed."""
 
 INTERRUPTED = 130
@@ -51,6 +51,8 @@ def in_words(error: BaseException) -> str:
     """The message of an exception, on one line."""
     if isinstance(error, MemoryError):
         return " ".join(f"there is not enough memory: {error}".split())
+    if isinstance(error, OverflowError):
+        return " ".join(f"a number is too large: {error}".split())
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}"
     return " ".join(str(error).split()) or type(error).__name__

@@ -58,10 +58,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 def check_format(out: Path | None) -> None:
     """Refuse, before any work, a file whose name does not tell what it is to be."""
-    if out is not None and out.suffix not in FORMATS:
+    if out is None:
+        return
+    if out.suffix not in FORMATS:
         raise typer.BadParameter(
             f"{out} must end in one of {', '.join(FORMATS)}", param_hint="--out"
         )
+    check_writable(out)
+
+
+def check_writable(out: Path) -> None:
+    """Refuse, before any work, a file that has no folder to be in."""
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}")
 
 
 def write_columns(columns: Columns, out: Path | None) -> None:
@@ -103,6 +114,9 @@ def _write_parquet(columns: Columns, file: Any, out: Path) -> None:
 
 
 def _one_array(columns: Columns) -> np.ndarray[Any, Any]:
-    """The columns after the first, which numbers the rows: .npy files have no names."""
-    values = list(columns.values())[1:]
+    """The columns after the first, which numbers the rows: .npy files have no names or objects."""
+    values = [
+        column.astype(str) if column.dtype.kind == "O" else column
+        for column in list(columns.values())[1:]
+    ]
     return values[0] if len(values) == 1 else np.column_stack(values)

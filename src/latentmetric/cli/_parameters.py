@@ -125,6 +125,6 @@ def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
     estimator = kind(**parameters)
     try:
         estimator._check_parameters()
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     return estimator

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._output import print_json
+from latentmetric.cli._output import check_writable, print_json
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.io.model_file import replacing
 
@@ -35,6 +35,7 @@ def export(
     are (x - centre) / scale @ components.T. sklearn: a pickled pipeline, to be opened with
     joblib; pickles can run code, so open only your own.
     """
+    check_writable(out)
     fitted = load_model(model)
     written = _WRITERS[to](fitted, out)
     if json:

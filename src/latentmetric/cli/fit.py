@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from latentmetric.cli._mistakes import INTERRUPTED
-from latentmetric.cli._output import print_json
+from latentmetric.cli._output import check_writable, print_json
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
     Estimator,
@@ -49,7 +49,7 @@ def fit(
     """
     kept = _checkpoint_options(estimator, checkpoint, resume)
     model = make_estimator(estimator, parameters)
-    _check_writable(out)
+    check_writable(out)
     table = read_table(features, labels, choice)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
@@ -73,14 +73,6 @@ def _checkpoint_options(
     if estimator != DEFAULT_ESTIMATOR:
         raise typer.BadParameter(f"--checkpoint is for mapml, not for {estimator.value}")
     return {"checkpoint": checkpoint, "resume": resume}
-
-
-def _check_writable(out: Path) -> None:
-    """Now, and not after hours of learning."""
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}")
 
 
 def _tell(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:

@@ -25,7 +25,7 @@ def info(model: Model, json: Json = False) -> None:
         "versions": document["versions"],
         "estimator": document["estimator"],
         "features": int(fitted.n_features_in_),
-        "feature_names": document["feature_names"],
+        "feature_names": document.get("feature_names"),
         "classes": fitted.classes_.tolist(),
         "references": len(fitted._references),
         "rank": len(fitted.components_) if hasattr(fitted, "components_") else None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latentmetric.cli._output import print_json
+from latentmetric.cli._output import check_writable, print_json
 from latentmetric.cli._tables import (
     Features,
     Json,
@@ -49,6 +49,7 @@ def report(
     for them, and the page says so. The page is one file, opens offline and sends no request.
     """
     shape = _shape(image_shape)
+    check_writable(out)
     fitted = load_model(model)
     table = read_for(fitted, features, labels, choice, labelled=True)
     known = None if train is None else read_for(fitted, train, train_labels, choice, labelled=True)

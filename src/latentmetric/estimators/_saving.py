@@ -20,15 +20,16 @@ from latentmetric.core.rows import Coordinates
 from latentmetric.estimators._checks import set_attributes
 from latentmetric.estimators._stored_values import (
     check_label_bytes,
+    check_versions,
     classes_as_json,
     classes_from_json,
     count_from_json,
     feature_names_from_json,
     history_as_json,
-    history_from_json,
     number_from_json,
     parameters_as_json,
     parameters_from_json,
+    rounds_from_json,
 )
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.hrsgd import HRSGD
@@ -158,6 +159,7 @@ def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
         raise ModelFileError(
             f"the estimator {str(name)[:40]!r} is not one of {', '.join(ESTIMATORS)}"
         )
+    check_versions(document.get("versions"))
     estimator = ESTIMATORS[name]
     known = signature(estimator).parameters
     model = estimator(**parameters_from_json(document.get("parameters"), known))
@@ -193,7 +195,7 @@ def _common_attributes(
     return {
         "classes_": classes,
         "n_features_in_": n_features,
-        "history_": history_from_json(document.get("history")),
+        "history_": rounds_from_json(document.get("history")),
         "n_iter_": count_from_json(document.get("n_iter"), "n_iter"),
         "_coordinates": Coordinates(centre, scale),
         "_temperature": number_from_json(document.get("temperature"), "temperature", 0),

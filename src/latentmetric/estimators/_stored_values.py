@@ -180,9 +180,32 @@ def _parts(stored: dict[str, Any]) -> dict[str, Any]:
 def _number(value: Any) -> Any:
     if isinstance(value, str) and value in NOT_FINITE:
         return NOT_FINITE[value]
-    if value is None or isinstance(value, bool | int | float):
+    if type(value) in (int, float) and abs(value) <= sys.float_info.max:
         return value
     raise ModelFileError("a record of the history holds something that is not a number")
+
+
+def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
+    """The history of a model: of each round its number, the seconds by part, and measurements."""
+    history = history_from_json(stored)
+    if not history:
+        raise ModelFileError("the history holds no round")
+    for record in history:
+        count_from_json(record.get("round"), "the round of a record of the history")
+        seconds = record.get("seconds")
+        if not isinstance(seconds, dict) or not all(map(isfinite, seconds.values())):
+            raise ModelFileError("the seconds of a record of the history are not numbers by name")
+        if any(isinstance(record[name], dict) for name in record.keys() - {"seconds"}):
+            raise ModelFileError("a record of the history holds something that is not a number")
+    return history
+
+
+def check_versions(stored: Any) -> None:
+    """Raise unless they are strings by name."""
+    if not isinstance(stored, dict) or not all(
+        isinstance(version, str) for version in stored.values()
+    ):
+        raise ModelFileError("the versions are not strings by name")
 
 
 def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import column_or_1d
 
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.estimators._inputs import sorted_classes
 from latentmetric.estimators._checks import check_bool, check_integer, check_n_jobs
+from latentmetric.estimators._inputs import sorted_classes
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
 
 

@@ -29,6 +29,8 @@ class ArrayFile(ABC):
     path: Path
     shapes: dict[str, tuple[int, ...]]
     """By name. The array of a file that holds just one, without a name, is called ""."""
+    unopened: dict[str, str]
+    """By name, why it cannot be opened: a link may lead nowhere."""
 
     @abstractmethod
     def rows(self, name: str) -> RowFile:
@@ -44,6 +46,8 @@ class ArrayFile(ABC):
 
     def find(self, name: str) -> str:
         """The name, if there is such an array."""
+        if name in self.unopened:
+            raise ValueError(f"{self.named(name)} cannot be opened: {self.unopened[name]}")
         if name not in self.shapes:
             held = ", ".join(sorted(self.shapes)) if "" not in self.shapes else "one, unnamed"
             raise ValueError(f"{self.path} has no array {name!r}; it holds {held or 'none'}")
@@ -52,7 +56,7 @@ class ArrayFile(ABC):
     def only_table(self) -> str:
         """The name of the only array with rows and columns."""
         tables = [name for name, shape in self.shapes.items() if len(shape) >= 2]
-        if len(self.shapes) == 1:
+        if len(self.shapes) == 1 and not self.unopened:
             return next(iter(self.shapes))
         if len(tables) != 1:
             raise ValueError(
@@ -63,15 +67,17 @@ class ArrayFile(ABC):
 
     def listed(self) -> str:
         """Names with shapes, for messages."""
-        return ", ".join(
+        told = [
             f"{name} {'×'.join(map(str, shape)) or 'a scalar'}"
             for name, shape in sorted(self.shapes.items())
-        )
+        ]
+        told += [f"{name} that cannot be opened" for name in sorted(self.unopened)]
+        return ", ".join(told) or "no arrays"
 
 
 class _Npy(ArrayFile):
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.unopened = path, {}
         with path.open("rb") as file:
             self.shapes = {"": _npy_header(file, str(path))[0]}
 
@@ -87,7 +93,7 @@ class _Npz(ArrayFile):
     """Rows are unpacked once, to a file that is gone when it is closed."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.shapes = path, {}
+        self.path, self.shapes, self.unopened = path, {}, {}
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith(".npy")]
             for name in names:
@@ -122,19 +128,27 @@ class _Group(ArrayFile):
     """A data set of h5py or array of zarr, or a group of them."""
 
     def __init__(self, path: Path, top: Any) -> None:
-        self.path, self._top = path, top
+        self.path, self._top, self.shapes, self.unopened = path, top, {}, {}
         if hasattr(top, "shape"):
-            self.shapes = {"": tuple(top.shape)}
+            self.shapes[""] = tuple(top.shape)
             return
-        held = {name: top[name] for name in top}
-        self.shapes = {
-            name: tuple(item.shape) for name, item in held.items() if hasattr(item, "shape")
-        }
+        for name in top:
+            self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        """Note the shape of an array; groups have none, nor have data sets that hold nothing."""
+        try:
+            shape = getattr(self._top[name], "shape", None)
+        except (KeyError, OSError, RuntimeError) as error:
+            self.unopened[name] = " ".join(str(error).split())
+            return
+        if shape is not None:
+            self.shapes[name] = tuple(shape)
 
     def find(self, name: str) -> str:
         """The name, which may also lead into a group: "images/features"."""
-        if name not in self.shapes and name in self._top and hasattr(self._top[name], "shape"):
-            self.shapes[name] = tuple(self._top[name].shape)
+        if name not in self.shapes and name not in self.unopened and name in self._top:
+            self._look_at(name)
         return super().find(name)
 
     def _array(self, name: str) -> Any:
@@ -148,7 +162,11 @@ class _Group(ArrayFile):
     def values(self, name: str) -> np.ndarray[Any, Any]:
         array = self._array(name)
         if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
-            array = array.asstr()
+            try:
+                array = array.asstr()
+            except TypeError as error:
+                message = f"{self.named(name)} holds references or lists, not labels"
+                raise ValueError(message) from error
         values = np.asarray(array[...])
         if values.dtype.kind in ("O", "T"):
             values = np.array(values.tolist(), dtype=str)

@@ -6,6 +6,7 @@ Nothing is read when a file is opened. A block of rows costs the row groups it l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,12 @@ class _Arrow(ColumnFile):
 
 
 def open_columns(path: Path) -> ColumnFile:
-    """The columns of a .parquet, .arrow or .feather file."""
-    return _Parquet(path) if path.suffix == ".parquet" else _Arrow(path)
+    """The columns of a .parquet, .arrow or .feather file, which must have different names."""
+    file = _Parquet(path) if path.suffix == ".parquet" else _Arrow(path)
+    twice = [name for name, count in Counter(file.names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{path} has several columns {twice[0]!r}: give each a name of its own")
+    return file
 
 
 class ColumnRows(RowFile):

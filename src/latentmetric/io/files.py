@@ -14,9 +14,15 @@ from latentmetric.io.rows import RowFile
 
 UNREADABLE = (
     OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile,
-    zlib.error,
+    zlib.error, TypeError, AttributeError, OverflowError,
 )  # fmt: skip
-"""What libraries raise on damaged files, some of which promise more than memory holds."""
+"""What libraries raise on damaged files, some of which promise more than memory holds.
+
+The last three come of zarr where its description of an array holds values of other types.
+"""
+
+PLAIN = (OSError, ValueError, EOFError)
+"""What this library raises itself."""
 
 
 def open_rows(
@@ -75,6 +81,7 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        if str(path) in message and type(error).__module__ == "builtins":
+        is_plain = isinstance(error, PLAIN) and type(error).__module__ == "builtins"
+        if is_plain and str(path) in message:
             raise
         raise ValueError(f"{path} cannot be read as {path.suffix}: {message}") from error

@@ -110,7 +110,7 @@ def _from_arrays(file: ArrayFile, choice: Choice, with_labels: bool) -> Table:
     found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
     if len(_of_length(file, len(rows))) > 1:
         found = f"labels: {file.named(label)} (--label chooses another)"
-    labels = _flat(file.values(label), file.named(label))
+    labels = _as_stored(file.values(label), file.named(label))
     return Table(_Checked(rows, file.path), labels, told=[told, found])
 
 
@@ -121,8 +121,7 @@ def _features_key(file: ArrayFile) -> str:
     known = [name for name in tables if name.lower() in FEATURE_NAMES]
     if len(known) == 1:
         return known[0]
-    held = file.listed() or "no arrays"
-    raise ValueError(f"{file.path} holds {held}: choose the features with --key")
+    raise ValueError(f"{file.path} holds {file.listed()}: choose the features with --key")
 
 
 def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
@@ -151,7 +150,7 @@ def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
     texts = [place for place, kind in enumerate(kinds) if kind == "text"]
     label, ignored = label_and_ignored(file.path, file.names, texts, choice, with_labels)
     with_labels = with_labels and choice.labelled
-    labels = None if label is None or not with_labels else file.labels(file.names[label])
+    labels = None if label is None or not with_labels else _column(file, file.names[label])
     left = [place for place in range(len(kinds)) if place not in ignored and place != label]
     if choice.key is not None:
         features = [find_column(file.names, choice.key, file.path)]
@@ -231,11 +230,11 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
                 raise ValueError(f"{path} holds {file.listed()}: choose the labels with --label")
             name = fitting[0] if fitting else next(iter(file.shapes))
         values = file.values(file.find(name))
-        return _flat(values, file.named(name)), [f"labels: {file.named(name)}"]
+        return _as_stored(values, file.named(name)), [f"labels: {file.named(name)}"]
     if path.suffix in columns.SUFFIXES:
         held = open_columns(path)
         place = only_column(held.names, choice, path)
-        return held.labels(held.names[place]), [f"labels: column {held.names[place]!r} of {path}"]
+        return _column(held, held.names[place]), [f"labels: column {held.names[place]!r} of {path}"]
     read = open_text(path, choice.header, choice.encoding)
     place = only_column(read.names, choice, path)
     texts = read.read([], place)[1]
@@ -247,15 +246,20 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
     return as_labels(texts), told
 
 
-def _flat(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+def _column(file: ColumnFile, name: str) -> np.ndarray[Any, Any]:
+    return _as_stored(file.labels(name), f"column {name!r} of {file.path}")
+
+
+def _as_stored(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Labels in one dimension and of a kind that a model file holds."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(f"{name} has the shape {labels.shape}; labels have one dimension")
     if labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8")
-    if labels.dtype.kind not in "iubUf":
-        raise ValueError(f"{name} holds {labels.dtype}, not labels")
+    if labels.dtype.kind not in "iubUf" or labels.dtype.char == "g":
+        raise ValueError(f"{name} holds {labels.dtype}, not labels; turn them into strings")
     return labels
 
 

@@ -180,10 +180,13 @@ def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, l
     with path.open(encoding=encoding, newline="") as file:
         reader = csv.reader(file, delimiter=delimiter)
         line = 1
-        for cells in reader:
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
+        try:
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {line} cannot be cut into cells: {error}") from error
 
 
 def _delimiter(path: Path, encoding: str) -> str:
@@ -237,8 +240,6 @@ def _faults_named(path: Path, encoding: str) -> Iterator[None]:
         raise _undecodable(path, encoding, error) from error
     except LookupError as error:
         raise ValueError(f"{encoding!r} is not an encoding that Python knows") from error
-    except csv.Error as error:
-        raise ValueError(f"{path} cannot be read as a table in text: {error}") from error
 
 
 def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:

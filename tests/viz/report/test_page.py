@@ -313,11 +313,17 @@ def test_an_older_page_stays_if_the_new_one_cannot_be_written(digits, tmp_path, 
     model, _, _, X_test, y_test = digits
     path = tmp_path / "page.html"
     path.write_text("old")
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     with pytest.raises(OSError, match="full"):
         write_report(model, X_test, y_test, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_named(digits, tmp_path):
+    model, _, _, X_test, y_test = digits
+    with pytest.raises(FileNotFoundError, match=r"page\.html: there is no folder .*none$"):
+        write_report(model, X_test, y_test, tmp_path / "none" / "page.html")
 
 
 def test_the_same_arguments_make_the_same_page(digits, tmp_path):

@@ -10,12 +10,12 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from latentmetric.estimators._base import ReferenceClassifier
 from latentmetric.estimators._checks import check_integer
+from latentmetric.io.model_file import replacing
 from latentmetric.viz.report.classes import class_section, pair_section
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence, gather
@@ -216,11 +216,6 @@ def as_json(data: Any) -> Html:
 
 def _write_whole(path: Path, text: str) -> Path:
     """The whole file or nothing: an interrupted write leaves what was there."""
-    partial = path.parent / f".{uuid4().hex}.partial"
-    try:
-        with partial.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(text.encode())
     return path
