@@ -121,13 +121,13 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
 
 
 def test_the_time_of_lmnn_is_drawn_on_from_small_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "_seconds", lambda X, y: 1e-6 * len(X) ** 2)
+    monkeypatch.setattr(estimate, "_seconds", lambda X, y: 1e-3 * len(X) + 1e-6 * len(X) ** 2)
     estimate.estimate_lmnn(Setting("imagenet", n_rows=400), Source(), tmp_path)
     found = json.loads((tmp_path / estimate.NAME).read_text())
     assert found["rows"] == [50, 100, 200]
-    assert found["exponent"] == pytest.approx(2)
-    assert found["estimated_seconds"] == pytest.approx(0.16)
-    assert "growing with the power 2.00" in estimate.told(tmp_path)
+    assert found["estimated_step_seconds"] == pytest.approx(0.4)
+    assert found["estimated_search_seconds"] == pytest.approx(0.16)
+    assert "400 rows would take 0.0 hours" in estimate.told(tmp_path)
 
 
 def test_a_cell_cut_short_leaves_no_file(source, tmp_path, monkeypatch):

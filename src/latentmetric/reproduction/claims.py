@@ -145,8 +145,10 @@ def _converges(results: Results) -> Verdict:
     curves = np.array([trial["objectives"] for trial in trials])
     fall = curves[:, 0] - curves[:, -1]
     wobble = np.ptp(curves[:, -3:], axis=1)
-    figures = f"from {curves[:, 0].mean():.3g} to {curves[:, -1].mean():.3g}; the last three rounds"
-    figures += f" differ by {100 * (wobble / fall).mean():.1f} % of the fall"
+    figures = f"from {curves[:, 0].mean():.3g} to {curves[:, -1].mean():.3g}"
+    if np.all(fall > 0):
+        share = 100 * (wobble / fall).mean()
+        figures += f"; the last three rounds differ by {share:.1f} % of the fall"
     return Verdict(claim, figures, bool(np.all(fall > 0) and np.all(wobble < CONVERGED * fall)))
 
 
