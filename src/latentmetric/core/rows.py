@@ -93,7 +93,7 @@ def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> 
     """The largest deviation of a feature, which differences of two rows may double."""
     with np.errstate(over="ignore"):
         peak = float(max((high - centre).max(), (centre - low).max()))
-    if not peak <= np.finfo(dtype).max / 8:
+    if not peak <= np.finfo(np.result_type(dtype, np.float32)).max / 8:
         raise ValueError(
             f"X holds values from {low.min():g} to {high.max():g}, too far apart to compute with "
             f"in {dtype}; divide them"
