@@ -292,15 +292,16 @@ class ReferenceClassifier(
             )
         return classes, codes
 
-    def _validated_queries(self, X: Any) -> Floats:
+    def _validated_queries(self, X: Any, start: int = 0) -> Floats:
+        """Rows as floats; ``start`` is the number of the first of them in the caller's file."""
         refuse_sparse(X)
         with no_overflow():
             rows = validate_data(self, X, reset=False, dtype="numeric")
         rows = as_floats(rows, X)
-        self._check_reach(rows)
+        self._check_reach(rows, start)
         return rows
 
-    def _check_reach(self, rows: Floats) -> None:
+    def _check_reach(self, rows: Floats, start: int = 0) -> None:
         """Refuse rows so far out that their squared distances are not among the floats."""
         dtype, inner = self._references.rows.dtype, self._coordinates
         reach = REACH[dtype.name]
@@ -313,9 +314,9 @@ class ReferenceClassifier(
             return
         row, column = np.unravel_index(np.argmax(away), away.shape)
         raise ValueError(
-            f"X, row {row}, column {column} (counted from 0): {rows[row, column]:g} is "
+            f"X, row {start + row}, column {column} (counted from 0): {rows[row, column]:g} is "
             f"{away[row, column]:.1g} times the spread of the training rows away from their "
-            f"centre; distances in {dtype} reach to {reach:g} times"
+            f"centre; distances in {dtype} reach to {reach:g} times; mend the row or leave it out"
         )
 
     def _query_blocks(self, X: Any) -> Iterator[Floats]:
@@ -325,7 +326,7 @@ class ReferenceClassifier(
             return
         file = as_row_file(X)
         for block in row_blocks(len(file), file.shape[1] * file.dtype.itemsize // 8):
-            yield self._validated_queries(file[block])
+            yield self._validated_queries(file[block], block.start)
 
     def _by_block(self, X: Any, answer: Callable[[Floats], Any]) -> Any:
         answers = [answer(rows) for rows in self._query_blocks(X)]
