@@ -20,8 +20,8 @@ import sklearn
 
 import latentmetric
 from latentmetric.core import latents, population
+from latentmetric.core.classes import OneClass
 from latentmetric.core.distances import References
-from latentmetric.core.rows import OneClass
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -18,9 +18,10 @@ from common import counted_alg1, gemm_gflops, machine_facts, table, write_json
 
 from latentmetric.core import metric
 from latentmetric.core.alternation import Settings, first_state
-from latentmetric.core.metric import Metric, learn_metric, project_psd
+from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
+from latentmetric.core.psd import project_psd
 from latentmetric.core.triplets import mine
 from latentmetric.datasets import load_benchmark
 

@@ -20,7 +20,7 @@ from common import RESULTS, gemm_gflops, machine_facts, table, write_json
 import latentmetric
 from latentmetric import MaPML
 from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.neighbors import vote
+from latentmetric.core.votes import vote
 from latentmetric.datasets import BENCHMARK_SETS, Split, load_benchmark
 
 TARGETS = {

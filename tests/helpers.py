@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from latentmetric.core.rows import Coordinates, InnerRows, OneClass
+from latentmetric.core.classes import OneClass
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.estimators import _rounds
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import cone
+from latentmetric.core import psd
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Descent
 from latentmetric.core.random_triplets import RandomTriplets
-from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.triplets import Triplets
 
 
@@ -125,14 +125,14 @@ def test_the_odds_of_an_update_are_the_slope_of_the_loss(gap):
 def test_the_metric_is_psd_after_every_update(monkeypatch):
     rows, triplets = problem(2000, 120)
     rows[:, :4] *= 4
-    lowest, update = [], cone.PSDMatrix.update
+    lowest, update = [], psd.PSDMatrix.update
 
     def checked(self, added, removed):
         before = self.matrix + added.T @ added - removed.T @ removed
         update(self, added, removed)
         lowest.append([np.linalg.eigvalsh(m)[0] for m in (before, self.matrix)])
 
-    monkeypatch.setattr(cone.PSDMatrix, "update", checked)
+    monkeypatch.setattr(psd.PSDMatrix, "update", checked)
     descent = Descent(120, 1.0, 10)
     descent.run(as_they_are(rows.astype(np.float32)), triplets, np.random.default_rng(0))
     before, after = np.array(lowest).T

@@ -5,8 +5,8 @@ import pytest
 from helpers import one_class
 from scipy.optimize import minimize
 
+from latentmetric.core import classes as classes_module
 from latentmetric.core import latents as latents_module
-from latentmetric.core import rows as rows_module
 from latentmetric.core.distances import References
 from latentmetric.core.latents import (
     START_SHARE,
@@ -147,7 +147,7 @@ def test_alg_1_stops_at_a_fixed_point_and_reports_its_spread(rng, dtype, n_rows,
 
 @pytest.mark.parametrize("block_rows", [7, 64, 1000])
 def test_alg_1_agrees_with_plain_k_means_however_rows_are_read(rng, monkeypatch, block_rows):
-    monkeypatch.setattr(rows_module, "CLASS_BLOCK_BYTES", block_rows * 4 * 8)
+    monkeypatch.setattr(classes_module, "CLASS_BLOCK_BYTES", block_rows * 4 * 8)
     rows = rng.standard_normal((100, 4))
     latents, previous_labels = rows[:8], None
     while True:

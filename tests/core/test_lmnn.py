@@ -5,8 +5,8 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric.core import distances
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.lmnn import Impostors, Problem, evaluate, find_impostors, steps
-from latentmetric.core.rows import Coordinates, InnerRows
 
 
 def make_problem(max_impostors=1000, push=0.5, n_targets=3, data=None, n_threads=1):

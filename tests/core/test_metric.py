@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from latentmetric.core.metric import learn_metric, project_psd
+from latentmetric.core.metric import learn_metric
+from latentmetric.core.psd import project_psd
 from latentmetric.core.triplets import Triplets
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.oasis import learn_similarity
 from latentmetric.core.random_triplets import RandomTriplets
-from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.triplets import Triplets
 
 

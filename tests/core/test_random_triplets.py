@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
-from latentmetric.core.rows import Coordinates, InnerRows
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])

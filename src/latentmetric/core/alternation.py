@@ -22,9 +22,10 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import draw_starts
-from latentmetric.core.metric import Metric, gaps, learn_metric, project_psd
+from latentmetric.core.metric import Metric, gaps, learn_metric
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import Population
+from latentmetric.core.psd import project_psd
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 

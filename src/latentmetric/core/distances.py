@@ -21,7 +21,7 @@ BLOCK_BYTES = 8 * 2**20
 TILE_ROWS = 4096
 """References compared at a time; the best of each tile are merged."""
 
-UNSURE = 64
+ROUNDING_SLACK = 64
 """Units of rounding of the squared norms that an expanded square may be off by."""
 
 REPEATED_ARGMIN_LIMIT = 50
@@ -214,7 +214,7 @@ def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, 
     """
     _, found = search(queries, references, k)
     squared, found = ranked(queries, references, found)
-    rounded = UNSURE * np.finfo(squared.dtype).eps
+    rounded = ROUNDING_SLACK * np.finfo(squared.dtype).eps
     unsure = np.flatnonzero(
         squared[:, -1] < rounded * (squared_norms(queries) + references.norms.max())
     )

@@ -18,7 +18,7 @@ The step is not divided by the probability of the coin. That would make it an un
 but an unlikely update could then be arbitrarily long. It starts from the identity, and its result
 is the average of the metrics after each iteration, which a sum of PSD matrices keeps PSD.
 
-Time O(d²) an iteration, and O(d²·b + d³/3) for one that updates (see ``cone``); memory four
+Time O(d²) an iteration, and O(d²·b + d³/3) for one that updates (see ``psd``); memory four
 d×d matrices.
 """
 
@@ -29,8 +29,8 @@ from math import exp, log1p
 import numpy as np
 from scipy.special import expit
 
-from latentmetric.core.cone import PSDMatrix
-from latentmetric.core.rows import InnerRows
+from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.psd import PSDMatrix
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats
 

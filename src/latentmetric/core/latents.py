@@ -17,9 +17,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import UNSURE, References, row_blocks, search, squared_norms
+from latentmetric.core.classes import OneClass
+from latentmetric.core.distances import (
+    ROUNDING_SLACK,
+    References,
+    row_blocks,
+    search,
+    squared_norms,
+)
 from latentmetric.core.metric import Metric
-from latentmetric.core.rows import OneClass
 from latentmetric.core.types import Floats, Ints
 
 START_SHARE = 1e-4
@@ -41,7 +47,7 @@ TABLE_BYTES = 16 * 2**20
 SUMMED_ROWS = 4096
 """Rows whose sum may be rounded as they are; these sums are added up in float64."""
 
-NOBODY = -1
+UNASSIGNED = -1
 """The latent example of a row that has none yet."""
 
 
@@ -70,7 +76,7 @@ def settle(
     dtype = start.dtype
     start = start - rows.mean.astype(dtype)
     settled = _settle(rows, start, metric, latent_reg, max_passes)
-    rounding = UNSURE * float(np.finfo(dtype).eps) * settled.between
+    rounding = ROUNDING_SLACK * float(np.finfo(dtype).eps) * settled.between
     if dtype == np.float32 and settled.spread < rounding:
         double = Metric(metric.components.astype(np.float64))
         settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
@@ -147,7 +153,7 @@ class Nearest:
     def __init__(self, n_rows: int, n_latents: int, dtype: Any) -> None:
         self._references: References | None = None
         self._moved = np.arange(n_latents)
-        self._latent = np.full(n_rows, NOBODY)
+        self._latent = np.full(n_rows, UNASSIGNED)
         self._distance = np.full(n_rows, np.inf, dtype=dtype)
         self._rounding = 0.0
 
@@ -169,7 +175,7 @@ class Nearest:
         has_moved = np.zeros(len(references), dtype=bool)
         has_moved[self._moved] = True
         distance, challenger = _nearest_of(rows, references, self._moved)
-        wins = (old == NOBODY) | has_moved[old] | (distance < before)
+        wins = (old == UNASSIGNED) | has_moved[old] | (distance < before)
         latent = np.where(wins, challenger, old)
         distance = np.where(wins, distance, before)
         still = np.flatnonzero(~has_moved)
@@ -188,7 +194,7 @@ class Nearest:
     def _stay_where_nothing_is_gained(
         self, rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats
     ) -> None:
-        changed = np.flatnonzero((latent != old) & (old != NOBODY))
+        changed = np.flatnonzero((latent != old) & (old != UNASSIGNED))
         for part in row_blocks(len(changed), rows[:1].nbytes):
             some = changed[part]
             there = references.rows[old[some]]
@@ -204,7 +210,7 @@ def rounding_of(references: References) -> float:
     So rows that are alike are not passed for ever between latent examples that are.
     """
     largest = float(np.abs(references.norms).max(initial=0))
-    return UNSURE * float(np.finfo(references.norms.dtype).eps) * largest
+    return ROUNDING_SLACK * float(np.finfo(references.norms.dtype).eps) * largest
 
 
 def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floats, Ints]:
@@ -217,7 +223,7 @@ class Members:
     """Which rows each latent example has, with their sums: all that eq. 6 needs."""
 
     def __init__(self, n_rows: int, start: Floats, latent_reg: float) -> None:
-        self.assignment: Ints = np.full(n_rows, NOBODY, dtype=np.intp)
+        self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
         self.counts = np.zeros(len(start), dtype=np.intp)
         self._sums = np.zeros(start.shape)
         self._start, self._latent_reg = start, latent_reg
@@ -236,7 +242,7 @@ class Members:
 
     def _move(self, rows: Floats, old: Ints, new: Ints) -> None:
         """Rows leave one latent example, or none, for another."""
-        had = np.flatnonzero(old != NOBODY)
+        had = np.flatnonzero(old != UNASSIGNED)
         to = np.concatenate((new, old[had]))
         which = np.concatenate((np.arange(len(new)), had))
         signs = np.repeat(np.array([1, -1], self._start.dtype), (len(new), len(had)))
@@ -281,7 +287,7 @@ class Members:
         if rows.has_scatter:
             whole = rows.scatter_under(metric)
             remains = whole + float(np.vdot(places.rows, self._sums)) + between
-            if remains > UNSURE * np.finfo(rows.dtype).eps * whole:
+            if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
         return float(self.served(rows, latents, metric).sum(dtype=np.float64)), between
 
@@ -307,7 +313,9 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
         inside = rows[alone]
-        rounding = UNSURE * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
+        rounding = (
+            ROUNDING_SLACK * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
+        )
         gains = served[row] > members.pull(int(latent), inside[0], metric) + rounding
         if gains and members.counts[members.assignment[row]] > 1:
             members.reassign(alone, inside, np.array([latent]))

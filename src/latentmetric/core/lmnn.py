@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Curvature, descend
 from latentmetric.core.parallel import OrderedSum, for_each
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.types import Floats, Ints
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import eigh, get_blas_funcs, lapack
+from scipy.linalg import get_blas_funcs, lapack
 
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.triplets import Triplets
@@ -181,14 +181,6 @@ class _Mixture:
         self.start = clip * (keep * self.start + pull)
         self.learned *= clip * keep
         return keep, clip
-
-
-def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
-    """The nearest PSD matrix: its positive eigenvalues, largest first, and vectors in rows."""
-    values, vectors = eigh(symmetric, driver="evd", check_finite=False)
-    values, vectors = values[::-1], vectors[:, ::-1].T
-    kept = values > max(values[0], 0) * np.finfo(values.dtype).eps * len(values)
-    return values[kept], vectors[kept]
 
 
 def _inner(left: Floats, right: Floats) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentmetric.core.rows import InnerRows
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats
 

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from latentmetric.core.classes import ClassRows, OneClass
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.latents import first_latents, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.parallel import for_each
-from latentmetric.core.rows import ClassRows, Coordinates, OneClass
 from latentmetric.core.types import Floats, Ints
 
 
@@ -47,7 +48,7 @@ class Population(Protocol):
     def dtype(self) -> np.dtype[np.floating[Any]]:
         """The dtype all is computed in."""
 
-    def marks(self) -> Sequence[Floats | Ints]:
+    def fingerprint_parts(self) -> Sequence[Floats | Ints]:
         """Numbers that practically no other rows or classes have."""
 
     def first_latents(
@@ -107,7 +108,7 @@ def move_latents_of(
     def move(position: int) -> None:
         own = slice(class_starts[position], class_starts[position + 1])
         of_class = classes[position]
-        with of_class.at_hand():
+        with of_class.cached():
             settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
         moved[own] = settled.latents
         spreads[position], passes[position] = settled.spread, settled.passes

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from latentmetric.core.rows import Coordinates, InnerRows
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Ints
 

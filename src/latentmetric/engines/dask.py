@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.classes import OneClass, classes_of
+from latentmetric.core.coordinates import Coordinates, InnerRows, peak_of
 from latentmetric.core.metric import Metric
 from latentmetric.core.population import Moved, first_latents_of, move_latents_of
-from latentmetric.core.rows import Coordinates, InnerRows, OneClass, classes_of, peak_of
 from latentmetric.core.types import Floats, Ints
 
 MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
@@ -134,7 +135,7 @@ class DaskPopulation:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def marks(self) -> list[Floats | Ints]:
+    def fingerprint_parts(self) -> list[Floats | Ints]:
         """See ``Population``."""
         checksums = np.empty(len(self), dtype=np.int64)
         found = self._client.gather(self._client.map(_checksums, self._parts))

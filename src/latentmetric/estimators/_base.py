@@ -22,17 +22,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, k_nearest, row_blocks
-from latentmetric.core.neighbors import (
+from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import (
     KERNEL_NEIGHBORS,
     temperature_from_references,
     vote,
     vote_shares,
     vote_weights,
 )
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
-from latentmetric.core.rows import Coordinates, InnerRows
-from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask import answers, is_dask_array
 from latentmetric.estimators._checks import (
     check_choice,

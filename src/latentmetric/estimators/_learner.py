@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References
-from latentmetric.core.neighbors import temperature_from_references
 from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.rows import Coordinates, InnerRows
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import temperature_from_references
 from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checks import (
     check_verbose,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from latentmetric.core.rows import InnerRows
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.summaries import class_errors, curve, spectrum, widest_plane
 from latentmetric.estimators._checks import check_integer, check_known_labels
 

@@ -15,8 +15,8 @@ import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
-from latentmetric.core.rows import Coordinates
 from latentmetric.estimators._checks import set_attributes
 from latentmetric.estimators._stored_values import (
     check_label_bytes,

@@ -39,7 +39,7 @@ class TrainingData:
         """What tells this data from other, in words and numbers."""
         training = self.training
         digest = blake2b(digest_size=16)
-        for part in (training.coordinates.centre, *training.marks(), self.held_out):
+        for part in (training.coordinates.centre, *training.fingerprint_parts(), self.held_out):
             digest.update(np.ascontiguousarray(part).tobytes())
         digest.update(repr(self.classes.tolist()).encode())
         return {

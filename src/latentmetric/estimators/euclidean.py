@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.rows import InnerRows
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.types import Ints
 from latentmetric.estimators._learner import MetricLearner, Step
 

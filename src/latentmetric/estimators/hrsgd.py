@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.cone import psd_factor
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.hrsgd import Descent
 from latentmetric.core.parallel import blas_threads
+from latentmetric.core.psd import psd_factor
 from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Ints
 from latentmetric.estimators._checks import check_integer, check_real
 from latentmetric.estimators._learner import REPORTS, MetricLearner, Step

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core import lmnn
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._checks import check_integer, check_real
 from latentmetric.estimators._learner import MetricLearner, Step

@@ -16,16 +16,16 @@ from typing import Any, Self
 import numpy as np
 
 from latentmetric.core.alternation import Settings, State, first_state, next_state, state_from
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References
-from latentmetric.core.neighbors import (
+from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import (
     KERNEL_NEIGHBORS,
     temperature_from_held_out,
     temperature_from_references,
     vote,
 )
-from latentmetric.core.parallel import blas_threads, thread_count
-from latentmetric.core.rows import InnerRows
-from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._base import ReferenceClassifier, generator_from
 from latentmetric.estimators._checkpoints import Checkpoints
 from latentmetric.estimators._checks import (

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from latentmetric.core.alternation import THREADED_FEATURES
-from latentmetric.core.cone import psd_factor
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, search
 from latentmetric.core.oasis import learn_similarity
 from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.psd import psd_factor
 from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._checks import check_bool, check_integer, check_real
 from latentmetric.estimators._learner import REPORTS, Data, MetricLearner, Step

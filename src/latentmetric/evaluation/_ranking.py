@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References, squared_norms
-from latentmetric.core.rows import Coordinates
 from latentmetric.core.types import Bools, Floats, Ints
 
 WORKING_BYTES = 256 * 2**20

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.neighbors import KERNEL_NEIGHBORS
+from latentmetric.core.votes import KERNEL_NEIGHBORS
 from latentmetric.export.parts import SPARE_NEIGHBORS, SearchParts
 from latentmetric.io.model_file import replacing
 
@@ -214,7 +214,7 @@ def _ends(graph: _Graph) -> tuple[str, str]:
 
 
 def _weights(graph: _Graph, squared: str, weights: str, temperature: float) -> str:
-    """As ``core.neighbors.vote_weights``, in double."""
+    """As ``core.votes.vote_weights``, in double."""
     if weights == "uniform":
         return graph.add("Expand", graph.constant([[1.0]]), graph.add("Shape", squared))
     if weights == "kernel":

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
-from latentmetric.core.rows import Coordinates
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators._base import ReferenceClassifier
 

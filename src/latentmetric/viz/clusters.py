@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.mapml import MaPML
 

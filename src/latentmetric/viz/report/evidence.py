@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from latentmetric.core.neighbors import vote
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import vote
 from latentmetric.engines.dask import is_dask_array
 from latentmetric.estimators._base import ReferenceClassifier
 from latentmetric.estimators.euclidean import Euclidean

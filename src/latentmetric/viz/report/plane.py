@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.rows import InnerRows
 from latentmetric.core.summaries import class_means, widest_plane
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.mapml import MaPML

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import rows as rows_module
+from latentmetric.core import classes as classes_module
+from latentmetric.core.classes import ClassRows
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.metric import Metric
-from latentmetric.core.rows import ClassRows, Coordinates
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -26,7 +27,7 @@ def test_rows_that_are_all_equal_keep_their_unit():
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_classes_are_gathered_whole(rng, kept, monkeypatch):
-    monkeypatch.setattr(rows_module, "KEPT_SCATTER_BYTES", 4 * 6 * 8 - (not kept))
+    monkeypatch.setattr(classes_module, "KEPT_SCATTER_BYTES", 4 * 6 * 8 - (not kept))
     rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
     by_class = ClassRows.of(rows, codes)
     assert sorted(by_class.codes) == [0, 1, 2, 3]
@@ -38,7 +39,7 @@ def test_classes_are_gathered_whole(rng, kept, monkeypatch):
         np.testing.assert_allclose(of_class.mean, expected.mean(axis=0), atol=1e-12)
         from_mean = expected - expected.mean(axis=0)
         np.testing.assert_allclose(of_class[slice(0, None)], from_mean, atol=1e-12)
-        with of_class.at_hand():
+        with of_class.cached():
             np.testing.assert_allclose(of_class[slice(3, 9)], from_mean[3:9], atol=1e-12)
         metric = Metric(rng.standard_normal((2, 3)))
         lengths = np.square(from_mean @ metric.components.T).sum()

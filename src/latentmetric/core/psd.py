@@ -1,4 +1,7 @@
-"""A matrix kept in the cone of PSD matrices while a few directions at a time are taken from it.
+"""Projection to the cone of PSD matrices: of one matrix, or of one that is updated many times.
+
+``project_psd`` and ``psd_factor`` project once, by a full eigendecomposition. ``PSDMatrix`` stays
+in the cone while each update removes a few directions from it.
 
 The exact projection of a d×d matrix is a full eigendecomposition. But from a PSD matrix A, taking
 b rank-one parts away leaves N = A − V Vᵀ with at most b negative eigenvalues, and these alone
@@ -17,7 +20,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
-from latentmetric.core.metric import project_psd
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.types import Floats
 
@@ -35,6 +37,25 @@ PROMISING = 1e-4
 
 UPDATES_AHEAD = 16
 """How many updates of the present size a bound on the smallest eigenvalue should last at first."""
+
+
+def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
+    """The nearest PSD matrix: its positive eigenvalues, largest first, and vectors in rows."""
+    values, vectors = eigh(symmetric, driver="evd", check_finite=False)
+    values, vectors = values[::-1], vectors[:, ::-1].T
+    kept = values > max(values[0], 0) * np.finfo(values.dtype).eps * len(values)
+    return values[kept], vectors[kept]
+
+
+def psd_factor(matrix: Floats) -> Floats:
+    """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; its rank in rows.
+
+    On one thread: an eigendecomposition gains little from more, and waits for them on a busy
+    machine.
+    """
+    with blas_threads(1):
+        values, directions = project_psd((matrix + matrix.T) / 2)
+    return np.sqrt(values)[:, None] * directions
 
 
 class PSDMatrix:
@@ -87,17 +108,6 @@ def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:
         matrix, driver="evr", subset_by_value=(-np.inf, -NEGLIGIBLE * norm), check_finite=False
     )
     return values, vectors.T
-
-
-def psd_factor(matrix: Floats) -> Floats:
-    """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; its rank in rows.
-
-    On one thread: an eigendecomposition gains little from more, and waits for them on a busy
-    machine.
-    """
-    with blas_threads(1):
-        values, directions = project_psd((matrix + matrix.T) / 2)
-    return np.sqrt(values)[:, None] * directions
 
 
 def _few_negative(matrix: Floats, removed: Floats, norm: float) -> tuple[Floats, Floats] | None:

@@ -1,24 +1,20 @@
-"""The training rows as the algorithms see them: a class at a time, centred, in units of spread.
+"""The training rows as the algorithms see them: a class at a time, in inner coordinates.
 
-Every number of the paper that carries a unit (λ, δ, the 1 in the margin) is meant in these
-coordinates, which is why the scale and the place of the data do not matter. Memory: one class
-per thread; the rows themselves stay where the caller holds them.
+Memory: one class per thread; the rows themselves stay where the caller holds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 
-from latentmetric.core.distances import row_blocks, squared_norms
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.metric import Metric, pack
-from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Floats, Ints
 
 CLASS_BLOCK_BYTES = 32 * 2**20
@@ -26,117 +22,6 @@ CLASS_BLOCK_BYTES = 32 * 2**20
 
 KEPT_SCATTER_BYTES = 2**30
 """Bytes of all classes' scatters that are kept from round to round; if more, none is."""
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """x → (x − centre) / scale, with scale² the mean squared deviation of one feature."""
-
-    centre: Floats
-    scale: float
-
-    @classmethod
-    def of(cls, rows: Floats, n_threads: int = 1) -> Coordinates:
-        """The coordinates in which these rows have mean 0 and mean squared norm d."""
-        return cls.and_radii_of(rows, n_threads)[0]
-
-    @classmethod
-    def and_radii_of(cls, rows: Floats, n_threads: int = 1) -> tuple[Coordinates, Floats]:
-        """The same, and ‖x‖² of every row in them; the rows are read twice."""
-        blocks = list(row_blocks(len(rows), 8 * rows.shape[1]))
-        sums, lows, highs = (np.empty((len(blocks), rows.shape[1])) for _ in range(3))
-
-        def summarise(number: int) -> None:
-            block = rows[blocks[number]]
-            sums[number] = np.divide(block, len(rows), dtype=np.float64).sum(axis=0)
-            lows[number], highs[number] = block.min(axis=0), block.max(axis=0)
-
-        for_each(summarise, range(len(blocks)), n_threads)
-        centre = sums.sum(axis=0)
-        peak = peak_of(centre, lows.min(axis=0), highs.max(axis=0), rows.dtype)
-        if peak == 0:
-            return cls(centre, 1.0), np.zeros(len(rows))
-        # In units of the peak nothing overflows and nothing that matters underflows.
-        radii = cls(centre, peak).radii(rows, n_threads)
-        spread = float(radii.mean()) / rows.shape[1]
-        return cls(centre, peak * float(np.sqrt(spread))), radii / spread
-
-    @property
-    def unit(self) -> float:
-        """What a squared inner distance of 1 is for the caller, kept within what floats hold."""
-        return min(self.scale * self.scale, 1e300)
-
-    def radii(self, rows: Floats, n_threads: int = 1) -> Floats:
-        """‖x‖² of every row in these coordinates, in float64."""
-        radii = np.empty(len(rows))
-
-        def measure(block: slice) -> None:
-            centred = rows[block] - self.centre
-            centred /= self.scale
-            radii[block] = squared_norms(centred)
-
-        for_each(measure, list(row_blocks(len(rows), 8 * rows.shape[1])), n_threads)
-        return radii
-
-    def into(self, rows: Floats, out: Floats | None = None) -> Floats:
-        """The rows in these coordinates, in their own dtype; a new array, or ``out``."""
-        inside = np.subtract(rows, self.centre.astype(rows.dtype), out=out)
-        inside /= rows.dtype.type(self.scale)
-        return inside
-
-    def out_of(self, rows: Floats) -> Floats:
-        """The rows back in the caller's coordinates."""
-        return (rows * self.scale + self.centre).astype(rows.dtype)
-
-
-def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> float:
-    """The largest deviation of a feature, which differences of two rows may double."""
-    with np.errstate(over="ignore"):
-        peak = float(max((high - centre).max(), (centre - low).max()))
-    if not peak <= np.finfo(np.result_type(dtype, np.float32)).max / 8:
-        raise ValueError(
-            f"X holds values from {low.min():g} to {high.max():g}, too far apart to compute with "
-            f"in {dtype}; divide them"
-        )
-    return peak
-
-
-@dataclass(frozen=True)
-class InnerRows:
-    """Rows in inner coordinates, made when they are asked for: nothing is copied before."""
-
-    rows: Floats
-    coordinates: Coordinates
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, which: slice | Ints) -> Floats:
-        gathered = self.rows[which]
-        out = None if isinstance(which, slice) else gathered
-        return self.coordinates.into(gathered, out=out)
-
-    @property
-    def n_features(self) -> int:
-        """Features of a row."""
-        return int(self.rows.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """The dtype all is computed in."""
-        return self.rows.dtype
-
-    def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
-        """These rows, or all, under a metric."""
-        n_rows = len(self) if which_rows is None else len(which_rows)
-        points = np.empty((n_rows, len(components)), dtype=components.dtype)
-        for block in row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize):
-            which = block if which_rows is None else which_rows[block]
-            gathered = self.rows[which].astype(components.dtype, copy=False)
-            out = None if which_rows is None else gathered
-            inside = self.coordinates.into(gathered, out=out)
-            np.matmul(inside, components.T, out=points[block])
-        return points
 
 
 class OneClass:
@@ -169,7 +54,7 @@ class OneClass:
         return self._from_mean[self._members[which]]
 
     @contextmanager
-    def at_hand(self) -> Iterator[None]:
+    def cached(self) -> Iterator[None]:
         """Inside the block, rows that fit into memory are gathered once for all."""
         if len(self.blocks) == 1:
             self._whole = self._from_mean[self._members]
@@ -261,7 +146,7 @@ class ClassRows:
     @classmethod
     def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:
         """Sort the rows; ``codes`` are 0 … C − 1, one a row, each of them present."""
-        coordinates, radii = Coordinates.and_radii_of(rows, n_threads)
+        coordinates, radii = Coordinates.with_radii(rows, n_threads)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         order = np.argsort([np.sort(radii[m]).mean() for m in members], kind="stable")
         return cls(rows, coordinates, order, [members[code] for code in order], radii)
@@ -285,7 +170,7 @@ class ClassRows:
         """Rows of the class at each position."""
         return np.array([len(members) for members in self.members])
 
-    def marks(self) -> list[Floats | Ints]:
+    def fingerprint_parts(self) -> list[Floats | Ints]:
         """Numbers that practically no other rows or classes have; all rows are read for them."""
         checksums = np.array([rows.checksum() for rows in self.classes])
         return [self._radii, checksums, self.codes, self.sizes, *self.members]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import cone
-from latentmetric.core.cone import PSDMatrix, negative_part, psd_factor
+from latentmetric.core import psd
+from latentmetric.core.psd import PSDMatrix, negative_part, psd_factor
 
 
 def projected(matrix):
@@ -12,7 +12,7 @@ def projected(matrix):
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
-def psd(generator, n_features, rank, low=1.0, high=1.0):
+def psd_matrix(generator, n_features, rank, low=1.0, high=1.0):
     directions = np.linalg.qr(generator.standard_normal((n_features, n_features)))[0][:, :rank]
     return (directions * np.geomspace(low, high, rank)) @ directions.T
 
@@ -38,7 +38,7 @@ SPECTRA = {
 @pytest.mark.parametrize("n_features", [1, 4, 60, 150])
 def test_the_cheap_projection_equals_the_full_one(spectrum, length, n_features, rng):
     share, low, high = SPECTRA[spectrum]
-    matrix = psd(rng, n_features, max(1, round(share * n_features)), low, high)
+    matrix = psd_matrix(rng, n_features, max(1, round(share * n_features)), low, high)
     removed = length * rng.standard_normal((10, n_features)) / np.sqrt(n_features)
     added = length * rng.standard_normal((10, n_features)) / np.sqrt(n_features)
     after = matrix + added.T @ added - removed.T @ removed
@@ -61,7 +61,7 @@ def on_axes(vectors):
 @pytest.mark.parametrize("make", [repeated, with_zeros, np.zeros_like, on_axes])
 @pytest.mark.parametrize("rank", [40, 150])
 def test_dependent_vectors(make, rank, rng):
-    matrix = psd(rng, 150, rank)
+    matrix = psd_matrix(rng, 150, rank)
     removed = make(rng.standard_normal((10, 150)) / 4)
     after = matrix - removed.T @ removed
     difference = cheap(after, removed) - projected(after)
@@ -78,18 +78,20 @@ def test_all_that_is_there_can_be_removed(rng):
 
 def test_the_krylov_space_is_what_finds_them_and_the_full_way_takes_over(rng, monkeypatch):
     removed = rng.standard_normal((10, 150)) / 20
-    matrix = projected(np.eye(150) + psd(rng, 150, 20, 0.1, 10.0) - 2 * psd(rng, 150, 5))
+    matrix = projected(
+        np.eye(150) + psd_matrix(rng, 150, 20, 0.1, 10.0) - 2 * psd_matrix(rng, 150, 5)
+    )
     after = matrix - removed.T @ removed
     norm = np.linalg.norm(after)
-    found = cone._few_negative(after, removed, norm)
+    found = psd._few_negative(after, removed, norm)
     assert found is not None
     assert len(found[0]) == np.count_nonzero(np.linalg.eigvalsh(after) < 0) > 1
-    monkeypatch.setattr(cone, "MOST_BLOCKS", 2)
-    assert cone._few_negative(after, removed, norm) is None
+    monkeypatch.setattr(psd, "MOST_BLOCKS", 2)
+    assert psd._few_negative(after, removed, norm) is None
     np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
     # Where the matrix was not PSD before, the count is not valid and must not be trusted.
     after -= 5 * np.outer(np.eye(150)[0], np.eye(150)[0])
-    assert cone._few_negative(after, removed, norm) is None
+    assert psd._few_negative(after, removed, norm) is None
     np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
 
 
@@ -111,7 +113,7 @@ def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng)
 
 
 def test_nothing_is_searched_for_while_the_boundary_is_far(rng, monkeypatch):
-    monkeypatch.setattr(cone, "negative_part", None)
+    monkeypatch.setattr(psd, "negative_part", None)
     matrix, total = PSDMatrix(100), np.eye(100)
     for _ in range(50):
         added, removed = rng.standard_normal((2, 10, 100)) / 300

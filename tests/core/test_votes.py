@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from latentmetric.core.distances import References
-from latentmetric.core.neighbors import (
+from latentmetric.core.votes import (
     temperature_from_held_out,
     temperature_from_references,
     vote,
