@@ -25,7 +25,7 @@ from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
 
 N_FEATURES, N_CLASSES, CHUNK_ROWS = 256, 200, 20_000
-PARAMETERS = {"latent_ratio": 32, "max_iter": 3, "n_steps": 20_000, "random_state": 0}
+PARAMETERS = {"n_latents": 32, "max_iter": 3, "n_steps": 20_000, "random_state": 0}
 
 
 def megabytes(name: str) -> float:

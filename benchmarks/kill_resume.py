@@ -21,10 +21,10 @@ import numpy as np
 from common import gemm_gflops, machine_facts, table, write_json
 from sklearn.datasets import load_digits
 
-from latentmetric import MaPML
+from latentmetric import MaPML, save
 from latentmetric.datasets import load_benchmark
-from latentmetric.estimators._checkpoints import FILE_NAME
-from latentmetric.io.model_file import ModelFileError, read_model_file
+from latentmetric.persistence.checkpoints import FILE_NAME
+from latentmetric.persistence.model_file import ModelFileError, read_model_file
 
 
 def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
@@ -43,7 +43,7 @@ def start(X, y, seed: int, folder: Path, out: Path) -> int:
     try:
         model = MaPML(0.1, max_iter=6, n_steps=2_000, early_stopping=bool(seed % 2),
                       random_state=seed, n_jobs=1)  # fmt: skip
-        model.fit(X, y, checkpoint=folder, resume=True).save(out)
+        save(model.fit(X, y, checkpoint=folder, resume=True), out)
     finally:
         os._exit(0 if out.exists() else 1)
 

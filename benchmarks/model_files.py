@@ -23,7 +23,7 @@ import numpy as np
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
 
 import latentmetric
-from latentmetric import MaPML, ModelFileError
+from latentmetric import MaPML, ModelFileError, save
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
@@ -73,12 +73,12 @@ def originals(folder: Path) -> list[tuple[bytes, np.ndarray, list[np.ndarray]]]:
     large.fit(
         rows, np.array([f"class {number:02}" for number in range(50)])[np.arange(20_000) % 50]
     )
-    large.save(folder / "large")
+    save(large, folder / "large")
     queries = np.load(TESTS / "golden" / "models" / "expected.npz")["queries"]
     found = []
     for path in [*sorted((TESTS / "golden" / "models").glob("*.safetensors")), folder / "large"]:
         model = latentmetric.load(path)
-        dtype = model._references.rows.dtype
+        dtype = model.model_.references.rows.dtype
         asked = rows[:20] if path.name == "large" else queries.astype(dtype)
         found.append((path.read_bytes(), asked, answers(model, asked)))
     return found

@@ -4,7 +4,7 @@ import numpy as np
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.estimators import _rounds
+from latentmetric.estimators import progress
 
 
 def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
@@ -24,13 +24,23 @@ def one_class(rows, drawing_order=None):
     return OneClass(inner, everyone, everyone if drawing_order is None else drawing_order)
 
 
+def states_of(steps, generator=None):
+    """All states of an algorithm, one after the other."""
+    generator = np.random.default_rng(0) if generator is None else generator
+    state = steps.first(generator)
+    while state is not None:
+        yield state
+        done = state.finished or state.record["round"] >= steps.limit
+        state = None if done else steps.following(state, generator)
+
+
 def interrupt_round(monkeypatch, number):
     """Ctrl-C in the round of this number, before its checkpoint is written."""
-    tell = _rounds.round_is_over
+    ends = progress.Listener.step_ends
 
-    def interrupted(name, history, *rest):
+    def interrupted(listener, history, attributes):
         if history[-1]["round"] == number:
             raise KeyboardInterrupt
-        return tell(name, history, *rest)
+        return ends(listener, history, attributes)
 
-    monkeypatch.setattr(_rounds, "round_is_over", interrupted)
+    monkeypatch.setattr(progress.Listener, "step_ends", interrupted)

@@ -24,7 +24,7 @@ SMALL = {
 
 PARAMETERS: dict[type, dict[str, list[Any]]] = {
     MaPML: {
-        "latent_ratio": [0.1, 0.5, 1.0, 1, 3, 10**9, 0, -1, 1.5, float("nan"), "0.1", {0: 1}, True],
+        "n_latents": [0.1, 0.5, 1.0, 1, 3, 10**9, 0, -1, 1.5, float("nan"), "0.1", {0: 1}, True],
         "n_components": [None, 1, 2, 10**9, 0, 1.5],
         "metric_reg": [1e-300, 1e-12, 1.0, 1e12, 1e300, 0, -1.0, float("inf"), "1"],
         "latent_reg": [0.0, 1e-300, 0.5, 1e300, -1.0, float("nan")],

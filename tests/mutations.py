@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.io.model_file import CHECKSUM_KEY, DOCUMENT_KEY
+from latentmetric.persistence.model_file import CHECKSUM_KEY, DOCUMENT_KEY
 
 HOSTILE = [
     None, True, False, 0, -1, 1, 3, 2**31, 2**40, 2**63, 10**400, -0.0, 0.5, -1e300, 1e308, 5e-324,

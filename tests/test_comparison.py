@@ -7,6 +7,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from latentmetric import MaPML
 from latentmetric.comparison import METHODS, compare, sample_rows
+from latentmetric.registry import estimator_class
 from latentmetric.io import open_rows
 
 
@@ -14,7 +15,7 @@ from latentmetric.io import open_rows
 def test_errors_are_those_of_cross_validation(method):
     X, y = make_blobs()
     found = [outcome.error for outcome in compare(X, y, [method], n_folds=3, random_state=1)]
-    model = METHODS[method](random_state=1)
+    model = estimator_class(METHODS[method])(random_state=1)
     if method == "MaPML-O":
         model = MaPML(random_state=1, reference="original")
     folds = StratifiedKFold(3, shuffle=True, random_state=1)

@@ -3,36 +3,21 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latentmetric.registry import ESTIMATORS
+
 if TYPE_CHECKING:
-    from latentmetric.estimators._saving import load
-    from latentmetric.estimators.euclidean import Euclidean
-    from latentmetric.estimators.hrsgd import HRSGD
-    from latentmetric.estimators.lmnn import LMNN
-    from latentmetric.estimators.mapml import MaPML
-    from latentmetric.estimators.oasis import OASIS
-    from latentmetric.io.model_file import ModelFileError
+    from latentmetric.persistence.model_file import ModelFileError as ModelFileError
+    from latentmetric.persistence.models import load as load
+    from latentmetric.persistence.models import save as save
+    from latentmetric.registry import *  # noqa: F403 the estimators
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "HRSGD",
-    "LMNN",
-    "OASIS",
-    "Euclidean",
-    "MaPML",
-    "ModelFileError",
-    "__version__",
-    "load",
-]
-
 _HOMES = {
-    "Euclidean": "estimators.euclidean",
-    "HRSGD": "estimators.hrsgd",
-    "LMNN": "estimators.lmnn",
-    "MaPML": "estimators.mapml",
-    "ModelFileError": "io.model_file",
-    "OASIS": "estimators.oasis",
-    "load": "estimators._saving",
+    **ESTIMATORS,
+    "ModelFileError": "latentmetric.persistence.model_file",
+    "load": "latentmetric.persistence.models",
+    "save": "latentmetric.persistence.models",
 }
 _PARTS = (
     "comparison",
@@ -43,8 +28,12 @@ _PARTS = (
     "evaluation",
     "export",
     "io",
+    "persistence",
+    "validation",
     "viz",
 )
+
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -53,7 +42,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"latentmetric.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'latentmetric' has no attribute {name!r}")
-    value = getattr(import_module(f"latentmetric.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -12,21 +11,21 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.estimators.euclidean import Euclidean
-from latentmetric.estimators.hrsgd import HRSGD
-from latentmetric.estimators.lmnn import LMNN
-from latentmetric.estimators.mapml import MaPML
-from latentmetric.estimators.oasis import OASIS
+from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import thread_count
+from latentmetric.core.votes import n_voters
+from latentmetric.registry import ESTIMATORS, estimator_class
 
-METHODS: dict[str, type[Any]] = {
-    "Euclid": Euclidean,
-    "MaPML": MaPML,
-    "MaPML-O": MaPML,
-    "LMNN": LMNN,
-    "OASIS": OASIS,
-    "HRSGD": HRSGD,
+ORIGINAL = "-O"
+"""What the paper adds to a name where all rows are the references instead of latent examples."""
+
+METHODS = {
+    "Euclid": "Euclidean",
+    "MaPML": "MaPML",
+    "MaPML" + ORIGINAL: "MaPML",
+    **{name: name for name in ESTIMATORS if name not in ("Euclidean", "MaPML")},
 }
-"""By the names of the paper. MaPML-O is the metric of MaPML with all rows as references."""
+"""By the names of the paper, the estimator behind each."""
 
 
 @dataclass(frozen=True)
@@ -84,25 +83,37 @@ def compare(
     """
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for fold, (train, test) in enumerate(folds.split(np.empty(len(y)), y)):
-        fitted: dict[type[Any], tuple[Any, float]] = {}
+        fitted: dict[str, tuple[Any, float]] = {}
         for method in methods:
             about_to(method, fold)
             kind = METHODS[method]
             if kind not in fitted:
                 since = perf_counter()
-                model = kind(n_neighbors=n_neighbors, random_state=random_state)
-                model.fit(X[train], y[train])
-                fitted[kind] = model, perf_counter() - since
-            model, seconds = fitted[kind]
-            if method == "MaPML-O":
-                model = copy(model).set_references(X[train], y[train])
+                estimator = estimator_class(kind)(
+                    n_neighbors=n_neighbors, random_state=random_state
+                )
+                estimator.fit(X[train], y[train])
+                fitted[kind] = estimator, perf_counter() - since
+            estimator, seconds = fitted[kind]
+            model = estimator.model_
+            if method.endswith(ORIGINAL):
+                codes = np.searchsorted(estimator.classes_, y[train])
+                model = model.with_references(X[train], codes)
             since = perf_counter()
-            wrong = model.predict(X[test]) != y[test]
+            wrong = _predicted(estimator, model, X[test]) != y[test]
             queried = perf_counter() - since
             yield Outcome(
                 method, fold, float(wrong.mean()), seconds, queried, len(test),
-                len(model._references),
+                len(model.references),
             )  # fmt: skip
+
+
+def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:
+    """Labels by the estimator's vote, with the references of a model of its own or another."""
+    k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
+    neighbors = model.nearest(X, k, thread_count(estimator.n_jobs))
+    labels: np.ndarray[Any, Any] = estimator.classes_[model.vote(neighbors, estimator.weights)]
+    return labels
 
 
 def sample_rows(

@@ -14,8 +14,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import latentmetric
+from latentmetric import save
 from latentmetric.cli.main import COMMANDS, application
-from latentmetric.io.model_file import read_model_file, write_model_file
+from latentmetric.persistence.model_file import read_model_file, write_model_file
 
 WORDS = np.array(["ant", "bee", "cow"])
 
@@ -56,7 +57,7 @@ def test_rows(folder):
 
 def test_fit_is_the_fit_of_the_library(folder, model):
     train = pandas.read_csv(folder / "train.csv")
-    same = latentmetric.MaPML(latent_ratio=0.2, weights="kernel", random_state=0)
+    same = latentmetric.MaPML(n_latents=0.2, weights="kernel", random_state=0)
     rows = np.ascontiguousarray(train.drop(columns="kind"))
     same.fit(rows, train["kind"].to_numpy(str))
     np.testing.assert_array_equal(model.components_, same.components_)
@@ -133,7 +134,7 @@ def test_probabilities_of_classes_called_like_other_columns(folder, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     names = np.array(["label", "probability of row", "row"])
     model = latentmetric.Euclidean(n_neighbors=4).fit(X, names[y])
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     arguments = ("predict", tmp_path / "model", tmp_path / "rows.npy", "--proba")
     call(*arguments, "-o", tmp_path / "out.csv")
     call(*arguments, "-o", tmp_path / "out.npy")
@@ -153,7 +154,7 @@ def test_labels_that_are_objects_become_strings_in_npy(tmp_path):
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)
     model = latentmetric.Euclidean().fit(X, WORDS.astype(object)[y])
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     call("predict", tmp_path / "model", tmp_path / "rows.npy", "-o", tmp_path / "out.npy")
     assert np.load(tmp_path / "out.npy").tolist() == model.predict(X).tolist()
 
@@ -240,12 +241,12 @@ def test_info(folder, model):
     assert facts["classes"] == WORDS.tolist()
     assert facts["feature_names"] == [f"f{place}" for place in range(6)]
     assert facts["latent_examples"] == facts["references"] == len(model.latent_examples_)
-    assert facts["parameters"]["latent_ratio"] == 0.2
+    assert facts["parameters"]["n_latents"] == 0.2
     assert "latent examples" in call("info", folder / "model").stdout
 
 
 def test_info_and_report_of_a_model_whose_file_leaves_out_what_it_may(folder, model, tmp_path):
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     document, arrays = read_model_file(tmp_path / "model")
     del document["feature_names"]
     write_model_file(tmp_path / "model", document, arrays)

@@ -11,7 +11,7 @@ from latentmetric.core.alternation import (
     state_from,
 )
 from latentmetric.core.latents import draw_starts
-from latentmetric.core.population import LocalPopulation
+from latentmetric.core.population import LocalPopulation, Moved
 from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
@@ -37,7 +37,7 @@ def run(n_rounds, settings=SETTINGS, seed=0, data=None):
     generator = np.random.default_rng(seed)
     states = [first_state(rows, np.full(len(rows), 8), "random", settings, generator)]
     for _ in range(n_rounds):
-        states.append(next_state(states[-1], rows, settings, generator))
+        states.append(next_state(states[-1], generator, rows, settings))
     return rows, states
 
 
@@ -86,7 +86,7 @@ def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
         watched, losses = state.watched, []
         assert watched is states[0].watched
         points = state.latents @ state.components.T
-        margins = np.repeat(1 + state.spreads, np.diff(state.class_starts))
+        margins = np.repeat(state.margins, np.diff(state.class_starts))
         for o, p, q in zip(watched.anchors, watched.targets, watched.impostors, strict=True):
             to_impostor = np.square(points[o] - points[q]).sum()
             to_target = np.square(points[o] - points[p]).sum()
@@ -101,7 +101,7 @@ def test_the_active_share_is_that_of_the_round_it_stands_in():
     shares = []
     for state in states:
         points = state.latents @ state.components.T
-        margins = np.repeat(1 + state.spreads, np.diff(state.class_starts))
+        margins = np.repeat(state.margins, np.diff(state.class_starts))
         shares.append(mine(points, state.class_starts, margins, 3, 3).active_share)
     np.testing.assert_allclose([state.record["active_share"] for state in states], shares)
     assert len(set(shares)) > 3
@@ -112,7 +112,7 @@ def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
     rows, held = run(1, with_settings(latent_reg=1e6))
     generator = np.random.default_rng(0)
     starts = draw_starts(rows.sizes, np.full(3, 8), "random", generator)
-    start = rows.first_latents(starts, np.array([0, 8, 16, 24]), n_threads=2)
+    start = rows.first_latents(starts, np.array([0, 8, 16, 24]), n_threads=2).latents
     np.testing.assert_allclose(held[-1].latents, start, atol=1e-3)
     assert np.abs(free[-1].latents - start).max() > 0.1
 
@@ -139,7 +139,8 @@ def test_the_number_of_threads_changes_nothing():
 def test_a_state_can_be_taken_up_again():
     rows, states = run(3, with_settings(max_passes=500))
     last, generator = states[-1], np.random.default_rng(1)
-    again = state_from(rows, last.components, last.latents, last.class_starts, SETTINGS, generator)
+    known = Moved(last.latents, last.spreads, passes=0)
+    again = state_from(rows, last.components, known, last.class_starts, SETTINGS, generator)
     assert again.round == 0
     np.testing.assert_array_equal(again.components, last.components)
     np.testing.assert_allclose(again.latents, last.latents)
@@ -165,8 +166,9 @@ def test_rank_reduction_finds_directions_even_where_latents_show_none():
 def test_a_state_taken_up_is_brought_into_the_ball_and_to_the_rank():
     rows, states = run(2)
     last, settings = states[-1], with_settings(max_norm=0.2, n_components=3)
+    known = Moved(last.latents, last.spreads, passes=0)
     again = state_from(
-        rows, last.components, last.latents, last.class_starts, settings, np.random.default_rng(1)
+        rows, last.components, known, last.class_starts, settings, np.random.default_rng(1)
     )
     assert again.components.shape == (3, 6)
     assert again.record["norm"] <= 0.2 * np.sqrt(6) * (1 + 1e-9)

@@ -6,6 +6,7 @@ import pytest
 from latentmetric.core import psd
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Descent
+from latentmetric.core.psd import PSDMatrix
 from latentmetric.core.random_triplets import RandomTriplets
 from latentmetric.core.triplets import Triplets
 
@@ -64,7 +65,7 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate):
     metric, average, updates, losses = plain_hrsgd(
         rows, triplets, np.random.default_rng(1), learning_rate, batch_size
     )
-    descent = Descent(n_features, learning_rate, batch_size)
+    descent = Descent(PSDMatrix.identity(n_features), learning_rate, batch_size)
     found_losses, found_updates = descent.run(as_they_are(rows), triplets, np.random.default_rng(1))
     assert found_updates == updates > 0
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
@@ -74,7 +75,7 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate):
 
 def test_runs_add_up():
     rows, triplets = problem(600, 5)
-    whole, parts = Descent(5, 0.1, 10), Descent(5, 0.1, 10)
+    whole, parts = Descent(PSDMatrix.identity(5), 0.1, 10), Descent(PSDMatrix.identity(5), 0.1, 10)
     # Every triplet of these batches asks for its update, whatever the coin.
     far = as_they_are(100 * rows[:, :1] * np.ones(5))
     violated = Triplets(triplets.anchors, triplets.impostors, triplets.anchors, triplets.margins)
@@ -95,7 +96,7 @@ def test_runs_add_up():
 )
 def test_an_update_by_hand(learning_rate, expected):
     rows = as_they_are(np.array([[0.0, 0], [2, 0], [0, 1]]))
-    descent = Descent(2, learning_rate, batch_size=1)
+    descent = Descent(PSDMatrix.identity(2), learning_rate, batch_size=1)
     losses, updates = descent.run(rows, the_triplet(), np.random.default_rng(0))
     assert updates == 1
     assert losses[0] == pytest.approx(4, abs=1e-5)
@@ -105,7 +106,7 @@ def test_an_update_by_hand(learning_rate, expected):
 
 def test_batches_that_keep_their_margins_are_skipped():
     rows = as_they_are(np.array([[0.0, 0], [1, 0], [0, 30]]))
-    descent = Descent(2, 1.0, batch_size=10)
+    descent = Descent(PSDMatrix.identity(2), 1.0, batch_size=10)
     losses, updates = descent.run(rows, the_triplet(500), np.random.default_rng(0))
     assert updates == 0
     assert np.all(losses < 1e-12)
@@ -117,7 +118,9 @@ def test_batches_that_keep_their_margins_are_skipped():
 def test_the_odds_of_an_update_are_the_slope_of_the_loss(gap):
     # A step too short to change anything, so that every coin has the same odds.
     rows = as_they_are(np.array([[0.0, 0], [1, 0], [0, np.sqrt(1 + gap)]]))
-    _, updates = Descent(2, 1e-13, 1).run(rows, the_triplet(4000), np.random.default_rng(0))
+    _, updates = Descent(PSDMatrix.identity(2), 1e-13, 1).run(
+        rows, the_triplet(4000), np.random.default_rng(0)
+    )
     odds = slope(gap)
     assert abs(updates - 4000 * odds) < 4 * np.sqrt(4000 * odds * (1 - odds))
 
@@ -133,7 +136,7 @@ def test_the_metric_is_psd_after_every_update(monkeypatch):
         lowest.append([np.linalg.eigvalsh(m)[0] for m in (before, self.matrix)])
 
     monkeypatch.setattr(psd.PSDMatrix, "update", checked)
-    descent = Descent(120, 1.0, 10)
+    descent = Descent(PSDMatrix.identity(120), 1.0, 10)
     descent.run(as_they_are(rows.astype(np.float32)), triplets, np.random.default_rng(0))
     before, after = np.array(lowest).T
     assert np.count_nonzero(before < -1e-3) > 20
@@ -143,7 +146,7 @@ def test_the_metric_is_psd_after_every_update(monkeypatch):
 
 def test_huge_steps_stay_finite():
     rows, triplets = problem(500, 20)
-    descent = Descent(20, 1e9, 10)
+    descent = Descent(PSDMatrix.identity(20), 1e9, 10)
     losses, _ = descent.run(as_they_are(1e3 * rows), triplets, np.random.default_rng(0))
     assert np.all(np.isfinite(losses))
     assert np.all(np.isfinite(descent.metric))

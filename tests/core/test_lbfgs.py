@@ -51,7 +51,7 @@ def test_the_direction_is_that_of_the_dense_update(rng):
     steps = rng.standard_normal((3, 2, 3))
     curved = np.diag(np.arange(1.0, 7))
     changes = (steps.reshape(3, 6) @ curved).reshape(steps.shape)
-    curvature = Curvature(3)
+    curvature = Curvature(n_corrections=3)
     for step, change in zip(steps, changes, strict=True):
         curvature.learn(step, change)
     last_step, last_change = steps[-1].ravel(), changes[-1].ravel()
@@ -78,7 +78,7 @@ def test_what_was_learned_is_kept_from_one_descent_to_the_next():
 
 def test_as_good_as_scipy_after_as_many_iterations():
     start = np.zeros((3, 4))
-    _, losses = follow(uneven_bowl, start, 30, Curvature(5))
+    _, losses = follow(uneven_bowl, start, 30, Curvature(n_corrections=5))
     oracle = minimize(
         lambda flat: (uneven_bowl(flat).loss, uneven_bowl(flat).gradient),
         start.ravel(),

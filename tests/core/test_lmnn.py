@@ -1,8 +1,9 @@
 import tracemalloc
+from collections import deque
 
 import numpy as np
 import pytest
-from helpers import make_blobs
+from helpers import make_blobs, states_of
 
 from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
@@ -98,11 +99,11 @@ def test_union_has_every_pair_once():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
     problem = make_problem(data=make_blobs(n_rows=90, seed=seed))
-    found = list(steps(problem, np.eye(6), max_iter=200, tol=1e-6))
-    losses = [plain_loss(problem, components) for components, _, _ in found]
+    found = list(states_of(steps(problem, np.eye(6), max_iter=200, tol=1e-6)))
+    losses = [plain_loss(problem, state.components) for state in found]
     assert len(losses) > 3
     assert np.all(np.diff(losses) <= 1e-9 * losses[0])
-    np.testing.assert_allclose(losses, [evaluation.loss for _, evaluation, _ in found])
+    np.testing.assert_allclose(losses, [state.at.loss for state in found])
     assert losses[-1] < losses[0] / 2
 
 
@@ -112,9 +113,9 @@ def test_a_row_alone_in_its_class_is_its_own_target():
     problem = make_problem(data=(X, np.unique(y, return_inverse=True)[1]))
     alone = int(np.flatnonzero(problem.order == 0)[0])
     assert problem.targets[alone].tolist() == [alone] * 3
-    for components, evaluation, _ in steps(problem, np.eye(6), 20, 1e-4):
-        assert np.all(np.isfinite(components))
-        assert np.isfinite(evaluation.loss)
+    for state in states_of(steps(problem, np.eye(6), 20, 1e-4)):
+        assert np.all(np.isfinite(state.components))
+        assert np.isfinite(state.at.loss)
 
 
 def test_memory_is_one_copy_of_the_rows_beside_pairs_and_matrices(rng, monkeypatch):
@@ -129,10 +130,11 @@ def test_memory_is_one_copy_of_the_rows_beside_pairs_and_matrices(rng, monkeypat
     X[np.arange(5000), y] += 6
     rows = InnerRows(X, Coordinates.of(X))
     problem = Problem.of(rows, y, 3, 0.5, 3, 1)
-    found = steps(problem, np.eye(128, dtype=np.float32), max_iter=6, tol=0)
     tracemalloc.start()
     try:
-        _, _, n_pairs = list(found)[-1]
+        found = steps(problem, np.eye(128, dtype=np.float32), max_iter=6, tol=0)
+        (last,) = deque(states_of(found), maxlen=1)
+        n_pairs = len(last.impostors)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

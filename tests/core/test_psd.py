@@ -98,7 +98,7 @@ def test_the_krylov_space_is_what_finds_them_and_the_full_way_takes_over(rng, mo
 @pytest.mark.parametrize("n_features", [3, 120])
 @pytest.mark.parametrize("length", [0.02, 0.3, 2.0])
 def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng):
-    matrix, exact, left_the_cone = PSDMatrix(n_features), np.eye(n_features), 0
+    matrix, exact, left_the_cone = PSDMatrix.identity(n_features), np.eye(n_features), 0
     for _ in range(60):
         added, removed = length * rng.standard_normal((2, 10, n_features)) / np.sqrt(n_features)
         removed[:, 0] *= 3
@@ -114,7 +114,7 @@ def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng)
 
 def test_nothing_is_searched_for_while_the_boundary_is_far(rng, monkeypatch):
     monkeypatch.setattr(psd, "negative_part", None)
-    matrix, total = PSDMatrix(100), np.eye(100)
+    matrix, total = PSDMatrix.identity(100), np.eye(100)
     for _ in range(50):
         added, removed = rng.standard_normal((2, 10, 100)) / 300
         matrix.update(added, removed)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
+from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm, part_sizes
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])
@@ -34,10 +34,9 @@ def test_every_triplet_is_equally_likely_given_its_anchor(rng):
     assert np.abs(deviation).max() < 5
 
 
-def test_parts_are_whole_batches_and_make_up_the_whole(rng):
-    sampler = RandomTriplets(np.array([0, 1, 1]))
-    assert [len(part) for part in sampler.in_parts(25, 10, rng)] == [2, 3] * 5
-    assert [len(part) for part in sampler.in_parts(59, 2, rng, batch_size=10)] == [20, 30]
+def test_parts_are_whole_batches_and_make_up_the_whole():
+    assert part_sizes(25, 10) == [2, 3] * 5
+    assert part_sizes(59, 2, batch_size=10) == [20, 30]
 
 
 def test_unit_norm(rng):

@@ -4,11 +4,11 @@ from scipy.spatial.distance import cdist
 
 from latentmetric.core.distances import References
 from latentmetric.core.votes import (
+    VOTES,
     temperature_from_held_out,
     temperature_from_references,
     vote,
     vote_shares,
-    vote_weights,
 )
 
 
@@ -24,7 +24,7 @@ from latentmetric.core.votes import (
 )
 def test_ties_go_to_the_nearest_of_the_tied_classes(labels, winner):
     labels = np.array([labels])
-    weights = vote_weights(np.ones(labels.shape), "uniform", 0.0)
+    weights = VOTES["uniform"].weigh(np.ones(labels.shape), 0.0)
     assert vote(labels, weights).tolist() == [winner]
     shares = vote_shares(labels, weights, 6)
     assert np.argmax(shares) == winner
@@ -34,20 +34,20 @@ def test_ties_go_to_the_nearest_of_the_tied_classes(labels, winner):
 
 def test_distance_weights_are_inverse_distances_and_zeros_vote_alone():
     squared = np.array([[1.0, 4.0, 16.0], [0.0, 0.0, 9.0]])
-    weights = vote_weights(squared, "distance", 0.0)
+    weights = VOTES["distance"].weigh(squared, 0.0)
     np.testing.assert_allclose(weights, [[1, 0.5, 0.25], [1, 1, 0]])
 
 
 def test_kernel_weights_are_a_softmax():
     squared = np.array([[1.0, 2.0, 5.0]])
-    weights = vote_weights(squared, "kernel", 2.0)
+    weights = VOTES["kernel"].weigh(squared, 2.0)
     softmax = np.exp(-squared / 2) / np.exp(-squared / 2).sum()
     np.testing.assert_allclose(weights / weights.sum(), softmax)
-    np.testing.assert_array_equal(vote_weights(squared, "kernel", 0.0), [[1, 0, 0]])
+    np.testing.assert_array_equal(VOTES["kernel"].weigh(squared, 0.0), [[1, 0, 0]])
 
 
 def test_kernel_weights_survive_distances_far_beyond_the_temperature():
-    weights = vote_weights(np.array([[1e6, 1e6 + 1, 1e9]]), "kernel", 1e-3)
+    weights = VOTES["kernel"].weigh(np.array([[1e6, 1e6 + 1, 1e9]]), 1e-3)
     assert weights[0, 0] == 1
     assert np.all(np.isfinite(weights))
 
@@ -62,11 +62,6 @@ def test_temperature_is_a_share_of_the_mean_distance_to_the_fourth_nearest_other
     rows = rng.standard_normal((100, 4))
     fourth = np.sort(cdist(rows, rows, "sqeuclidean"), axis=1)[:, 4].mean()
     assert temperature_from_references(References.of(rows)) == pytest.approx(0.14 * fourth)
-
-
-def test_unknown_weights_are_refused():
-    with pytest.raises(ValueError, match="bogus"):
-        vote_weights(np.ones((2, 2)), "bogus", 1.0)
 
 
 def test_temperature_scales_with_the_squared_spacing(rng):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.estimators import _base
+from latentmetric.core import model as model_module
 
 QUICK = {"n_steps": 100, "max_iter": 3, "random_state": 0}
 
@@ -54,7 +54,7 @@ def hard_cases():
     [
         {},
         {"reference": "original", "weights": "kernel"},
-        {"init": "k-means++", "latent_ratio": 0.9, "weights": "distance"},
+        {"init": "k-means++", "n_latents": 0.9, "weights": "distance"},
     ],
     ids=["default", "original", "k-means++"],
 )
@@ -83,8 +83,10 @@ def test_bad_rows_and_labels_are_refused(blobs):
         MaPML(**QUICK).fit(csr_array(X), y)
     with pytest.raises(ValueError, match="Expected 2D array"):
         MaPML(**QUICK).fit(X[:, 0], y)
-    with pytest.raises(TypeError, match="NoneType and int"):
+    with pytest.raises(ValueError, match=r"missing value: row 0 \(counted from 0\) is None"):
         MaPML(**QUICK).fit(X, np.where(y == 0, None, y))
+    with pytest.raises(TypeError, match="one kind, but y holds int and str"):
+        MaPML(**QUICK).fit(X, np.where(y == 0, "a", y.astype(object)))
     with pytest.raises(ValueError, match="1 sample"):
         MaPML(**QUICK).fit(X[:1], y[:1])
 
@@ -145,8 +147,11 @@ def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estim
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1.7e308, r"row 3, column 1 \(counted from 0\): 1.7e\+308 is too large"),
-        (np.longdouble("1e4000"), r"row 3, column 1 \(counted from 0\): 1e\+4000 is too large"),
+        (1.7e308, r"1.7e\+308, which is too large to compute with: row 3, column 1 "),
+        (
+            np.longdouble("1e4000"),
+            r"1e\+4000, which is too large to compute with: row 3, column 1 ",
+        ),
         (10**400, "a number that no float holds"),
     ],
 )
@@ -185,7 +190,7 @@ def test_an_interrupt_leaves_the_references_as_they_were(blobs, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_base, "temperature_from_references", interrupted)
+    monkeypatch.setattr(model_module, "temperature_from_references", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.set_references(X[:5], y[:5])
     np.testing.assert_array_equal(model.predict(X), before)
@@ -204,13 +209,13 @@ def test_an_unfitted_model_says_so(blobs):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"latent_ratio": 0.0}, ValueError, r"above 0 and at most 1, got 0\.0"),
-        ({"latent_ratio": 1.5}, ValueError, r"at most 1, got 1\.5"),
-        ({"latent_ratio": 0}, ValueError, "at least 1, got 0"),
-        ({"latent_ratio": "many"}, TypeError, "must be a number, got 'many'"),
-        ({"latent_ratio": {0: 3, 1: 2}}, ValueError, r"3 classes.*lacks \[2\]"),
-        ({"latent_ratio": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"names \[7\]"),
-        ({"latent_ratio": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
+        ({"n_latents": 0.0}, ValueError, r"above 0 and at most 1, got 0\.0"),
+        ({"n_latents": 1.5}, ValueError, r"at most 1, got 1\.5"),
+        ({"n_latents": 0}, ValueError, "at least 1, got 0"),
+        ({"n_latents": "many"}, TypeError, "must be a number, got 'many'"),
+        ({"n_latents": {0: 3, 1: 2}}, ValueError, r"3 classes.*lacks \[2\]"),
+        ({"n_latents": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"names \[7\]"),
+        ({"n_latents": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
         ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer"),
         ({"reference": "latents"}, ValueError, "'latent', 'original', got 'latents'"),

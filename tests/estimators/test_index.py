@@ -6,7 +6,7 @@ import pytest
 
 from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
-from latentmetric.estimators import _index
+from latentmetric.estimators import index
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def made():
 
 @pytest.fixture
 def model(made, monkeypatch):
-    monkeypatch.setattr(_index, "MIN_REFERENCES", 100)
+    monkeypatch.setattr(index, "MIN_REFERENCES", 100)
     monkeypatch.setattr("latentmetric.estimators.mapml.MIN_REFERENCES", 100)
     model = MaPML(0.2, max_iter=1, n_steps=500, random_state=0, index="faiss")
     return model.fit(made.X[:5000], made.y[:5000])
@@ -34,7 +34,7 @@ def test_most_neighbours_are_found_at_exact_distances(model, made):
 
 
 def test_looking_everywhere_finds_everything(model, made, monkeypatch):
-    monkeypatch.setattr(_index, "PROBED_SHARE", 1.0)
+    monkeypatch.setattr(index, "PROBED_SHARE", 1.0)
     predictions = model.predict(made.X[5000:])
     found = model.kneighbors(made.X[5000:], return_distance=False)
     model.set_params(index="exact")
@@ -44,12 +44,13 @@ def test_looking_everywhere_finds_everything(model, made, monkeypatch):
 
 def test_the_index_follows_new_references_and_is_not_pickled(model, made):
     model.predict(made.X[5000:])
-    before = model._built
-    model.set_references(made.X[:3000], made.y[:3000])
+    before, size = index.index_of(model.model_.references), len(pickle.dumps(model))
+    assert index.index_of(model.model_.references) is before
+    model.set_references(made.X[:1000], made.y[:1000])
     assert model.kneighbors(made.X[:10], 1)[0].max() < 1e-3
-    assert model._built is not before
+    assert index.index_of(model.model_.references) is not before
     copied = pickle.loads(pickle.dumps(model))
-    assert not hasattr(copied, "_built")
+    assert len(pickle.dumps(copied)) < 1.1 * size
     np.testing.assert_array_equal(copied.predict(made.X[5000:]), model.predict(made.X[5000:]))
 
 
@@ -61,8 +62,19 @@ def test_queries_whose_groups_hold_too_few_are_searched_exactly(model, made):
 
 def test_few_references_are_searched_exactly(made):
     model = MaPML(0.02, max_iter=0, random_state=0, index="faiss").fit(made.X, made.y)
-    model.predict(made.X[:10])
-    assert not hasattr(model, "_built")
+    assert model._search() is None
+    exact = model.set_params(index="exact").kneighbors(made.X[:10], 3)
+    for found, expected in zip(model.set_params(index="faiss").kneighbors(made.X[:10], 3), exact,
+                               strict=True):  # fmt: skip
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_predicting_writes_nothing(model, made):
+    before = dict(vars(model))
+    model.predict(made.X[5000:])
+    model.kneighbors(made.X[5000:])
+    assert all(vars(model)[name] is value for name, value in before.items())
+    assert vars(model).keys() == before.keys()
 
 
 def test_bad_choices_and_a_missing_library_are_named(made, monkeypatch):

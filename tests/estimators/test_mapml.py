@@ -13,7 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
-from latentmetric.estimators._base import generator_from
+from latentmetric.estimators import base
+from latentmetric.estimators.base import generator_from
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
@@ -134,7 +135,7 @@ def test_set_references_votes_with_new_rows(blobs):
 
 
 @pytest.mark.parametrize(
-    ("latent_ratio", "expected"),
+    ("n_latents", "expected"),
     [
         (0.1, [10, 3, 1]),
         (0.001, [1, 1, 1]),
@@ -144,10 +145,10 @@ def test_set_references_votes_with_new_rows(blobs):
         ({"a": 7, "b": 1, "c": 2}, [7, 1, 2]),
     ],
 )
-def test_how_many_latents_a_class_has(rng, latent_ratio, expected):
+def test_how_many_latents_a_class_has(rng, n_latents, expected):
     y = np.repeat(["a", "b", "c"], [100, 30, 2])
     X = rng.standard_normal((132, 3))
-    model = MaPML(latent_ratio, n_steps=20, max_iter=1, random_state=0).fit(X, y)
+    model = MaPML(n_latents, n_steps=20, max_iter=1, random_state=0).fit(X, y)
     assert [np.sum(model.latent_labels_ == label) for label in "abc"] == expected
 
 
@@ -206,7 +207,7 @@ def test_the_metric_stays_in_its_ball(blobs, max_norm):
         {"n_steps": 301},
         {"n_components": 3},
         {"max_norm": 1.0},
-        {"latent_ratio": 0.2},
+        {"n_latents": 0.2},
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
@@ -269,12 +270,12 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
 )
 def test_early_stopping_gives_up_after_three_rounds_without_gain(monkeypatch, errors, last, best):
     X, y = make_blobs()
-    errors, original = iter(errors), MaPML._measured
+    errors, original = iter(errors), base._Outcome.measure
 
-    def measured(self, data, state):
-        return {**original(self, data, state), "validation_error": next(errors)}
+    def measured(self, state):
+        return {**original(self, state), "validation_error": next(errors)}
 
-    monkeypatch.setattr(MaPML, "_measured", measured)
+    monkeypatch.setattr(base._Outcome, "measure", measured)
     model = MaPML(**{**QUICK, "max_iter": last if best == last else 9}, early_stopping=True)
     model.fit(X, y)
     assert (model.n_iter_, model.best_iter_) == (last, best)
@@ -318,7 +319,7 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(blobs, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("latentmetric.estimators.mapml.next_state", interrupt)
+    monkeypatch.setattr("latentmetric.core.alternation._learn", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :3], y)
     assert vars(model) == before

@@ -73,16 +73,20 @@ def test_what_tells_the_classes_apart_gains_weight(name):
     weights = np.diag(matrix_of(model))
     assert weights[-2:].min() > 2 * np.abs(weights[:-2]).max()
     assert model.score(queries, labels) > Euclidean().fit(X, y).score(queries, labels) + 0.01
-    objectives = [record["objective"] for record in model.history_]
+    objectives = [record["objective"] for record in model.history_[1:]]
     assert objectives[-1] < 0.8 * objectives[0]
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_history(name, blobs):
     model = fit(name, *blobs)
-    assert model.n_iter_ == len(model.history_) == 10
-    for number, record in enumerate(model.history_, start=1):
+    n_iterations = model.n_steps // getattr(model, "batch_size", 1)
+    assert model.n_iter_ == model.best_iter_ == n_iterations
+    assert model.history_[0] == {"round": 0, "iterations": 0, "seconds": {}}
+    assert len(model.history_) == 11
+    for number, record in enumerate(model.history_[1:], start=1):
         assert record["round"] == number
+        assert record["iterations"] == number * n_iterations // 10
         assert record["objective"] > 0
         assert 0 < record["active_share"] <= 1
         assert record["seconds"].keys() == {"metric"}
@@ -92,11 +96,13 @@ def test_history(name, blobs):
 
 
 @pytest.mark.parametrize(
-    ("model", "n_reports"),
+    ("model", "n_iterations"),
     [(OASIS(n_steps=3), 3), (HRSGD(n_steps=59), 5), (HRSGD(n_steps=8, batch_size=8), 1)],
 )
-def test_short_fits_report_less_often(model, n_reports, blobs):
-    assert model.fit(*blobs).n_iter_ == n_reports
+def test_short_fits_report_every_iteration(model, n_iterations, blobs):
+    model.fit(*blobs)
+    assert model.n_iter_ == n_iterations
+    assert len(model.history_) == n_iterations + 1
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -226,12 +232,12 @@ def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
     X, y = blobs
     recorder = Recorder()
     model = clone(RIVALS[name]).set_callbacks(recorder).fit(X, y)
-    assert len(recorder.scores) == model.n_iter_ + 1
+    assert len(recorder.scores) == len(model.history_) + 1
     assert recorder.scores[-1] == recorder.scores[-2] == model.score(X, y)
     np.testing.assert_array_equal(matrix_of(model), matrix_of(fit(name, X, y)))
     if name != "Euclidean":
         stopped = clone(RIVALS[name]).set_callbacks(Recorder(stop_after=2)).fit(X, y)
-        assert stopped.n_iter_ == 2
+        assert len(stopped.history_) == 2
         assert stopped.score(X, y) == recorder.scores[1]
 
 
@@ -281,8 +287,8 @@ def test_a_refit_that_is_refused_leaves_the_model_as_it_was(name, blobs):
 @pytest.mark.parametrize(
     ("name", "worker"),
     [
-        ("OASIS", "latentmetric.estimators.oasis.learn_similarity"),
-        ("OASIS, a metric", "latentmetric.estimators.oasis.learn_similarity"),
+        ("OASIS", "latentmetric.core.oasis.learn_similarity"),
+        ("OASIS, a metric", "latentmetric.core.oasis.learn_similarity"),
         ("HRSGD", "latentmetric.core.hrsgd.Descent.run"),
     ],
 )

@@ -33,7 +33,7 @@ def test_scikit_learn_checks(estimator, check):
 def test_pipeline_grid_search_and_cross_validation(blobs):
     X, y = blobs
     pipeline = make_pipeline(StandardScaler(), MaPML(**QUICK))
-    search = GridSearchCV(pipeline, {"mapml__latent_ratio": [0.05, 0.2]}, cv=3).fit(X, y)
+    search = GridSearchCV(pipeline, {"mapml__n_latents": [0.05, 0.2]}, cv=3).fit(X, y)
     assert search.best_score_ > 0.7
     assert cross_val_score(pipeline, X, y, cv=3).shape == (3,)
 
@@ -46,7 +46,7 @@ def test_calibration(blobs):
 
 def test_clone_and_pickle(blobs):
     X, y = blobs
-    model = MaPML(latent_ratio={0: 3, 1: 4, 2: 5}, **QUICK).fit(X, y)
+    model = MaPML(n_latents={0: 3, 1: 4, 2: 5}, **QUICK).fit(X, y)
     assert clone(model).get_params() == model.get_params()
     assert not hasattr(clone(model), "components_")
     again = pickle.loads(pickle.dumps(model))

@@ -5,7 +5,7 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, MaPML
-from latentmetric.estimators._progress import watched_by
+from latentmetric.estimators.progress import watched_by
 from latentmetric.io import open_rows
 
 

@@ -226,7 +226,7 @@ def test_scikit_learn_breaks_ties_as_the_model():
         exported = to_sklearn(model)
         np.testing.assert_array_equal(exported.predict(queries), model.predict(queries))
     plain = exported.named_steps["vote"].set_params(weights="uniform")
-    tied = plain.predict(model._references.rows) != model.predict(X)
+    tied = plain.predict(model.model_.references.rows) != model.predict(X)
     assert tied.any(), "without the tie break this test could not fail"
 
 

@@ -1,7 +1,8 @@
 """Write the models in tests/golden/models, and what they answer, in format version 1.
 
-Run once, with the library at the version that first wrote the format. Files of a version are
-never written again: they show that what people have kept can still be read.
+Run once, with the library at the version that first wrote the format; before the first release
+that may be done again. After it files of a version are never written again: they show that what
+people have kept can still be read.
 
     python tests/golden/make_models.py
 """
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, save
 
 FOLDER = Path(__file__).parent / "models"
 QUERIES = 20
@@ -48,7 +49,7 @@ def main():
     for name, model, dtype, labels in models():
         rows = X.astype(dtype)
         model.fit(rows[QUERIES:], labels[codes[QUERIES:]])
-        model.save(FOLDER / f"{name}.safetensors")
+        save(model, FOLDER / f"{name}.safetensors")
         distances, neighbours = model.kneighbors(rows[:QUERIES])
         expected[f"{name} distances"] = distances
         expected[f"{name} neighbours"] = neighbours

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from latentmetric.cli._mistakes import tell
-from latentmetric.io.model_file import replacing
+from latentmetric.persistence.model_file import replacing
 
 Columns = dict[str, np.ndarray[Any, Any]]
 """By name, each of the same length."""

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from latentmetric.cli._mistakes import tell
-from latentmetric.estimators._progress import History, measured, seconds_left, watched_by
+from latentmetric.estimators.progress import History, measured, seconds_left, watched_by
 
 
 class Follower:

@@ -17,9 +17,9 @@ from latentmetric.cli._tables import (
     read_for,
     reads_tables,
 )
-from latentmetric.core.summaries import class_errors, confused_pairs
 from latentmetric.core.types import Ints
 from latentmetric.io import Choice
+from latentmetric.viz.summaries import class_errors, confused_pairs
 
 SMALLEST_SHARE = 1e-3
 """A class that got no vote counts as this probable in the logarithmic loss."""

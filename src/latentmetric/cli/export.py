@@ -11,7 +11,7 @@ import typer
 
 from latentmetric.cli._output import check_writable, print_json
 from latentmetric.cli._tables import Json, Model, load_model
-from latentmetric.io.model_file import replacing
+from latentmetric.persistence.model_file import replacing
 
 
 class Target(StrEnum):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from latentmetric import save
 from latentmetric.cli._mistakes import INTERRUPTED
 from latentmetric.cli._output import check_writable, print_json
 from latentmetric.cli._parameters import (
@@ -56,7 +57,7 @@ def fit(
         model.fit(table.rows, table.labels, **kept)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    model.save(out)
+    save(model, out)
     _tell(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -8,7 +8,7 @@ import typer
 
 from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._tables import Json, Model, load_model
-from latentmetric.io.model_file import read_model_file
+from latentmetric.persistence.model_file import read_model_file
 
 SHOWN = ("objective", "active_share", "rank", "mean_margin", "impostors", "validation_error")
 """What of each round fits on a line; --json has everything."""

@@ -13,30 +13,26 @@ features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from math import sqrt
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.metric import Metric, gaps, learn_metric
-from latentmetric.core.parallel import blas_threads
-from latentmetric.core.population import Population
+from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
+from latentmetric.core.population import Moved, Population
 from latentmetric.core.psd import project_psd
+from latentmetric.core.steps import NOT_STORED, Record, Steps, check_arrays
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is followed on at most this many triplets, drawn once in round 0."""
-
-THREADED_FEATURES = 1_024
-"""Below this many features Alg. 2's products are too small to gain from several threads.
-
-On a busy machine they lose by them: the threads of BLAS wait for each other thousands of times.
-"""
 
 FULL_MINING = 6_144
 """Up to so many latent examples all of them are anchors in every round."""
@@ -77,13 +73,65 @@ class State:
     """What mining offers the next round."""
     watched: Triplets
     """The triplets that the objective is followed on."""
-    record: dict[str, Any]
+    record: Record
+    lineage: object = field(default=None, metadata=NOT_STORED)
+    """Where the population keeps the latent examples; see ``Moved``."""
+    finished: bool = False
 
     @property
     def round(self) -> int:
         """The number of the round that ended here."""
         number: int = self.record["round"]
         return number
+
+    @property
+    def margins(self) -> Floats:
+        """The margin of every class."""
+        return class_margins(self.spreads)
+
+
+def class_margins(spreads: Floats) -> Floats:
+    """The margin of each class, 1 + E[D²(x, z)]."""
+    margins: Floats = 1 + spreads
+    return margins
+
+
+def rounds(
+    rows: Population, settings: Settings, counts: Ints, init: str, max_iter: int
+) -> Steps[State]:
+    """Alg. 3 from the Euclidean metric, with so many latent examples of each class."""
+    return _steps(partial(first_state, rows, counts, init, settings), rows, settings, max_iter)
+
+
+def rounds_from(
+    rows: Population, settings: Settings, components: Floats, latents: Floats, class_starts: Ints,
+    max_iter: int,
+) -> Steps[State]:  # fmt: skip
+    """Alg. 3 from a metric and latent examples that are known already."""
+    known = Moved(latents, np.zeros(len(rows)), passes=0)
+    first = partial(state_from, rows, components, known, class_starts, settings)
+    return _steps(first, rows, settings, max_iter)
+
+
+def _steps(
+    first: Callable[[np.random.Generator], State], rows: Population, settings: Settings,
+    max_iter: int,
+) -> Steps[State]:  # fmt: skip
+    following = partial(next_state, rows=rows, settings=settings)
+    return Steps(first, following, max_iter, State, partial(_check, rows))
+
+
+def _check(rows: Population, state: State) -> None:
+    """Raise ``ValueError`` unless the state is one of these rows."""
+    n_latents, starts = len(state.latents), state.class_starts
+    check_arrays((n_latents, rows.n_features), state.latents)
+    check_arrays((len(state.components), rows.n_features), state.components)
+    check_arrays((len(rows),), state.spreads)
+    check_arrays((len(rows) + 1,), starts)
+    if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
+        raise ValueError("its classes do not share out its latent examples")
+    state.candidates.check(n_latents)
+    state.watched.check(n_latents)
 
 
 def first_state(
@@ -96,61 +144,69 @@ def first_state(
     """Round 0: the Euclidean metric and latent examples that start at rows of their class."""
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     starts = draw_starts(rows.sizes, counts, init, generator)
-    latents = rows.first_latents(starts, class_starts, settings.n_threads)
+    placed = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-    return state_from(rows, euclid, latents, class_starts, settings, generator)
+    return state_from(rows, euclid, placed, class_starts, settings, generator)
 
 
 def state_from(
     rows: Population,
     components: Floats,
-    latents: Floats,
+    placed: Moved,
     class_starts: Ints,
     settings: Settings,
     generator: np.random.Generator,
 ) -> State:
-    """Round 0 from a metric and latent examples at hand."""
-    components = reduce_rank(components, latents, settings.n_components)
+    """Round 0 from a metric and latent examples that have their first places."""
+    components = reduce_rank(components, placed.latents, settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / _norm(components))))
-    return _settle(None, rows, components, latents, class_starts, settings, generator, _Clock())
+    clock = _Clock()
+    moved = _move(rows, components, placed, class_starts, settings)
+    clock.lap("latents")
+    return _settle(None, components, moved, class_starts, settings, generator, clock)
 
 
 def next_state(
-    state: State, rows: Population, settings: Settings, generator: np.random.Generator
+    state: State, generator: np.random.Generator, rows: Population, settings: Settings
 ) -> State:
     """One round: learn the metric from the mined triplets, move the latent examples under it."""
     clock = _Clock()
     components = _learn(state, settings, generator)
     clock.lap("metric")
-    return _settle(
-        state, rows, components, state.latents, state.class_starts, settings, generator, clock
-    )
+    placed = Moved(state.latents, state.spreads, passes=0, lineage=state.lineage)
+    moved = _move(rows, components, placed, state.class_starts, settings)
+    clock.lap("latents")
+    return _settle(state, components, moved, state.class_starts, settings, generator, clock)
+
+
+def _move(
+    rows: Population, components: Floats, placed: Moved, class_starts: Ints, settings: Settings
+) -> Moved:
+    """Alg. 1 for every class, from where the latent examples are."""
+    return rows.move_latents(
+        placed.latents, class_starts, Metric(components), settings.latent_reg,
+        settings.max_passes, settings.n_threads, placed.lineage,
+    )  # fmt: skip
 
 
 def _settle(
     before: State | None,
-    rows: Population,
     components: Floats,
-    latents: Floats,
+    moved: Moved,
     class_starts: Ints,
     settings: Settings,
     generator: np.random.Generator,
     clock: _Clock,
 ) -> State:
-    """The end of a round: latent examples under the metric, margins, triplets, the record."""
-    moved = rows.move_latents(
-        latents, class_starts, Metric(components), settings.latent_reg, settings.max_passes,
-        settings.n_threads,
-    )  # fmt: skip
-    latents, spreads = moved.latents, moved.spreads
-    clock.lap("latents")
-    points = latents @ components.T
-    margins = np.repeat(1 + spreads, np.diff(class_starts)).astype(latents.dtype)
+    """The end of a round: margins, triplets and the record."""
+    points = moved.latents @ components.T
+    margins = class_margins(moved.spreads)
+    of_latents = np.repeat(margins, np.diff(class_starts)).astype(points.dtype)
     candidates = mine(
         points,
         class_starts,
-        margins,
+        of_latents,
         settings.target_neighbors,
         settings.impostors,
         settings.n_threads,
@@ -160,15 +216,18 @@ def _settle(
     watched = draw_watched(candidates, generator) if before is None else before.watched
     record = {
         "round": 0 if before is None else before.round + 1,
-        "objective": objective(points, margins, watched),
+        "objective": objective(points, of_latents, watched),
         "active_share": candidates.active_share,
         "norm": _norm(components),
         "rank": len(components),
-        "mean_margin": float(1 + spreads.mean()),
+        "mean_margin": float(margins.mean()),
         "passes": moved.passes,
         "seconds": clock.laps,
     }
-    return State(components, latents, class_starts, spreads, candidates, watched, record)
+    return State(
+        components, moved.latents, class_starts, moved.spreads, candidates, watched, record,
+        moved.lineage,
+    )  # fmt: skip
 
 
 def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:

@@ -44,7 +44,7 @@ def squared_norms(rows: Floats) -> Floats:
     return norms
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class References:
     """Rows to be searched, with what every block of a search needs of them."""
 

@@ -24,28 +24,112 @@ d×d matrices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from math import exp, log1p
+from time import perf_counter
 
 import numpy as np
 from scipy.special import expit
 
 from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
+from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm, part_sizes
+from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import Triplets
-from latentmetric.core.types import Floats
+from latentmetric.core.types import Floats, Ints
 
 SHARPNESS = 3.0
 """L: how closely the smooth loss follows the hinge."""
 
 
+@dataclass(frozen=True)
+class State:
+    """The metric after some of the iterations, and the sum of where it was, in float64."""
+
+    metric: Floats
+    floor: float
+    updates_ahead: int
+    total: Floats
+    n_summed: int
+    n_here: int
+    """Iterations since the last update, which are not in the total yet."""
+    record: Record
+    finished: bool = False
+
+    @property
+    def average(self) -> Floats:
+        """The mean of the metrics after each iteration; the first one where there was none."""
+        return _average(self.total, self.n_summed, self.metric, self.n_here)
+
+
+def steps(
+    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, learning_rate: float, batch_size: int
+) -> Steps[State]:
+    """So many triplets in so many parts, each leaving a state."""
+    following = partial(
+        _next_state, rows=of_unit_norm(rows), draw=RandomTriplets(codes).draw,
+        sizes=part_sizes(n_steps, n_parts, batch_size), learning_rate=learning_rate,
+        batch_size=batch_size,
+    )  # fmt: skip
+
+    def first(generator: np.random.Generator) -> State:
+        descent = Descent(PSDMatrix.identity(rows.n_features), learning_rate, batch_size)
+        return descent.state({"round": 0, "iterations": 0, "seconds": {}})
+
+    def check(state: State) -> None:
+        check_arrays((rows.n_features, rows.n_features), state.metric, state.total)
+
+    return Steps(first, following, n_parts, State, check)
+
+
+def _next_state(
+    state: State, generator: np.random.Generator, *, rows: InnerRows,
+    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int],
+    learning_rate: float, batch_size: int,
+) -> State:  # fmt: skip
+    since, number = perf_counter(), state.record["round"]
+    descent = Descent.resumed(state, learning_rate, batch_size)
+    with blas_threads(1):  # Its products are many and small.
+        losses, n_updates = descent.run(rows, draw(sizes[number], generator), generator)
+    record = {
+        "round": number + 1,
+        "iterations": state.record["iterations"] + len(losses),
+        "objective": float(losses.mean()),
+        "active_share": n_updates / len(losses),
+        "norm": float(np.linalg.norm(descent.average())),
+        "seconds": {"metric": perf_counter() - since},
+    }
+    return descent.state(record)
+
+
 class Descent:
     """The metric on its way, and the sum of where it was."""
 
-    def __init__(self, n_features: int, learning_rate: float, batch_size: int) -> None:
+    def __init__(self, metric: PSDMatrix, learning_rate: float, batch_size: int) -> None:
         self._rate, self._batch_size = learning_rate / batch_size, batch_size
-        self._metric = PSDMatrix(n_features)
-        self._sum: Floats = np.zeros((n_features, n_features))
+        self._metric = metric
+        self._sum: Floats = np.zeros(metric.matrix.shape)
         self._n_summed, self._n_here = 0, 0
+
+    @classmethod
+    def resumed(cls, state: State, learning_rate: float, batch_size: int) -> Descent:
+        """A descent that goes on from a state, which it leaves as it is."""
+        metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
+        descent = cls(metric, learning_rate, batch_size)
+        descent._sum = state.total.copy()
+        descent._n_summed, descent._n_here = state.n_summed, state.n_here
+        return descent
+
+    def state(self, record: Record) -> State:
+        """Where it stands; the arrays are its own, so it must not go on."""
+        metric = self._metric
+        return State(
+            metric.matrix, metric.floor, metric.updates_ahead, self._sum, self._n_summed,
+            self._n_here, record,
+        )  # fmt: skip
 
     @property
     def metric(self) -> Floats:
@@ -53,9 +137,8 @@ class Descent:
         return self._metric.matrix
 
     def average(self) -> Floats:
-        """The mean of the metrics after each iteration."""
-        total = self._sum + self._n_here * self.metric
-        return total / max(1, self._n_summed + self._n_here)
+        """The mean of the metrics after each iteration; the first one where there was none."""
+        return _average(self._sum, self._n_summed, self.metric, self._n_here)
 
     def run(
         self, rows: InnerRows, triplets: Triplets, generator: np.random.Generator
@@ -95,6 +178,13 @@ class Descent:
         weights = self._rate * expit(SHARPNESS * (1 - self._gaps(vectors)))
         vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
         self._metric.update(added=vectors[: len(weights)], removed=vectors[len(weights) :])
+
+
+def _average(total: Floats, n_summed: int, metric: Floats, n_here: int) -> Floats:
+    """Of the metrics summed up so far and the present one, so often."""
+    if n_summed + n_here == 0:
+        return metric
+    return (total + n_here * metric) / (n_summed + n_here)
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:

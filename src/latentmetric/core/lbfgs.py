@@ -8,7 +8,8 @@ summed in float64. Time: four passes over each correction an iteration, beside t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -40,6 +41,16 @@ class Evaluated(Protocol):
 At = TypeVar("At", bound=Evaluated)
 
 
+@dataclass(frozen=True)
+class Correction:
+    """A step and how it changed the gradient."""
+
+    step: Floats
+    change: Floats
+    curving: float
+    """Their inner product."""
+
+
 class Curvature:
     """How the gradient changed along the last steps: an estimate of the inverse Hessian.
 
@@ -47,28 +58,35 @@ class Curvature:
     also one of a loss that has changed since.
     """
 
-    def __init__(self, n_corrections: int = CORRECTIONS) -> None:
-        self._corrections: deque[tuple[Floats, Floats, float]] = deque(maxlen=n_corrections)
+    def __init__(
+        self, corrections: Iterable[Correction] = (), n_corrections: int = CORRECTIONS
+    ) -> None:
+        self._corrections = deque(corrections, maxlen=n_corrections)
+
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """What it knows, the oldest first."""
+        return tuple(self._corrections)
 
     def __len__(self) -> int:
         return len(self._corrections)
 
     def forget(self) -> None:
-        """Start anew."""
+        """Start over."""
         self._corrections.clear()
 
     def learn(self, step: Floats, change: Floats) -> None:
         """Of a step and how it changed the gradient; no use where the loss is not convex."""
         curving = inner(step, change)
         if curving > np.finfo(step.dtype).eps * inner(change, change) * self._scale():
-            self._corrections.append((step, change, curving))
+            self._corrections.append(Correction(step, change, curving))
 
     def _scale(self) -> float:
         """The length of the last step over that of its change: H in its crudest form."""
         if not self._corrections:
             return 0.0
-        _, change, curving = self._corrections[-1]
-        return curving / inner(change, change)
+        last = self._corrections[-1]
+        return last.curving / inner(last.change, last.change)
 
     def direction(self, at: Evaluated) -> Floats:
         """−H g; without any correction, the step that would halve the loss were it linear."""
@@ -78,14 +96,13 @@ class Curvature:
             return gradient * gradient.dtype.type(-at.loss / 2 / squared)
         direction = -gradient
         weights = []
-        for step, change, curving in reversed(self._corrections):
-            weights.append(inner(step, direction) / curving)
-            direction -= direction.dtype.type(weights[-1]) * change
+        for known in reversed(self._corrections):
+            weights.append(inner(known.step, direction) / known.curving)
+            direction -= direction.dtype.type(weights[-1]) * known.change
         direction *= direction.dtype.type(self._scale())
-        for (step, change, curving), weight in zip(
-            self._corrections, reversed(weights), strict=True
-        ):
-            direction += direction.dtype.type(weight - inner(change, direction) / curving) * step
+        for known, weight in zip(self._corrections, reversed(weights), strict=True):
+            left = weight - inner(known.change, direction) / known.curving
+            direction += direction.dtype.type(left) * known.step
         return direction
 
 

@@ -10,16 +10,18 @@ the rows under the metric once, O(p), O(d²) and blocks; no n×n array.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
-from latentmetric.core.lbfgs import Curvature, descend
+from latentmetric.core.lbfgs import Correction, Curvature, descend
 from latentmetric.core.parallel import OrderedSum, for_each
+from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.types import Floats, Ints
 
@@ -191,20 +193,68 @@ def _weigh(
     return loss, int(counts.sum()), on_targets, on_impostors
 
 
-def steps(
-    problem: Problem, components: Floats, max_iter: int, tol: float
-) -> Generator[tuple[Floats, Evaluation, int], None, None]:
-    """Metrics of falling loss, each with its evaluation and the number of impostor pairs.
+@dataclass(frozen=True)
+class State:
+    """The metric after some descents, and what the next one starts from."""
+
+    components: Floats
+    """The factor, for this margin."""
+    margin: float
+    place: Floats
+    """The same in balanced coordinates."""
+    at: Evaluation
+    impostors: Impostors
+    corrections: tuple[Correction, ...]
+    length: int
+    """Iterations of the next descent."""
+    record: Record
+    finished: bool = False
+
+
+def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[State]:
+    """Descents between two searches for impostors, each leaving a metric of lower loss."""
+    balance = Balance.of(problem)
+
+    def first(generator: np.random.Generator) -> State:
+        since = perf_counter()
+        impostors = find_impostors(problem, start)
+        place = balance.place(start)
+        at = balance.evaluate(problem, place, impostors)
+        record = _record(problem, 0, 0, at, impostors, since)
+        return State(
+            start, problem.margin, place, at, impostors, (), FIRST_DESCENT, record, max_iter < 1
+        )
+
+    following = partial(_next_state, problem=problem, balance=balance, max_iter=max_iter, tol=tol)
+    return Steps(first, following, 1 + max_iter, State, partial(_check, problem))
+
+
+def _check(problem: Problem, state: State) -> None:
+    """Raise ``ValueError`` unless the state is one of this problem."""
+    n_features, n_rows = problem.rows.n_features, len(problem.rows)
+    known = [array for each in state.corrections for array in (each.step, each.change)]
+    check_arrays((n_features, n_features), state.components, state.place, state.at.gradient, *known)
+    if state.margin != problem.margin:
+        raise ValueError(f"its margin is {state.margin}, but that of this data {problem.margin}")
+    of, rows = state.impostors.of, state.impostors.rows
+    if of.shape != rows.shape or (np.diff(of) < 0).any():
+        raise ValueError("its impostors are not pairs in ascending order")
+    if any(len(part) and not 0 <= part.min() <= part.max() < n_rows for part in (of, rows)):
+        raise ValueError("its impostors are not among the rows")
+
+
+def _next_state(
+    state: State, generator: np.random.Generator, *, problem: Problem, balance: Balance,
+    max_iter: int, tol: float,
+) -> State | None:  # fmt: skip
+    """The end of the next descent that lowers the loss; None where none does.
 
     A descent may run into impostors it did not know of. Where they outweigh its gain it is
     taken back and repeated with them, and the next ones are kept shorter.
     """
-    balance, curvature = Balance.of(problem), Curvature()
-    impostors = find_impostors(problem, components)
-    place = balance.place(components)
-    at = balance.evaluate(problem, place, impostors)
-    yield components, at, len(impostors)
-    length, done = FIRST_DESCENT, 0
+    since, curvature = perf_counter(), Curvature(state.corrections)
+    place, at, impostors, length = state.place, state.at, state.impostors, state.length
+    done = state.record["iterations"]
     while done < max_iter:
         length = min(length, max_iter - done)
         moved, made = _descend(problem, balance, impostors, curvature, place, at, length)
@@ -217,15 +267,32 @@ def steps(
         if there.loss > at.loss:
             length = max(1, length // 2)
             continue
-        gain, place, at = at.loss - there.loss, moved, there
+        gain, at = at.loss - there.loss, there
         too_many = len(impostors) > problem.most_pairs
         impostors = impostors.near(problem, components)
         if too_many:
-            at = balance.evaluate(problem, place, impostors)
-        length = min(2 * length, SEARCH_EVERY)
-        yield components, at, len(impostors)
-        if gain <= tol * at.loss:
-            return
+            at = balance.evaluate(problem, moved, impostors)
+        record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
+        return State(
+            components, problem.margin, moved, at, impostors, curvature.corrections,
+            min(2 * length, SEARCH_EVERY), record, done >= max_iter or gain <= tol * at.loss,
+        )  # fmt: skip
+    return None
+
+
+def _record(
+    problem: Problem, number: int, iterations: int, at: Evaluation, impostors: Impostors,
+    since: float,
+) -> Record:  # fmt: skip
+    n_triplets = len(impostors) * problem.targets.shape[1]
+    return {
+        "round": number,
+        "iterations": iterations,
+        "objective": at.loss / len(problem.rows) / problem.margin,
+        "active_share": at.active / max(1, n_triplets),
+        "impostors": len(impostors),
+        "seconds": {"metric": perf_counter() - since},
+    }
 
 
 @dataclass(frozen=True)
@@ -241,9 +308,9 @@ class Balance:
     @classmethod
     def of(cls, problem: Problem) -> Balance:
         """From all rows and their targets."""
-        nobody = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+        none = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
         ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
-        scatter = _scatter(problem, ones, nobody, np.empty(0, dtype=ones.dtype))
+        scatter = _scatter(problem, ones, none, np.empty(0, dtype=ones.dtype))
         values, vectors = np.linalg.eigh(scatter)
         spreads = np.maximum(values / (values.mean() or 1), 0) + ones.dtype.type(BALANCE_FLOOR)
         return cls((vectors / np.sqrt(spreads)) @ vectors.T)

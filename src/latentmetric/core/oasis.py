@@ -14,13 +14,74 @@ and one product with W₀ and two Gram matrices give all that the steps of a blo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
 import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.parallel import blas_threads
+from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm, part_sizes
+from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import Triplets
-from latentmetric.core.types import Floats
+from latentmetric.core.types import Floats, Ints
 
 STEPS_PER_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class State:
+    """The similarity after some of the steps."""
+
+    similarity: Floats
+    record: Record
+    finished: bool = False
+
+
+def steps(
+    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float,
+    n_threads: int,
+) -> Steps[State]:  # fmt: skip
+    """So many steps on random triplets in so many parts, each leaving a state."""
+    inner, draw = of_unit_norm(rows), RandomTriplets(codes).draw
+    sizes = part_sizes(n_steps, n_parts)
+
+    def first(generator: np.random.Generator) -> State:
+        identity: Floats = np.eye(rows.n_features, dtype=rows.dtype)
+        return State(identity, {"round": 0, "iterations": 0, "seconds": {}})
+
+    following = partial(
+        _next_state, rows=inner, draw=draw, sizes=sizes, aggressiveness=aggressiveness,
+        n_threads=n_threads,
+    )  # fmt: skip
+
+    def check(state: State) -> None:
+        check_arrays((rows.n_features, rows.n_features), state.similarity)
+
+    return Steps(first, following, n_parts, State, check)
+
+
+def _next_state(
+    state: State, generator: np.random.Generator, *, rows: InnerRows,
+    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int],
+    aggressiveness: float, n_threads: int,
+) -> State:  # fmt: skip
+    since, number = perf_counter(), state.record["round"]
+    similarity = state.similarity.copy()
+    with blas_threads(n_threads):
+        triplets = draw(sizes[number], generator)
+        hinges = learn_similarity(similarity, rows, triplets, aggressiveness)
+    record = {
+        "round": number + 1,
+        "iterations": state.record["iterations"] + len(triplets),
+        "objective": float(hinges.mean()),
+        "active_share": float((hinges > 0).mean()),
+        "norm": float(np.linalg.norm(similarity)),
+        "seconds": {"metric": perf_counter() - since},
+    }
+    return State(similarity, record)
 
 
 def learn_similarity(

@@ -18,6 +18,12 @@ from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 
+THREADED_FEATURES = 1_024
+"""Below this many features products with d×d matrices are too small to gain from threads.
+
+On a busy machine they lose by them: the threads of BLAS wait for each other thousands of times.
+"""
+
 
 def thread_count(n_jobs: int | None) -> int:
     """Threads that ``n_jobs`` stands for; None is as many as BLAS may use at this moment."""

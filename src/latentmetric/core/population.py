@@ -25,6 +25,8 @@ class Moved:
     """E[D²(x, z)] of every class under the metric."""
     passes: int
     """The most that a class took."""
+    lineage: object = None
+    """Where the population keeps these latent examples, for its next call; None if nowhere."""
 
 
 class Population(Protocol):
@@ -53,14 +55,14 @@ class Population(Protocol):
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Floats:
+    ) -> Moved:
         """Where the latent examples start; ``starts`` are those of ``draw_starts``."""
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int,
+        max_passes: int, n_threads: int, lineage: object = None,
     ) -> Moved:  # fmt: skip
-        """Alg. 1 for every class."""
+        """Alg. 1 for every class; ``lineage`` is that of the call which returned ``latents``."""
 
 
 class LocalPopulation(ClassRows):
@@ -68,13 +70,14 @@ class LocalPopulation(ClassRows):
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Floats:
+    ) -> Moved:
         """See ``Population``."""
-        return first_latents_of(self.classes, starts, class_starts, n_threads)
+        latents = first_latents_of(self.classes, starts, class_starts, n_threads)
+        return Moved(latents, np.zeros(len(self)), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int,
+        max_passes: int, n_threads: int, lineage: object = None,
     ) -> Moved:  # fmt: skip
         """See ``Population``."""
         return move_latents_of(

@@ -61,11 +61,20 @@ def psd_factor(matrix: Floats) -> Floats:
 class PSDMatrix:
     """A symmetric matrix in float64 that every update leaves without negative eigenvalues."""
 
-    def __init__(self, n_features: int) -> None:
-        """The identity."""
-        self.matrix: Floats = np.eye(n_features)
-        self._floor = 1.0
-        self._updates_ahead = UPDATES_AHEAD
+    def __init__(
+        self, matrix: Floats, floor: float = 0.0, updates_ahead: int = UPDATES_AHEAD
+    ) -> None:
+        """Updates change ``matrix``, which is PSD, in place; ``floor`` bounds its eigenvalues."""
+        self.matrix = matrix
+        self.floor = floor
+        """No eigenvalue is smaller."""
+        self.updates_ahead = updates_ahead
+        """Updates that the next bound should last for; 0 where no more are looked for."""
+
+    @classmethod
+    def identity(cls, n_features: int) -> PSDMatrix:
+        """Where descents start."""
+        return cls(np.eye(n_features), floor=1.0)
 
     def update(self, added: Floats, removed: Floats) -> None:
         """Project M + addedᵀ added − removedᵀ removed to the cone; the vectors are rows."""
@@ -83,13 +92,13 @@ class PSDMatrix:
         boundary is. A matrix that once came to the boundary seldom leaves it, so in the end no
         more bounds are looked for.
         """
-        self._floor -= drop
-        while self._floor < 0 and self._updates_ahead:
-            if _is_above(self.matrix, self._updates_ahead * drop):
-                self._floor = self._updates_ahead * drop
+        self.floor -= drop
+        while self.floor < 0 and self.updates_ahead:
+            if _is_above(self.matrix, self.updates_ahead * drop):
+                self.floor = self.updates_ahead * drop
             else:
-                self._updates_ahead //= 4
-        return self._floor >= 0
+                self.updates_ahead //= 4
+        return self.floor >= 0
 
 
 def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:

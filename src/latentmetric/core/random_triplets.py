@@ -5,7 +5,6 @@ Time and memory O(1) a triplet, after O(n log n) once to sort the rows by class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import sqrt
 
 import numpy as np
@@ -50,13 +49,8 @@ class RandomTriplets:
             anchors, self._by_class[starts + own], self._by_class[other], np.ones(n_triplets)
         )
 
-    def in_parts(
-        self, n_triplets: int, n_parts: int, generator: np.random.Generator, batch_size: int = 1
-    ) -> Iterator[Triplets]:
-        """As many whole batches as there are in ``n_triplets``, in parts of nearly one size.
 
-        A part is drawn when it is asked for, so only one is held at a time.
-        """
-        ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
-        for n_batches in np.diff(ends).tolist():
-            yield self.draw(n_batches * batch_size, generator)
+def part_sizes(n_triplets: int, n_parts: int, batch_size: int = 1) -> list[int]:
+    """As many whole batches as there are in ``n_triplets``, in parts of nearly one size."""
+    ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
+    return [n_batches * batch_size for n_batches in np.diff(ends).tolist()]

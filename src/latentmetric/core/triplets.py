@@ -41,6 +41,12 @@ class Triplets:
             self.anchors[rows], self.targets[rows], self.impostors[rows], self.margins[rows]
         )
 
+    def check(self, n_latents: int) -> None:
+        """Raise ``ValueError`` unless these are triplets of so many latent examples."""
+        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
+            raise ValueError("its margins are not numbers, one a triplet")
+
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
         anchors = latents[self.anchors]
@@ -61,6 +67,15 @@ class Candidates:
     """One number an anchor, like the lines of all the others."""
     hinges: Floats
     """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p or q."""
+
+    def check(self, n_latents: int) -> None:
+        """Raise ``ValueError`` unless these are candidates among so many latent examples."""
+        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
+        if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
+            raise ValueError("its candidates do not have a hinge for each pair")
+        if np.isnan(self.margins).any() or np.isnan(self.hinges).any():
+            raise ValueError("its margins and hinges are not numbers")
 
     @property
     def active_share(self) -> float:
@@ -84,6 +99,14 @@ class Candidates:
             self.impostors[line, impostor],
             self.margins[line],
         )
+
+
+def _check_rows(n_latents: int, *numbers: Ints) -> None:
+    for rows in numbers:
+        if len(rows) != len(numbers[0]):
+            raise ValueError("its triplets do not have as many rows of each kind")
+        if rows.size and not 0 <= rows.min() <= rows.max() < n_latents:
+            raise ValueError("its triplets name latent examples that do not exist")
 
 
 def mine(

@@ -1,9 +1,13 @@
 """Votes of a query's nearest references: labels, ties and probabilities.
 
-Time O(n·k²) for n queries with k neighbours each; memory O(n·k), and O(n·C) for probabilities.
+A new vote is one entry of ``VOTES``. Time O(n·k²) for n queries with k neighbours each; memory
+O(n·k), and O(n·C) for probabilities.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,22 +30,51 @@ TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)
 """The multiples tried on held-out rows."""
 
 
-def vote_weights(distances: Floats, weights: str, temperature: float) -> Floats:
-    """The weight of each neighbour, from squared distances sorted by row, nearest first."""
-    if weights == "uniform":
-        return np.ones(distances.shape)
-    if weights == "distance":
-        at_zero = distances <= 0
-        found_itself = at_zero.any(axis=1)
-        inverse = 1 / np.sqrt(np.where(at_zero, 1, distances), dtype=np.float64)
-        inverse[found_itself] = at_zero[found_itself]
-        return inverse
-    if weights == "kernel":
-        beyond_nearest = (distances - distances[:, :1]).astype(np.float64)
-        if temperature > 0:
-            return np.exp(-beyond_nearest / temperature)
-        return (beyond_nearest <= 0).astype(np.float64)
-    raise ValueError(f"no such weights: {weights!r}")
+@dataclass(frozen=True)
+class Vote:
+    """One way to count neighbours."""
+
+    weigh: Callable[[Floats, float], Floats]
+    """Weights from squared distances, nearest first, and the temperature."""
+    needs_distances: bool = True
+    """Whether neighbours that are only ranked, by a similarity, cannot vote like this."""
+    needs_temperature: bool = False
+    neighbors: int | None = None
+    """How many references vote; None leaves that to ``n_neighbors``."""
+
+
+def _uniform(squared: Floats, temperature: float) -> Floats:
+    return np.ones(squared.shape)
+
+
+def _inverse_distance(squared: Floats, temperature: float) -> Floats:
+    """1/D; references at distance 0 share the whole vote."""
+    at_zero = squared <= 0
+    found_itself = at_zero.any(axis=1)
+    inverse = 1 / np.sqrt(np.where(at_zero, 1, squared), dtype=np.float64)
+    inverse[found_itself] = at_zero[found_itself]
+    return inverse
+
+
+def _kernel(squared: Floats, temperature: float) -> Floats:
+    """exp(−D²/T), as a multiple of the nearest one's; at T = 0 only the nearest vote."""
+    beyond_nearest = (squared - squared[:, :1]).astype(np.float64)
+    if temperature > 0:
+        return np.exp(-beyond_nearest / temperature)
+    return (beyond_nearest <= 0).astype(np.float64)
+
+
+VOTES = {
+    "uniform": Vote(_uniform, needs_distances=False),
+    "distance": Vote(_inverse_distance),
+    "kernel": Vote(_kernel, needs_temperature=True, neighbors=KERNEL_NEIGHBORS),
+}
+"""By the name that the parameter ``weights`` gives them."""
+
+
+def n_voters(weights: str, n_neighbors: int, n_references: int) -> int:
+    """How many references vote on a row."""
+    return min(VOTES[weights].neighbors or n_neighbors, n_references)
 
 
 def vote(labels: Ints, weights: Floats) -> Ints:
@@ -80,16 +113,16 @@ def temperature_from_references(references: References) -> float:
     return TEMPERATURE_SHARE * float(distances[:, rank].mean(dtype=np.float64))
 
 
-def temperature_from_held_out(distances: Floats, correct: Bools) -> float:
+def temperature_from_held_out(squared: Floats, correct: Bools) -> float:
     """The temperature that makes held-out rows likeliest, from a grid around the usual one.
 
-    ``correct`` says which neighbour of each row bears the row's own label.
+    ``correct`` says which neighbour of each row has the row's own label.
     """
-    rank = min(TEMPERATURE_RANK, distances.shape[1]) - 1
-    grid = TEMPERATURE_GRID * float(distances[:, rank].mean(dtype=np.float64))
+    rank = min(TEMPERATURE_RANK, squared.shape[1]) - 1
+    grid = TEMPERATURE_GRID * float(squared[:, rank].mean(dtype=np.float64))
     losses = []
     for temperature in grid:
-        weights = vote_weights(distances, "kernel", temperature)
+        weights = _kernel(squared, temperature)
         right = np.where(correct, weights, 0).sum(axis=1) / weights.sum(axis=1)
         losses.append(-np.log(np.maximum(right, np.finfo(np.float32).eps)).mean())
     return float(grid[np.argmin(losses)])

@@ -1,1 +1,4 @@
-"""Where the rounds can run other than in this process."""
+"""Where rows are: in memory, in files, on a cluster. One door admits them all.
+
+An engine is added by one module and one entry of ``ENGINES`` in ``engines.admission``.
+"""

@@ -3,16 +3,15 @@
 Rows are shuffled by class once, so that each class lives with one worker. Then a round sends the
 metric to the workers and brings latent examples and spreads back; rows never travel again and
 never reach the client. What a round leaves with a worker is a future made from that of the round
-before. So when a worker is lost, the scheduler makes its classes anew on another one, from the
-chunks of the array, and the rounds so far with them.
+before, its lineage. So when a worker is lost, the scheduler rebuilds its classes on another one,
+from the chunks of the array, and the rounds so far with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,13 +20,25 @@ from latentmetric.core.coordinates import Coordinates, InnerRows, peak_of
 from latentmetric.core.metric import Metric
 from latentmetric.core.population import Moved, first_latents_of, move_latents_of
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.protocol import Partition, Progress
+from latentmetric.validation.features import check_features, remember_features
+from latentmetric.validation.labels import (
+    check_classes,
+    check_same_length,
+    checked_labels,
+    classes_and_codes,
+)
+from latentmetric.validation.rows import (
+    Fault,
+    as_floats,
+    check_description,
+    first_fault,
+    float_dtypes,
+    has_room,
+    refuse,
+)
 
 MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
-
-
-def is_dask_array(X: Any) -> bool:
-    """Told without importing Dask."""
-    return type(X).__module__.split(".")[0] == "dask" and type(X).__name__ == "Array"
 
 
 def active_client() -> Any:
@@ -45,66 +56,125 @@ def active_client() -> Any:
         ) from error
 
 
-def answers(
-    X: Any, model: Any, method: str, dtype: Any, n_columns: int | None, **keywords: Any
-) -> Any:
-    """A Dask array of a model's answers to rows, computed when it is asked for."""
-    from dask.delayed import delayed
+class DaskEngine:
+    """Dask arrays: fits on the active cluster, answers as lazy arrays."""
 
-    X = X.rechunk({1: -1})
-    options: dict[str, Any] = {"dtype": dtype, "drop_axis": 1}
-    if n_columns is not None:
-        options = {"dtype": dtype, "chunks": (X.chunks[0], (n_columns,))}
-    shape = (0,) if n_columns is None else (0, n_columns)
-    return X.map_blocks(
-        _answer, model=delayed(model), method=method, keywords=keywords,
-        meta=np.empty(shape, dtype), **options,
-    )  # fmt: skip
+    in_process = False
+
+    def holds(self, X: Any) -> bool:
+        """See ``Engine``."""
+        return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+    def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
+        """See ``Engine``."""
+        _refuse_other_collections(X, "X")
+        n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]
+        check_description((n_rows, *X.shape[1:]), X.dtype, 2 if training else 1)
+        note = remember_features if training else check_features
+        note(estimator, int(X.shape[1]), None)
+        return X
+
+    def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:
+        """See ``Engine``; labels are looked at on the workers, no row is read yet."""
+        client = active_client()
+        X, y = _aligned(rows, y)
+        n_chunks = X.numblocks[0]
+        both = client.compute([*X.to_delayed().ravel().tolist(), *y.to_delayed().ravel().tolist()])
+        chunks, labels = both[:n_chunks], both[n_chunks:]
+        counted = client.gather(client.map(_count, labels))
+        classes, _ = classes_and_codes(np.concatenate([names for names, _ in counted]))
+        check_classes(classes, owner)
+        sizes = np.zeros(len(classes), dtype=np.intp)
+        for names, counts in counted:
+            sizes[np.searchsorted(classes, names)] += counts
+        return LabelledChunks(client, X, chunks, labels, classes, sizes)
+
+    def answer(
+        self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
+        **keywords: Any,
+    ) -> Any:  # fmt: skip
+        """See ``Engine``; a Dask array, computed when it is asked for."""
+        from dask.delayed import delayed
+
+        X = rows.rechunk({1: -1})
+        shape: dict[str, Any] = {"drop_axis": 1}
+        if width is not None:
+            shape = {"chunks": (X.chunks[0], (width,))}
+        return X.map_blocks(
+            _answer, estimator=delayed(estimator), method=method, keywords=keywords,
+            empty=np.empty((0,) if width is None else (0, width), dtype),
+            meta=np.empty((0,) if width is None else (0, width), dtype), dtype=dtype, **shape,
+        )  # fmt: skip
+
+    def gather(self, rows: Any, asking: str) -> Floats:
+        """See ``Engine``."""
+        raise _stays_on_the_cluster("X", asking)
 
 
-def _answer(rows: Any, model: Any, method: str, keywords: dict[str, Any]) -> Any:
-    answer = partial(getattr(model, method), **keywords)
-    if len(rows):
-        return answer(rows)
-    one = answer(np.zeros((1, rows.shape[1]), dtype=rows.dtype))
-    return one[:0]
+@dataclass(frozen=True)
+class LabelledChunks:
+    """Rows and labels in chunks on the workers."""
 
+    client: Any
+    rows: Any
+    chunks: list[Any]
+    labels: list[Any]
+    classes: np.ndarray[Any, Any]
+    sizes: Ints
+    """Rows of each class."""
 
-def shuffle(
-    X: Any, y: Any, float_dtype: Callable[[Any], np.dtype[Any]], check: Callable[[Any], None]
-) -> tuple[DaskPopulation, Any]:
-    """Rows to the workers, class by class: the population and its classes in order.
-
-    ``check`` is told the classes before any row is read.
-    """
-    client = active_client()
-    X, y = _aligned(X, y)
-    n_chunks = X.numblocks[0]
-    both = client.compute([*X.to_delayed().ravel().tolist(), *y.to_delayed().ravel().tolist()])
-    chunks, labels = both[:n_chunks], both[n_chunks:]
-    counted = client.gather(client.map(_count, labels))
-    classes = np.unique(np.concatenate([names for names, _ in counted]))
-    check(classes)
-    sizes = np.zeros(len(classes), dtype=np.intp)
-    for names, counts in counted:
-        sizes[np.searchsorted(classes, names)] += counts
-    workers = client.nthreads()
-    owners = _owners(sizes, min(len(classes), sum(workers.values())))
-    summaries = client.map(_summarise, chunks, n_rows=X.shape[0])
-    addresses = [address for address, threads in workers.items() for _ in range(threads)]
-    parts = []
-    for part, address in zip(range(owners.max() + 1), addresses, strict=False):
-        pieces = client.map(_piece, chunks, labels, classes=classes, own=owners == part)
-        parts.append(
-            client.submit(
-                _gather, pieces, float_dtype(X.dtype), workers=[address], allow_other_workers=True
+    def partition(self, n_threads: int, progress: Progress) -> Partition:
+        """See ``LabelledRows``: rows travel to the workers of their classes."""
+        client, workers = self.client, self.client.nthreads()
+        owners = _owners(self.sizes, min(len(self.classes), sum(workers.values())))
+        n_rows = self.rows.shape[0]
+        summaries = client.gather(client.map(_summarise, self.chunks, n_rows=n_rows))
+        _refuse_faults(summaries, self.rows.chunks[0])
+        dtype = _float_dtype(summaries, self.rows.dtype)
+        addresses = [address for address, threads in workers.items() for _ in range(threads)]
+        parts = []
+        for part, address in zip(range(owners.max() + 1), addresses, strict=False):
+            own = owners == part
+            pieces = client.map(_piece, self.chunks, self.labels, classes=self.classes, own=own)
+            parts.append(
+                client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
             )
+        self.chunks.clear()  # the workers may forget the chunks once the parts are made
+        self.labels.clear()
+        del pieces
+        coordinates = _coordinates(client, summaries, parts, self.rows.shape, dtype)
+        return Partition(DaskPopulation(client, parts, owners, self.sizes, coordinates, dtype))
+
+    def in_memory(self, asking: str) -> tuple[Floats, Ints]:
+        """See ``LabelledRows``."""
+        raise _stays_on_the_cluster("X", asking)
+
+
+def _stays_on_the_cluster(name: str, asking: str) -> TypeError:
+    return TypeError(
+        f"{asking} needs {name} in the memory of one process, but it is a Dask array and is not "
+        f"gathered silently; if it fits, pass {name}.compute()"
+    )
+
+
+def _refuse_other_collections(X: Any, name: str) -> None:
+    if type(X).__name__ != "Array":
+        raise TypeError(
+            f"{name} is a Dask {type(X).__name__}; pass a Dask array, for example "
+            f"{name}.to_dask_array(lengths=True), or {name}.compute() if it fits into memory"
         )
-    del both, chunks, pieces
-    dtype = float_dtype(X.dtype)
-    coordinates = _coordinates(client, client.gather(summaries), parts, X.chunks[0], X.shape, dtype)
-    population = DaskPopulation(client, parts, owners, sizes, coordinates, dtype)
-    return population, classes
+
+
+def _answer(
+    rows: Any, estimator: Any, method: str, keywords: dict[str, Any], empty: Any,
+    block_info: Any = None,
+) -> Any:  # fmt: skip
+    """The answers to one chunk, on a worker; its first row's number is for error messages."""
+    if not len(rows):
+        return empty
+    first = block_info[0]["array-location"][0][0] if block_info else 0
+    start = 0 if np.isnan(first) else int(first)
+    return getattr(estimator, method)(as_floats(rows, start), start, **keywords)
 
 
 class DaskPopulation:
@@ -130,7 +200,6 @@ class DaskPopulation:
         positions = np.argsort(self.codes)
         self._positions = [positions[codes] for codes in own_codes]
         """Of every part's classes, in the order the part has them."""
-        self._last: tuple[Any, list[Any]] = (None, [])
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -145,22 +214,22 @@ class DaskPopulation:
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Floats:
+    ) -> Moved:
         """See ``Population``."""
         counts = np.diff(class_starts)
         futures = [
             self._client.submit(_first, part, [starts[position] for position in own], counts[own])
             for part, own in zip(self._parts, self._positions, strict=True)
         ]
-        return self._together(futures, class_starts).latents
+        return self._together(futures, class_starts)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int,
+        max_passes: int, n_threads: int, lineage: object = None,
     ) -> Moved:  # fmt: skip
-        """See ``Population``."""
-        last, before = self._last
-        if last is not latents:
+        """See ``Population``; the lineage is the futures of the parts' latent examples."""
+        before = cast("list[Any] | None", lineage)
+        if before is None:
             before = [self._of_part(own, latents, class_starts) for own in self._positions]
         futures = [
             self._client.submit(_move, part, own, metric.components, latent_reg, max_passes)
@@ -183,8 +252,7 @@ class DaskPopulation:
             for place, position in enumerate(own):
                 mine = slice(share.class_starts[place], share.class_starts[place + 1])
                 latents[class_starts[position] : class_starts[position + 1]] = share.latents[mine]
-        self._last = (latents, futures)
-        return Moved(latents, spreads, max(share.passes for share in shares))
+        return Moved(latents, spreads, max(share.passes for share in shares), futures)
 
 
 @dataclass(frozen=True)
@@ -227,25 +295,24 @@ class _Summary:
     sums: Floats
     low: Floats
     high: Floats
-    first_bad: tuple[int, int, float] | None
+    fault: Fault | None
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
     """Chunks of whole rows, and labels in chunks of the same rows."""
     from dask.array import from_array
 
-    if X.ndim != 2 or y is None or getattr(y, "ndim", 1) != 1:
-        shapes = f"{X.ndim} and {'none' if y is None else getattr(y, 'ndim', 1)}"
-        raise ValueError(f"X must have two dimensions and y one, got {shapes}")
     if np.isnan(X.shape[0]):
         X = X.compute_chunk_sizes()
     X = _without_empty_chunks(X).rechunk({1: -1})
-    if not is_dask_array(y):
-        y = from_array(np.asarray(y), chunks=-1)  # type: ignore[no-untyped-call]
-    elif np.isnan(y.shape[0]):
+    if not DaskEngine().holds(y):
+        y = from_array(checked_labels(y), chunks=-1)  # type: ignore[no-untyped-call]
+    _refuse_other_collections(y, "y")
+    if y.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead")
+    if np.isnan(y.shape[0]):
         y = y.compute_chunk_sizes()
-    if y.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows, y has {y.shape[0]}; both need the same")
+    check_same_length(X.shape[0], y.shape[0])
     if X.shape[0] < 2:
         raise ValueError(f"X has {X.shape[0]} rows; at least 2 are needed")
     return X, _without_empty_chunks(y).rechunk((X.chunks[0],))
@@ -267,17 +334,25 @@ def _owners(sizes: Ints, n_parts: int) -> Ints:
     return owners
 
 
-def _coordinates(
-    client: Any, summaries: list[_Summary], parts: list[Any], chunk_sizes: Any, shape: Any,
-    dtype: np.dtype[Any],
-) -> Coordinates:  # fmt: skip
-    """As ``Coordinates.of`` would find them for all rows."""
+def _refuse_faults(summaries: list[_Summary], chunk_sizes: Any) -> None:
     for start, summary in zip(np.cumsum([0, *chunk_sizes]), summaries, strict=False):
-        if summary.first_bad is not None:
-            row, column, value = summary.first_bad
-            raise ValueError(
-                f"Input X contains NaN or infinity: row {start + row}, column {column} is {value}"
-            )
+        refuse(summary.fault, int(start))
+
+
+def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type to compute in, by the range of all rows."""
+    low = min(float(summary.low.min()) for summary in summaries)
+    high = max(float(summary.high.max()) for summary in summaries)
+    candidates = float_dtypes(dtype)
+    return next(
+        (candidate for candidate in candidates if has_room(low, high, candidate)), candidates[-1]
+    )
+
+
+def _coordinates(
+    client: Any, summaries: list[_Summary], parts: list[Any], shape: Any, dtype: np.dtype[Any]
+) -> Coordinates:
+    """As ``Coordinates.of`` would find them for all rows."""
     centre = np.sum([summary.sums for summary in summaries], axis=0)
     high = np.max([summary.high for summary in summaries], axis=0)
     low = np.min([summary.low for summary in summaries], axis=0)
@@ -290,19 +365,15 @@ def _coordinates(
 
 
 def _count(labels: Any) -> tuple[Any, Ints]:
-    names, counts = np.unique(labels, return_counts=True)
-    return names, counts
+    names, codes = classes_and_codes(checked_labels(labels))
+    return names, np.bincount(codes, minlength=len(names))
 
 
 def _summarise(rows: Any, n_rows: int) -> _Summary:
-    sums = np.divide(rows, n_rows, dtype=np.float64).sum(axis=0)
-    bad = None
-    if not np.isfinite(sums).all():
-        found = np.argwhere(~np.isfinite(rows))
-        if len(found):
-            row, column = found[0].tolist()
-            bad = (row, column, float(rows[row, column]))
-    return _Summary(sums, rows.min(axis=0), rows.max(axis=0), bad)
+    fault = first_fault(rows)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = np.divide(rows, n_rows, dtype=np.float64).sum(axis=0)
+    return _Summary(sums, rows.min(axis=0), rows.max(axis=0), fault)
 
 
 def _piece(rows: Any, labels: Any, classes: Any, own: Any) -> tuple[Any, Ints]:

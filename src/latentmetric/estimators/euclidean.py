@@ -1,30 +1,39 @@
-"""Euclid: the k-nearest-neighbour vote without a learned metric, the yardstick of the others."""
+"""Euclid: the k-nearest-neighbour vote without a learned metric, which the others must beat."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.types import Ints
-from latentmetric.estimators._learner import MetricLearner, Step
+from latentmetric.core.steps import Record, Steps
+from latentmetric.core.types import Floats
+from latentmetric.estimators.rivals import MetricLearner
+from latentmetric.estimators.training import TrainingData
 
 
-class Euclidean(MetricLearner):
+@dataclass(frozen=True)
+class Unlearned:
+    """The only state of an algorithm that learns nothing."""
+
+    record: Record = field(default_factory=lambda: {"round": 0, "seconds": {}})
+    finished: bool = True
+
+
+class Euclidean(MetricLearner[Unlearned]):
     """k-NN with the Euclidean distance, under the contract of the other estimators.
 
     Parameters
     ----------
     n_neighbors : int, default=3
         Nearest rows that vote.
-    weights : {"uniform", "distance", "kernel"}, default="uniform"
+    weights : str, default="uniform"
         How they vote; see ``MaPML``.
     n_jobs : int, default=None
         Threads. None is as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Taken for the sake of the common contract; nothing is drawn.
+        Accepted for compatibility with the other estimators; nothing is random.
     verbose : int, default=0
 
     Attributes
@@ -35,6 +44,7 @@ class Euclidean(MetricLearner):
     history_ : list of dict
         One entry, for there is one round.
     n_iter_ : int
+        0.
     n_features_in_ : int
 
     Examples
@@ -44,6 +54,8 @@ class Euclidean(MetricLearner):
     >>> model.predict([[4.0]]).tolist()
     ['b']
     """
+
+    learns: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,13 +72,11 @@ class Euclidean(MetricLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_own_parameters(self) -> None:
-        pass
+    def _steps(self, data: TrainingData) -> Steps[Unlearned]:
+        return Steps(lambda generator: Unlearned(), lambda state, generator: None, 0, Unlearned,
+                     lambda state: None)  # fmt: skip
 
-    def _n_reports(self) -> int:
-        return 1
-
-    def _steps(
-        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
-    ) -> Generator[Step, None, None]:
-        yield Step(np.eye(rows.n_features, dtype=rows.dtype), {"round": 0, "seconds": {}})
+    def _components(self, data: TrainingData, state: Unlearned) -> Floats:
+        training = data.training
+        identity: Floats = np.eye(training.n_features, dtype=training.dtype)
+        return identity

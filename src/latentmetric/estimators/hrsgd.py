@@ -7,29 +7,25 @@ and in which form, is in ``latentmetric.core.hrsgd``.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.hrsgd import Descent
-from latentmetric.core.parallel import blas_threads
+from latentmetric.core import hrsgd
 from latentmetric.core.psd import psd_factor
-from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
-from latentmetric.core.types import Ints
-from latentmetric.estimators._checks import check_integer, check_real
-from latentmetric.estimators._learner import REPORTS, MetricLearner, Step
+from latentmetric.core.steps import Steps
+from latentmetric.core.types import Floats
+from latentmetric.estimators.base import EARLY_STOPPING
+from latentmetric.estimators.rivals import REPORTS, MetricLearner
+from latentmetric.estimators.training import TrainingData
+from latentmetric.validation.parameters import AnInteger, ANumber, Rule
 
 MAX_LEARNING_RATE = 1e6
 """Longer steps are beyond any use, and in the end beyond what float32 holds."""
 
 
-class HRSGD(MetricLearner):
+class HRSGD(MetricLearner[hrsgd.State]):
     """Metric learned by descent on mini-batches of random triplets, a coin deciding on each.
 
-    In every iteration one triplet of a mini-batch, picked at random, tells the probability of an
+    In every iteration one triplet of a mini-batch, picked at random, sets the probability of an
     update: the slope of its smooth hinge, near 1 where its margin is violated and near 0 where it
     is kept. An update follows the mean gradient of the whole mini-batch and is projected to the
     PSD matrices. The metric is the average over all iterations. The scale and place of the data do
@@ -45,8 +41,13 @@ class HRSGD(MetricLearner):
         Triplets in a mini-batch.
     n_steps : int, default=100_000
         Triplets drawn; there are n_steps // batch_size iterations.
-    weights : {"uniform", "distance", "kernel"}, default="uniform"
+    weights : str, default="uniform"
         How they vote; see ``MaPML``.
+    early_stopping : bool, default=False
+        Hold out ``validation_fraction`` of every class, stop when the error on it no longer
+        falls, and return the best round, the Euclidean round 0 included.
+    validation_fraction : float, default=0.1
+        Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
         Threads of the search for neighbours. None is as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
@@ -60,10 +61,12 @@ class HRSGD(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: M = components_.T @ components_.
     history_ : list of dict
-        For each tenth of the iterations: mean loss ("objective"), share of iterations that
-        updated, norm of the average so far, seconds.
+        For the start and each tenth of the iterations: iterations so far, mean loss
+        ("objective"), share of iterations that updated, norm of the average so far, seconds.
     n_iter_ : int
-        Tenths run.
+        Iterations run, one a mini-batch.
+    best_iter_ : int
+        The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if the rows given to ``fit`` had feature names that are all strings.
@@ -82,6 +85,14 @@ class HRSGD(MetricLearner):
     (450, 64)
     """
 
+    parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner.parameter_rules,
+        **EARLY_STOPPING,
+        "learning_rate": ANumber(0, MAX_LEARNING_RATE, open_low=True),
+        "batch_size": AnInteger(1),
+        "n_steps": AnInteger(1),
+    }
+
     def __init__(
         self,
         n_neighbors: int = 3,
@@ -90,6 +101,8 @@ class HRSGD(MetricLearner):
         batch_size: int = 10,
         n_steps: int = 100_000,
         weights: str = "uniform",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -99,43 +112,25 @@ class HRSGD(MetricLearner):
         self.batch_size = batch_size
         self.n_steps = n_steps
         self.weights = weights
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_own_parameters(self) -> None:
-        check_real("learning_rate", self.learning_rate, 0, MAX_LEARNING_RATE, open_low=True)
-        check_integer("batch_size", self.batch_size, 1)
-        check_integer("n_steps", self.n_steps, 1)
+    def check_parameters(self) -> None:
+        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
+        super().check_parameters()
         if self.n_steps < self.batch_size:
             raise ValueError(
                 f"n_steps is {self.n_steps}, which is not one mini-batch: "
                 f"batch_size is {self.batch_size}"
             )
 
-    def _n_reports(self) -> int:
-        return min(REPORTS, self.n_steps // self.batch_size)
+    def _steps(self, data: TrainingData) -> Steps[hrsgd.State]:
+        rows, codes = data.trainers
+        n_parts = min(REPORTS, self.n_steps // self.batch_size)
+        return hrsgd.steps(rows, codes, self.n_steps, n_parts, self.learning_rate, self.batch_size)
 
-    def _steps(
-        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
-    ) -> Generator[Step, None, None]:
-        rows = of_unit_norm(rows)
-        descent = Descent(rows.n_features, self.learning_rate, self.batch_size)
-        parts = RandomTriplets(codes).in_parts(
-            self.n_steps, self._n_reports(), generator, self.batch_size
-        )
-        since = perf_counter()
-        for number, triplets in enumerate(parts, start=1):
-            with blas_threads(1):  # Its products are many and small.
-                losses, n_updates = descent.run(rows, triplets, generator)
-            average = descent.average()
-            components = psd_factor(average).astype(rows.dtype)
-            record = {
-                "round": number,
-                "objective": float(losses.mean()),
-                "active_share": n_updates / len(losses),
-                "norm": float(np.linalg.norm(average)),
-                "seconds": {"metric": perf_counter() - since},
-            }
-            yield Step(components, record)
-            since = perf_counter()
+    def _components(self, data: TrainingData, state: hrsgd.State) -> Floats:
+        return psd_factor(state.average).astype(data.training.dtype)

@@ -6,25 +6,25 @@ JMLR 10, 2009. The class drives; what it computes is in ``latentmetric.core.lmnn
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from latentmetric.core import lmnn
-from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._checks import check_integer, check_real
-from latentmetric.estimators._learner import MetricLearner, Step
+from latentmetric.core.steps import Steps
+from latentmetric.core.types import Floats
+from latentmetric.estimators.base import EARLY_STOPPING
+from latentmetric.estimators.rivals import MetricLearner
+from latentmetric.estimators.training import TrainingData
+from latentmetric.validation.parameters import AnInteger, ANumber, Rule
 
 
-class LMNN(MetricLearner):
+class LMNN(MetricLearner[lmnn.State]):
     """Metric that pulls each row's target neighbours near and pushes other classes beyond them.
 
     The full gradient over all active triplets, with a line search, so the loss never rises on
-    the impostors at hand. Impostors are searched for in blocks: nothing of n×n is held. The
+    the impostors that are known. Impostors are searched for in blocks: nothing of n×n is held. The
     scale and place of the data do not matter.
 
     Parameters
@@ -43,12 +43,17 @@ class LMNN(MetricLearner):
         Nearest rows of other classes inside a row's margin that are taken into account. With a
         ``push`` of less than a hundredth most rows have more of them; the pull then wins against
         the few that count, and the metric collapses unless this is raised.
-    weights : {"uniform", "distance", "kernel"}, default="uniform"
+    weights : str, default="uniform"
         How neighbours vote; see ``MaPML``.
+    early_stopping : bool, default=False
+        Hold out ``validation_fraction`` of every class, stop when the error on it no longer
+        falls, and return the best round, the Euclidean round 0 included.
+    validation_fraction : float, default=0.1
+        Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
         Threads. None is as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Taken for the sake of the common contract; nothing is drawn.
+        Seed of the rows that are held out; nothing else is random.
     verbose : int, default=0
         1 logs a line a search.
 
@@ -59,9 +64,12 @@ class LMNN(MetricLearner):
         The factor of the metric: M = components_.T @ components_. The margin is 1 in units of
         the features' mean variance.
     history_ : list of dict
-        For each search: loss a row, active triplets a row, impostor pairs, seconds.
+        For each search: iterations so far, loss a row, share of active triplets, impostor pairs,
+        seconds.
     n_iter_ : int
-        Searches made.
+        Iterations of L-BFGS made.
+    best_iter_ : int
+        The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
 
     Examples
@@ -73,6 +81,16 @@ class LMNN(MetricLearner):
     True
     """
 
+    parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner.parameter_rules,
+        **EARLY_STOPPING,
+        "target_neighbors": AnInteger(1),
+        "push": ANumber(0, 1),
+        "max_iter": AnInteger(0),
+        "tol": ANumber(0),
+        "max_impostors": AnInteger(1),
+    }
+
     def __init__(
         self,
         n_neighbors: int = 3,
@@ -83,6 +101,8 @@ class LMNN(MetricLearner):
         tol: float = 1e-4,
         max_impostors: int = 30,
         weights: str = "uniform",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -94,37 +114,20 @@ class LMNN(MetricLearner):
         self.tol = tol
         self.max_impostors = max_impostors
         self.weights = weights
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_own_parameters(self) -> None:
-        check_integer("target_neighbors", self.target_neighbors, 1)
-        check_real("push", self.push, 0, 1)
-        check_integer("max_iter", self.max_iter, 0)
-        check_real("tol", self.tol, 0)
-        check_integer("max_impostors", self.max_impostors, 1)
-
-    def _n_reports(self) -> int:
-        return 1 + self.max_iter  # a descent between two searches has one iteration or more
-
-    def _steps(
-        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
-    ) -> Generator[Step, None, None]:
+    def _steps(self, data: TrainingData) -> Steps[lmnn.State]:
+        rows, codes = data.trainers
         problem = lmnn.Problem.of(
             rows, codes, self.target_neighbors, self.push, self.max_impostors,
             thread_count(self.n_jobs),
         )  # fmt: skip
         start: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-        since = perf_counter()
-        found = lmnn.steps(problem, start, self.max_iter, self.tol)
-        for number, (components, evaluation, n_pairs) in enumerate(found):
-            record = {
-                "round": number,
-                "objective": evaluation.loss / len(rows) / problem.margin,
-                "active_share": evaluation.active / max(1, n_pairs * problem.targets.shape[1]),
-                "impostors": n_pairs,
-                "seconds": {"metric": perf_counter() - since},
-            }
-            yield Step(components * rows.dtype.type(problem.margin**-0.5), record)
-            since = perf_counter()
+        return lmnn.steps(problem, start, self.max_iter, self.tol)
+
+    def _components(self, data: TrainingData, state: lmnn.State) -> Floats:
+        return state.components * state.components.dtype.type(state.margin**-0.5)

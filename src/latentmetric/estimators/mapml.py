@@ -6,52 +6,47 @@ The class drives; what it computes is in ``latentmetric.core``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from copy import copy
+from hashlib import blake2b
 from math import inf
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, first_state, next_state, state_from
-from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.distances import References
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.alternation import Settings, State, rounds, rounds_from
+from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.parallel import thread_count
+from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import (
-    KERNEL_NEIGHBORS,
-    temperature_from_held_out,
-    temperature_from_references,
-    vote,
+from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
+from latentmetric.estimators.training import TrainingData
+from latentmetric.persistence.values import (
+    StoredArray,
+    StoredLabels,
+    StoredValue,
+    StoredWord,
 )
-from latentmetric.estimators._base import ReferenceClassifier, generator_from
-from latentmetric.estimators._checkpoints import Checkpoints
-from latentmetric.estimators._checks import (
-    check_bool,
-    check_choice,
+from latentmetric.validation.parameters import (
+    ABool,
+    AnInteger,
+    ANumber,
+    CountOrShare,
+    OneOf,
+    OrNone,
+    Rule,
     check_counts_by_class,
-    check_integer,
-    check_real,
-    check_verbose,
-    set_attributes,
-    unchanged_on_failure,
 )
-from latentmetric.estimators._compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators._index import MIN_REFERENCES, ApproximateIndex, import_faiss
-from latentmetric.estimators._plots import LatentPlots
-from latentmetric.estimators._rounds import Rounds
-from latentmetric.estimators._training_data import TrainingData, training_data
 
 MAX_PASSES = 100
-"""Passes of Alg. 1 a round, if rows still change their latent examples then."""
+"""Passes of Alg. 1 a round, at most."""
 
 MIN_METRIC_REG = 1e-9
 """With less, steps would be so long that the metric leaves what float32 holds."""
 
 
-class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
+class MaPML(ReferenceClassifier[State]):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
     Rows are taken for noisy observations of a few clean latent examples of their class. Rounds
@@ -64,15 +59,15 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
 
     Parameters
     ----------
-    latent_ratio : float, int or dict, default=0.1
-        Latent examples of a class: a float is their share of its rows (τ in the paper), an int
-        their number for every class, a dict the number for each class. A class has at least one
-        and at most as many as it has rows.
+    n_latents : int, float or dict, default=0.1
+        Latent examples of a class: an int is their number, a float their share of the rows of the
+        class (τ in the paper), a dict the number for each class. A class has at least one and at
+        most as many as it has rows.
     n_neighbors : int, default=3
         Nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
-        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O"). It acts in
-        ``fit``; ``set_references`` changes what votes afterwards.
+        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O"). It takes
+        effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="uniform"
         One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
         distance; or votes by exp(−D²/T) of the nearest 20 references, with T found from the
@@ -106,7 +101,7 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
-        Start from the metric and the latent examples of the last fit, whatever ``latent_ratio``
+        Start from the metric and the latent examples of the last fit, whatever ``n_latents``
         says, instead of the Euclidean metric.
     n_jobs : int, default=None
         Threads. None is as many as BLAS uses, -1 all processors.
@@ -134,6 +129,10 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
         Rounds run.
     best_iter_ : int
         The round that was kept: the last one without ``early_stopping``.
+    reference_ : str
+        What votes: "latent", "original", or "set" after ``set_references``.
+    model_ : FittedModel
+        Metric, references and temperature as a frozen value of ``latentmetric.core.model``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if the rows given to ``fit`` had feature names that are all strings.
@@ -152,9 +151,37 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
     (1347, 134)
     """
 
+    parameter_rules: ClassVar[dict[str, Rule]] = {
+        **ReferenceClassifier.parameter_rules,
+        **EARLY_STOPPING,
+        "n_latents": CountOrShare(),
+        "reference": OneOf(("latent", "original")),
+        "index": OneOf(("exact", "faiss")),
+        "max_iter": AnInteger(0),
+        "n_steps": AnInteger(1),
+        "metric_reg": ANumber(MIN_METRIC_REG),
+        "latent_reg": ANumber(0),
+        "max_norm": OrNone(ANumber(0, open_low=True)),
+        "target_neighbors": AnInteger(1),
+        "impostors": AnInteger(1),
+        "n_components": OrNone(AnInteger(1)),
+        "init": OneOf(("random", "k-means++")),
+        "warm_start": ABool(),
+    }
+    stored_attributes: ClassVar[dict[str, StoredValue]] = {
+        "latent_examples_": StoredArray((None, "n_features")),
+        "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
+        "margins_": StoredArray(("n_classes",), np.float64),
+        "reference_": StoredWord(("latent", "original", "set")),
+    }
+
+    latent_examples_: Floats
+    latent_labels_: np.ndarray[Any, Any]
+    reference_: str
+
     def __init__(
         self,
-        latent_ratio: float | int | Mapping[Any, int] = 0.1,
+        n_latents: int | float | Mapping[Any, int] = 0.1,
         *,
         n_neighbors: int = 3,
         reference: str = "latent",
@@ -176,7 +203,7 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.latent_ratio = latent_ratio
+        self.n_latents = n_latents
         self.n_neighbors = n_neighbors
         self.reference = reference
         self.weights = weights
@@ -197,86 +224,12 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False, keep_on_interrupt: bool = False,
-    ) -> Self:  # fmt: skip
-        """Learn the metric and the latent examples.
-
-        A fit that fails or is interrupted leaves the estimator as it was.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        checkpoint : path, default=None
-            A folder to keep the state of the fit in, replaced as a whole after each round. Where
-            it cannot be written the fit goes on and warns once.
-        resume : bool, default=False
-            Go on from the checkpoint, if there is one, to the same model as that of a fit that
-            was never interrupted. Other data or parameters than its own are refused.
-        keep_on_interrupt : bool, default=False
-            On KeyboardInterrupt end with the best round so far, if there is one, instead.
-
-        Returns
-        -------
-        self
-        """
-        with unchanged_on_failure(self):
-            self._check_parameters()
-            self._check_index()
-            check_bool("resume", resume)
-            check_bool("keep_on_interrupt", keep_on_interrupt)
-            generator = generator_from(self.random_state)
-            checkpoints = None
-            if checkpoint is not None:
-                checkpoints = Checkpoints(checkpoint, resume)
-                checkpoints.begin(self, generator)
-            elif resume:
-                raise ValueError("resume=True needs checkpoint, the folder to go on from")
-            settings = self._settings()
-            with blas_threads(settings.n_threads):
-                data = training_data(self, X, y, generator)
-                run = Rounds(self, data, settings, checkpoints, keep_on_interrupt)
-                attributes = run.attributes(X, y)
-        set_attributes(self, attributes)
-        return self
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.latent_ratio, Mapping):
-            if isinstance(self.latent_ratio, Integral):
-                check_integer("latent_ratio as a number of latent examples", self.latent_ratio, 1)
-            else:
-                check_real("latent_ratio", self.latent_ratio, 0, 1, open_low=True)
-        self._check_voting_parameters()
-        check_choice("reference", self.reference, ("latent", "original"))
-        check_choice("index", self.index, ("exact", "faiss"))
-        check_integer("max_iter", self.max_iter, 0)
-        check_integer("n_steps", self.n_steps, 1)
-        check_real("metric_reg", self.metric_reg, MIN_METRIC_REG)
-        check_real("latent_reg", self.latent_reg, 0)
-        if self.max_norm is not None:
-            check_real("max_norm", self.max_norm, 0, open_low=True)
-        check_integer("target_neighbors", self.target_neighbors, 1)
-        check_integer("impostors", self.impostors, 1)
-        check_choice("init", self.init, ("random", "k-means++"))
-        check_bool("early_stopping", self.early_stopping)
-        check_real("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
-        check_bool("warm_start", self.warm_start)
-        check_verbose(self.verbose)
-
-    def _check_index(self) -> None:
-        check_choice("index", self.index, ("exact", "faiss"))
-        if self.index == "faiss":
-            import_faiss()
-
-    def _check_against_data(self, n_features: int, classes: Any) -> None:
-        """What can be checked only once the data is known."""
+    def check_against(self, classes: np.ndarray[Any, Any]) -> None:
+        """Raise on parameters that do not fit the classes or ``n_features_in_``."""
         if self.n_components is not None:
-            check_integer("n_components", self.n_components, 1, n_features)
-        if isinstance(self.latent_ratio, Mapping):
-            check_counts_by_class("latent_ratio", self.latent_ratio, classes.tolist())
+            AnInteger(1, self.n_features_in_).check("n_components", self.n_components)
+        if isinstance(self.n_latents, Mapping):
+            check_counts_by_class("n_latents", self.n_latents, classes.tolist())
         if not self._continues():
             return
         if not np.array_equal(classes, self.classes_):
@@ -285,11 +238,39 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
                 f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, y has {len(classes)}, "
                 f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
             )
-        if n_features != self.latent_examples_.shape[1]:
+        if self.n_features_in_ != self.latent_examples_.shape[1]:
             raise ValueError(
-                f"warm_start needs the features of the last fit: X has {n_features}, "
+                f"warm_start needs the features of the last fit: X has {self.n_features_in_}, "
                 f"it had {self.latent_examples_.shape[1]}; set warm_start=False"
             )
+
+    def _check_libraries(self) -> None:
+        if self.index == "faiss":
+            import_faiss()
+
+    def _check_ready(self) -> None:
+        super()._check_ready()
+        self.parameter_rules["index"].check("index", self.index)
+        self._check_libraries()
+        if self.reference_ not in (self.reference, "set"):
+            raise ValueError(
+                f"reference={self.reference!r} was set after fit, which kept "
+                f"reference={self.reference_!r}; fit again, or choose what votes with "
+                "set_references"
+            )
+
+    def _steps(self, data: TrainingData) -> Steps[State]:
+        settings = self._settings()
+        if not self._continues():
+            counts = self._latent_counts(data)
+            return rounds(data.training, settings, counts, self.init, self.max_iter)
+        dtype = data.training.dtype
+        latents = data.coordinates.into(self.latent_examples_.astype(dtype))
+        of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
+        return rounds_from(
+            data.training, settings, self.components_.astype(dtype), np.concatenate(of_class),
+            np.cumsum([0, *map(len, of_class)]), self.max_iter,
+        )  # fmt: skip
 
     def _settings(self) -> Settings:
         return Settings(
@@ -304,128 +285,68 @@ class MaPML(LatentPlots, CallbackSupportMixin, ReferenceClassifier):
             n_threads=thread_count(self.n_jobs),
         )
 
-    def _next_state(self, state: State | None, data: TrainingData, settings: Settings) -> State:
-        """The state after this one; the first is round 0, or the last fit's under warm_start."""
-        if state is not None:
-            return next_state(state, data.training, settings, data.generator)
-        if self._continues():
-            return self._last_state(data, settings)
-        counts = self._latent_counts(data)
-        return first_state(data.training, counts, self.init, settings, data.generator)
+    def _latent_counts(self, data: TrainingData) -> Ints:
+        """How many latent examples the class at each position has."""
+        sizes = data.training.sizes
+        if isinstance(self.n_latents, Mapping):
+            classes = data.classes.tolist()
+            by_class = [self.n_latents[classes[code]] for code in data.training.codes]
+            asked = np.array(by_class, dtype=np.intp)
+        elif isinstance(self.n_latents, Integral):
+            asked = np.full(len(sizes), int(self.n_latents))
+        else:
+            asked = np.rint(float(self.n_latents) * sizes).astype(np.intp)
+        counts: Ints = np.clip(asked, 1, sizes)
+        return counts
 
     def _continues(self) -> bool:
         return self.warm_start and hasattr(self, "components_")
 
-    def _last_state(self, data: TrainingData, settings: Settings) -> State:
-        """Where the last fit ended, with the rows of this one."""
-        dtype = data.training.dtype
-        latents = data.training.coordinates.into(self.latent_examples_.astype(dtype))
-        of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
-        return state_from(
-            data.training,
-            self.components_.astype(dtype),
-            np.concatenate(of_class),
-            np.cumsum([0, *map(len, of_class)]),
-            settings,
-            data.generator,
-        )
+    def _begun_from(self) -> str:
+        if not self._continues():
+            return "rows"
+        digest = blake2b(digest_size=16)
+        for part in (self.components_, self.latent_examples_):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
 
-    def _latent_counts(self, data: TrainingData) -> Ints:
-        """How many latent examples the class at each position has."""
-        sizes = data.training.sizes
-        if isinstance(self.latent_ratio, Mapping):
-            classes = data.classes.tolist()
-            by_class = [self.latent_ratio[classes[code]] for code in data.training.codes]
-            asked = np.array(by_class, dtype=np.intp)
-        elif isinstance(self.latent_ratio, Integral):
-            asked = np.full(len(sizes), int(self.latent_ratio))
-        else:
-            asked = np.rint(float(self.latent_ratio) * sizes).astype(np.intp)
-        counts: Ints = np.clip(asked, 1, sizes)
-        return counts
+    def _record(self, data: TrainingData, state: State) -> Record:
+        unit = data.coordinates.unit
+        scaled = {name: state.record[name] * unit for name in ("objective", "mean_margin")}
+        return state.record | scaled
 
-    def _measured(self, data: TrainingData, state: State) -> dict[str, Any]:
-        """The record of a round in the units of the data, with its validation error."""
-        unit = data.training.coordinates.unit
-        record = dict(state.record)
-        record["objective"] *= unit
-        record["mean_margin"] *= unit
-        if self.early_stopping:
-            model = self._with(self._attributes(data, state, [record]))
-            labels, weights = model._ballots(data.rows[data.held_out])
-            wrong = vote(labels, weights) != data.codes[data.held_out]
-            record["validation_error"] = float(wrong.mean())
-        return record
-
-    def _attributes(
-        self, data: TrainingData, state: State, history: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """The fitted attributes of a state; classes in the order of ``classes_``."""
-        coordinates = data.training.coordinates
-        positions = np.argsort(data.training.codes)
-        parts = np.split(state.latents, state.class_starts[1:-1])
-        latents = np.concatenate([parts[position] for position in positions])
-        codes = np.repeat(np.arange(len(parts)), [len(parts[position]) for position in positions])
-        attributes = {
-            "classes_": data.classes,
-            "components_": state.components,
-            "latent_examples_": coordinates.out_of(latents),
-            "latent_labels_": data.classes[codes],
-            "margins_": (1 + state.spreads[positions]) * coordinates.unit,
-            "history_": list(history),
-            "n_iter_": history[-1]["round"],
-            "best_iter_": state.round,
-            "_coordinates": coordinates,
-            "_references": References.of(latents @ state.components.T),
-            "_reference_codes": codes,
-        }
+    def _fitted_model(self, data: TrainingData, state: State, everyone: bool) -> FittedModel:
+        components = state.components
         if self.reference == "original":
-            voters = np.setdiff1d(np.arange(len(data.rows)), data.held_out)
-            attributes |= self._original_references(data, state, voters)
-        attributes["_temperature"] = self._temperature_of(data, attributes)
-        return attributes
+            points, codes = data.references(components, everyone)
+        else:
+            latents, codes = _by_code(data, state)
+            points = latents @ components.T
+        return FittedModel.of_metric(data.coordinates, components, points, codes, len(data.classes))
 
-    def _original_references(
-        self, data: TrainingData, state: State, voters: Ints
-    ) -> dict[str, Any]:
-        inner = InnerRows(data.rows, data.training.coordinates)
-        points, codes = inner.under(state.components, voters), data.codes[voters]
-        if data.order is not None:
-            as_given = np.argsort(data.order[voters])
-            points, codes = points[as_given], codes[as_given]
-        return {"_references": References.of(points), "_reference_codes": codes}
+    def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
+        latents, codes = _by_code(data, state)
+        return {
+            "latent_examples_": data.coordinates.out_of(latents),
+            "latent_labels_": data.classes[codes],
+            "margins_": state.margins[np.argsort(data.training.codes)] * data.coordinates.unit,
+            "reference_": self.reference,
+        }
 
-    def _temperature_of(self, data: TrainingData, attributes: dict[str, Any]) -> float:
-        if not len(data.held_out) or self.weights != "kernel":
-            return temperature_from_references(attributes["_references"])
-        model = self._with(attributes)
-        reach = min(KERNEL_NEIGHBORS, len(model._references))
-        distances, indices = model._nearest(data.rows[data.held_out], reach)
-        correct = model._reference_codes[indices] == data.codes[data.held_out, None]
-        return temperature_from_held_out(distances, correct)
+    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
+        return super()._with_references(rows, codes) | {"reference_": "set"}
 
-    def _nearest(self, rows: Floats, k: int) -> tuple[Floats, Ints]:
-        self._check_index()
-        if self._asks_index():
-            built = getattr(self, "_built", None)
-            if built is None or built.references is not self._references:
-                self._built = ApproximateIndex(self._references)
-        return super()._nearest(rows, k)
+    def _search(self) -> Search | None:
+        references = self.model_.references
+        if self.index == "exact" or len(references) < MIN_REFERENCES:
+            return None
+        return index_of(references).k_nearest
 
-    def _search(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
-        if self._asks_index():
-            return self._built.k_nearest(queries @ self.components_.T, k)
-        return super()._search(queries, k)
 
-    def _asks_index(self) -> bool:
-        return self.index == "faiss" and len(self._references) >= MIN_REFERENCES
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_built"}
-
-    def _with(self, attributes: dict[str, Any]) -> Self:
-        """A copy of this estimator with these attributes."""
-        model = copy(self)
-        set_attributes(model, attributes)
-        return model
+def _by_code(data: TrainingData, state: State) -> tuple[Floats, Ints]:
+    """The latent examples of a state in the order of ``classes_``, and their codes."""
+    positions = np.argsort(data.training.codes)
+    parts = np.split(state.latents, state.class_starts[1:-1])
+    latents = np.concatenate([parts[position] for position in positions])
+    codes = np.repeat(np.arange(len(parts)), [len(parts[position]) for position in positions])
+    return latents, codes

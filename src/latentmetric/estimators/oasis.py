@@ -6,29 +6,28 @@ Ranking", JMLR 11, 2010. The class drives; what it computes is in ``latentmetric
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from latentmetric.core.alternation import THREADED_FEATURES
-from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.distances import References, search
-from latentmetric.core.oasis import learn_similarity
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core import oasis
+from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import THREADED_FEATURES, thread_count
 from latentmetric.core.psd import psd_factor
-from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm
+from latentmetric.core.steps import Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._checks import check_bool, check_integer, check_real
-from latentmetric.estimators._learner import REPORTS, Data, MetricLearner, Step
+from latentmetric.core.votes import VOTES
+from latentmetric.estimators.base import EARLY_STOPPING
+from latentmetric.estimators.rivals import REPORTS, MetricLearner
+from latentmetric.estimators.training import TrainingData
+from latentmetric.persistence.values import StoredArray, StoredValue
+from latentmetric.validation.parameters import ABool, AnInteger, ANumber, Rule
 
 
 def _is_metric(estimator: Any) -> bool:
     """Whether the model is a metric, or will be once it is fitted."""
-    metric: bool = getattr(estimator, "_fitted_metric", estimator.psd)
-    return metric
+    model = getattr(estimator, "model_", None)
+    return bool(estimator.psd if model is None else model.is_metric)
 
 
 def _only_where_a_metric(cls: type[Any]) -> type[Any]:
@@ -43,7 +42,7 @@ def _only_where_a_metric(cls: type[Any]) -> type[Any]:
 
 
 @_only_where_a_metric
-class OASIS(MetricLearner):
+class OASIS(MetricLearner[oasis.State]):
     """Bilinear similarity learned by passive-aggressive steps on random triplets.
 
     The similarity of two rows is S(x, x') = (x − x̄)ᵀ W (x' − x̄) / v, with x̄ the mean of the
@@ -67,8 +66,13 @@ class OASIS(MetricLearner):
         The largest factor C of a step's o (p − q)ᵀ, for rows of a mean squared norm of 1.
     n_steps : int, default=100_000
         Triplets drawn.
-    weights : {"uniform", "distance", "kernel"}, default="uniform"
+    weights : str, default="uniform"
         How they vote; see ``MaPML``. All but "uniform" need distances, that is ``psd``.
+    early_stopping : bool, default=False
+        Hold out ``validation_fraction`` of every class, stop when the error on it no longer
+        falls, and return the best round, the Euclidean round 0 included.
+    validation_fraction : float, default=0.1
+        Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
         Threads. None is as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
@@ -84,10 +88,12 @@ class OASIS(MetricLearner):
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: W = components_.T @ components_. Only with ``psd``.
     history_ : list of dict
-        For each tenth of the steps: mean hinge ("objective"), share of steps that met one, norm
-        of W, seconds.
+        For the start and each tenth of the steps: steps so far ("iterations"), mean hinge
+        ("objective"), share of steps that met one, norm of W, seconds.
     n_iter_ : int
-        Tenths run.
+        Steps run.
+    best_iter_ : int
+        The step that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if the rows given to ``fit`` had feature names that are all strings.
@@ -108,8 +114,18 @@ class OASIS(MetricLearner):
     False
     """
 
+    parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner.parameter_rules,
+        **EARLY_STOPPING,
+        "psd": ABool(),
+        "aggressiveness": ANumber(0, open_low=True),
+        "n_steps": AnInteger(1),
+    }
+    stored_attributes: ClassVar[dict[str, StoredValue]] = {
+        "similarity_": StoredArray(("n_features", "n_features"))
+    }
+
     similarity_: Floats
-    _fitted_metric: bool
 
     def __init__(
         self,
@@ -119,6 +135,8 @@ class OASIS(MetricLearner):
         aggressiveness: float = 0.001,
         n_steps: int = 100_000,
         weights: str = "uniform",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -128,12 +146,14 @@ class OASIS(MetricLearner):
         self.aggressiveness = aggressiveness
         self.n_steps = n_steps
         self.weights = weights
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def kneighbors(
-        self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> tuple[Floats, Ints] | Ints:
         """The most similar training rows of each row, or the nearest with ``psd``.
 
@@ -160,93 +180,43 @@ class OASIS(MetricLearner):
             tags.transformer_tags = None
         return tags
 
-    def _check_own_parameters(self) -> None:
-        check_bool("psd", self.psd)
-        check_real("aggressiveness", self.aggressiveness, 0, open_low=True)
-        check_integer("n_steps", self.n_steps, 1)
+    def check_parameters(self) -> None:
+        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
+        super().check_parameters()
         self._check_weights(self.psd)
 
-    def _check_voting_parameters(self) -> None:
-        super()._check_voting_parameters()
-        if hasattr(self, "_fitted_metric"):
-            self._check_weights(self._fitted_metric)
+    def check_voting(self) -> None:
+        """Raise unless the estimator is fitted and its references can vote as it is set to."""
+        super().check_voting()
+        self._check_weights(self.model_.is_metric)
 
     def _check_weights(self, metric: bool) -> None:
-        if self.weights != "uniform" and not metric:
+        if VOTES[self.weights].needs_distances and not metric:
             raise ValueError(
                 f"weights={self.weights!r} weighs by distance, but with psd=False OASIS learns a "
                 "similarity without one; set psd=True or weights='uniform'"
             )
 
-    def _n_reports(self) -> int:
-        return min(REPORTS, self.n_steps)
-
-    def _steps(
-        self, rows: InnerRows, codes: Ints, generator: np.random.Generator
-    ) -> Generator[Step, None, None]:
-        """W after each tenth of the steps, in the place of a metric's factor."""
-        rows = of_unit_norm(rows)
-        similarity: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-        parts = RandomTriplets(codes).in_parts(self.n_steps, self._n_reports(), generator)
+    def _steps(self, data: TrainingData) -> Steps[oasis.State]:
+        rows, codes = data.trainers
         n_threads = thread_count(self.n_jobs) if rows.n_features >= THREADED_FEATURES else 1
-        since = perf_counter()
-        for number, triplets in enumerate(parts, start=1):
-            with blas_threads(n_threads):
-                hinges = learn_similarity(similarity, rows, triplets, self.aggressiveness)
-            record = {
-                "round": number,
-                "objective": float(hinges.mean()),
-                "active_share": float((hinges > 0).mean()),
-                "norm": float(np.linalg.norm(similarity)),
-                "seconds": {"metric": perf_counter() - since},
-            }
-            yield Step(similarity.copy(), record)
-            since = perf_counter()
+        n_parts = min(REPORTS, self.n_steps)
+        return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness, n_threads)
 
-    def _run(self, data: Data, X: Any, y: Any) -> dict[str, Any]:
-        attributes = super()._run(data, X, y)
-        if not self.psd:
-            self.__dict__.pop("components_", None)
-        return attributes
+    def _components(self, data: TrainingData, state: oasis.State) -> Floats:
+        return psd_factor(state.similarity)
 
-    def _attributes(self, data: Data, step: Step, history: list[dict[str, Any]]) -> dict[str, Any]:
-        """The factor is taken here, so that a fit whose progress nobody follows takes it once."""
-        similarity = step.components
+    def _fitted_model(self, data: TrainingData, state: oasis.State, everyone: bool) -> FittedModel:
         if self.psd:
-            factor = psd_factor(similarity)
-            attributes = super()._attributes(data, Step(factor, step.record), history)
-            return attributes | {"similarity_": factor.T @ factor, "_fitted_metric": True}
-        inner = InnerRows(data.rows, data.coordinates)
-        return {
-            "classes_": data.classes,
-            "similarity_": similarity,
-            "history_": list(history),
-            "n_iter_": len(history),
-            "_coordinates": data.coordinates,
-            "_references": _similar_under(similarity, inner),
-            "_reference_codes": data.codes,
-            "_temperature": 0.0,
-            "_fitted_metric": False,
-        }
+            return super()._fitted_model(data, state, everyone)
+        voters = data.voters(everyone)
+        inner = data.inner if len(voters) == len(data.rows) else data.trainers[0]
+        return FittedModel.of_similarity(
+            state.similarity, inner, data.codes[voters], len(data.classes)
+        )
 
-    def _search(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
-        if self._fitted_metric:
-            return super()._search(queries, k)
-        return search(queries, self._references, k)
-
-    def _as_distances(self, squared: Floats) -> Floats:
-        return super()._as_distances(squared) if self._fitted_metric else squared / 2
-
-    def _as_references(self, rows: InnerRows) -> References:
-        if self._fitted_metric:
-            return super()._as_references(rows)
-        return _similar_under(self.similarity_, rows)
-
-
-def _similar_under(similarity: Floats, rows: InnerRows) -> References:
-    """References whose comparable distance to an inner row x is −2 S(x, reference).
-
-    Without their norms, comparing "distances" is comparing inner products.
-    """
-    turned = rows.under(similarity / similarity.dtype.type(rows.n_features))
-    return References(turned, np.zeros(len(turned), dtype=turned.dtype))
+    def _attributes(
+        self, data: TrainingData, state: oasis.State, model: FittedModel
+    ) -> dict[str, Any]:
+        factor = model.components
+        return {"similarity_": state.similarity if factor is None else factor.T @ factor}

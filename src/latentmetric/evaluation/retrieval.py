@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_array
 
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.estimators._checks import check_bool, check_integer, check_n_jobs
-from latentmetric.estimators._inputs import sorted_classes
+from latentmetric.engines.admission import refuse_remote
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
+from latentmetric.validation.labels import checked_labels, classes_and_codes
+from latentmetric.validation.parameters import ABool, AnInteger, Jobs
 
 
 def retrieval_scores(
@@ -76,7 +76,7 @@ def retrieval_scores(
     >>> scores["recall@1"], scores["precision@2"], scores["map@r"]
     (1.0, 0.5, 1.0)
     """
-    check_n_jobs(n_jobs)
+    Jobs().check("n_jobs", n_jobs)
     rows, labels = _labelled(queries, query_labels, "queries", "query_labels")
     if references is None and reference_labels is None:
         found_rows, found_labels, within = rows, labels, True
@@ -137,9 +137,10 @@ def _at_r(hits: Bools, n_right: Ints) -> tuple[Floats, Floats]:
 
 
 def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floats, Any]:
+    given = {name: rows, labels_name: labels}
+    refuse_remote("retrieval_scores", "compute() if they fit into memory", **given)
     rows = check_array(rows, dtype="numeric", input_name=name)
-    labels = column_or_1d(labels)
-    assert_all_finite(labels, input_name=labels_name)
+    labels = checked_labels(labels, labels_name)
     if len(rows) != len(labels):
         raise ValueError(f"{name} has {len(rows)} rows, but {labels_name} has {len(labels)} labels")
     return rows, labels
@@ -148,7 +149,7 @@ def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floa
 def _check_together(
     rows: Floats, labels: Any, found_rows: Floats, found_labels: Any, within: bool
 ) -> bool:
-    check_bool("queries_in_references", within)
+    ABool().check("queries_in_references", within)
     if rows.shape[1] != found_rows.shape[1]:
         raise ValueError(
             f"queries have {rows.shape[1]} features, but references have {found_rows.shape[1]}"
@@ -169,7 +170,7 @@ def _ranks_asked(k: int | Iterable[int], n_found: int) -> list[int]:
     if not asked:
         raise ValueError("k must name at least one rank, got none")
     for rank in asked:
-        check_integer("k", rank, 1)
+        AnInteger(1).check("k", rank)
         if rank > n_found:
             raise ValueError(f"k is {rank}, but a query can find only {n_found} references")
     return sorted({int(rank) for rank in asked})
@@ -183,5 +184,5 @@ def _codes(labels: Any, found_labels: Any) -> tuple[int, Ints, Ints]:
             f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
             "give both as strings or both as numbers"
         )
-    classes, codes = sorted_classes(np.concatenate((labels, found_labels)))
+    classes, codes = classes_and_codes(np.concatenate((labels, found_labels)))
     return len(classes), codes[: len(labels)], codes[len(labels) :]

@@ -13,8 +13,8 @@ import numpy as np
 
 from latentmetric.core.distances import ranked
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._index import import_faiss
-from latentmetric.export.parts import SPARE_NEIGHBORS, SearchParts
+from latentmetric.estimators.index import import_faiss
+from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class FaissIndex:
 
     index: Any
     labels: np.ndarray[Any, Any]
-    _parts: SearchParts
+    _parts: Parts
 
     def queries(self, X: Any) -> Floats:
         """Rows in the index's space, for ``index.search`` and other indexes of faiss.
@@ -50,7 +50,7 @@ class FaissIndex:
     def search(self, X: Any, k: int) -> tuple[Floats, Ints]:
         """The k nearest references of each row, as the model's ``kneighbors`` finds them.
 
-        The index proposes some more than k, which are ranked anew in the model's own precision.
+        The index proposes some more than k, which are ranked again in the model's own precision.
 
         Parameters
         ----------
@@ -71,23 +71,23 @@ class FaissIndex:
         proposed = min(k + SPARE_NEIGHBORS, n_references)
         asked = np.ascontiguousarray(queries, dtype=np.float32)
         found = np.sort(self.index.search(asked, proposed)[1], axis=1)
-        if self._parts.components is None:
+        model = self._parts.model
+        if not model.is_metric:
             return self._most_similar(queries, found, k)
-        squared, indices = ranked(queries, self._parts.references, found)
-        scale = squared.dtype.type(self._parts.coordinates.scale)
-        return np.sqrt(squared[:, :k]) * scale, indices[:, :k]
+        squared, indices = ranked(queries, model.references, found)
+        return model.distances(squared[:, :k]), indices[:, :k]
 
     def _queries(self, X: Any) -> Floats:
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != self._parts.n_features:
+        X, n_features = np.asarray(X), self._parts.model.n_features
+        if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(
-                f"X has shape {X.shape}, but the model was fitted with {self._parts.n_features} "
-                "features: (rows, features) is expected"
+                f"X has shape {X.shape}, but the model was fitted with {n_features} features: "
+                "(rows, features) is expected"
             )
-        return self._parts.queries(X)
+        return self._parts.model.points(X)
 
     def _most_similar(self, queries: Floats, found: Ints, k: int) -> tuple[Floats, Ints]:
-        rows = self._parts.references.rows
+        rows = self._parts.model.references.rows
         unlike = np.stack(
             [-np.einsum("ij,ij->i", queries, rows[column]) for column in found.T], axis=1
         )
@@ -104,7 +104,7 @@ def to_faiss(model: Any) -> FaissIndex:
 
     Parameters
     ----------
-    model : MaPML, LMNN, OASIS, HRSGD or Euclidean
+    model : estimator of this package
         Fitted.
 
     Returns
@@ -126,9 +126,9 @@ def to_faiss(model: Any) -> FaissIndex:
     True
     """
     faiss = import_faiss("to_faiss")
-    parts = SearchParts.of(model)
-    rows = np.ascontiguousarray(parts.references.rows, dtype=np.float32)
-    flat = faiss.IndexFlatIP if parts.components is None else faiss.IndexFlatL2
+    parts = Parts.of(model)
+    rows = np.ascontiguousarray(parts.model.references.rows, dtype=np.float32)
+    flat = faiss.IndexFlatIP if not parts.model.is_metric else faiss.IndexFlatL2
     index = flat(rows.shape[1])
     index.add(rows)
     return FaissIndex(index, parts.labels, parts)

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.votes import KERNEL_NEIGHBORS
-from latentmetric.export.parts import SPARE_NEIGHBORS, SearchParts
-from latentmetric.io.model_file import replacing
+from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
+from latentmetric.persistence.model_file import replacing
 
 OPSET = 18
 IR_VERSION = 8
@@ -41,7 +40,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : MaPML, LMNN, OASIS, HRSGD or Euclidean
+    model : estimator of this package
         Fitted. ``n_neighbors`` and ``weights`` are those of this moment.
     path : str or path-like
         Replaced as a whole, or not at all if something fails.
@@ -68,16 +67,18 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     except ImportError as error:
         raise ImportError('to_onnx needs onnx: pip install "latentmetric[onnx]"') from error
 
-    parts = SearchParts.of(model)
+    parts = Parts.of(model)
+    if parts.weights not in WEIGHTS:
+        raise ValueError(
+            f"weights={parts.weights!r} has no form in ONNX here; export after "
+            f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
+        )
     _check_size(parts)
     graph = _Graph(onnx)
-    n_neighbors = min(model.n_neighbors, len(parts.references))
-    reach = KERNEL_NEIGHBORS if model.weights == "kernel" else n_neighbors
-    reach = min(reach, len(parts.references))
-    found = _search(graph, parts, max(n_neighbors, reach))
-    _give_neighbors(graph, parts, found, n_neighbors)
-    _vote(graph, parts, found, reach, model.weights)
-    content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts, n_neighbors))
+    found = _search(graph, parts, max(parts.n_neighbors, parts.n_voters))
+    _give_neighbors(graph, parts, found)
+    _vote(graph, parts, found)
+    content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts))
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:
         file.write(content.SerializeToString())
@@ -143,23 +144,23 @@ class _Graph:
         )
 
 
-def _search(graph: _Graph, parts: SearchParts, k: int) -> tuple[str, str]:
+def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
     """What the model measures of each row's k nearest references, and which they are."""
-    rows, dtype = parts.references.rows, parts.dtype
-    centred = graph.add("Sub", "features", graph.constant(parts.coordinates.centre, dtype))
+    rows, dtype = parts.model.references.rows, parts.model.dtype
+    centred = graph.add("Sub", "features", graph.constant(parts.model.coordinates.centre, dtype))
     # Not a constant: onnxruntime takes a constant scale into the product behind it, as a float32.
-    scale = graph.constant([[parts.coordinates.scale]], dtype)
+    scale = graph.constant([[parts.model.coordinates.scale]], dtype)
     scales = graph.add("Expand", scale, graph.add("Shape", "features"))
     queries = graph.add("Div", centred, scales)
-    if parts.components is not None:
-        queries = graph.add("MatMul", queries, graph.constant(parts.components.T, dtype))
+    if parts.model.components is not None:
+        queries = graph.add("MatMul", queries, graph.constant(parts.model.components.T, dtype))
     references = graph.constant(rows)
     doubled = graph.add("Mul", queries, graph.constant(-2.0, dtype))
     turned = graph.add("Transpose", references, perm=[1, 0])
     comparable = graph.add("MatMul", doubled, turned)
-    if parts.components is None:
+    if parts.model.components is None:
         return graph.smallest(comparable, k)
-    comparable = graph.add("Add", comparable, graph.constant(parts.references.norms))
+    comparable = graph.add("Add", comparable, graph.constant(parts.model.references.norms))
     n_candidates = min(k + SPARE_NEIGHBORS, len(rows))
     _, candidates = graph.smallest(comparable, n_candidates)
     candidates, _ = graph.smallest(candidates, n_candidates)  # the earlier of equals goes first
@@ -173,27 +174,23 @@ def _search(graph: _Graph, parts: SearchParts, k: int) -> tuple[str, str]:
     return squared, graph.add("GatherElements", candidates, columns, axis=1)
 
 
-def _give_neighbors(
-    graph: _Graph, parts: SearchParts, found: tuple[str, str], n_neighbors: int
-) -> None:
+def _give_neighbors(graph: _Graph, parts: Parts, found: tuple[str, str]) -> None:
     """The outputs ``neighbors`` and ``distances``."""
-    squared, indices = found
+    (squared, indices), n_neighbors = found, parts.n_neighbors
     graph.columns(indices, n_neighbors, name="neighbors")
     nearest = graph.columns(squared, n_neighbors)
-    if parts.components is None:
-        graph.add("Div", nearest, graph.constant(2.0, parts.dtype), name="distances")
+    if parts.model.components is None:
+        graph.add("Div", nearest, graph.constant(2.0, parts.model.dtype), name="distances")
         return
-    scale = graph.constant(parts.coordinates.scale, parts.dtype)
+    scale = graph.constant(parts.model.coordinates.scale, parts.model.dtype)
     graph.add("Mul", graph.add("Sqrt", nearest), scale, name="distances")
 
 
-def _vote(
-    graph: _Graph, parts: SearchParts, found: tuple[str, str], reach: int, weights: str
-) -> None:
+def _vote(graph: _Graph, parts: Parts, found: tuple[str, str]) -> None:
     """The outputs ``label`` and ``probabilities``."""
-    squared, indices = (graph.columns(values, reach) for values in found)
-    codes = graph.add("Gather", graph.constant(parts.codes, np.int64), indices, axis=0)
-    ballots = _weights(graph, squared, weights, parts.temperature)
+    squared, indices = (graph.columns(values, parts.n_voters) for values in found)
+    codes = graph.add("Gather", graph.constant(parts.model.codes, np.int64), indices, axis=0)
+    ballots = WEIGHTS[parts.weights](graph, squared, parts.model.temperature)
     n_rows = graph.add("Slice", graph.add("Shape", codes), *_ends(graph))
     n_classes = graph.constant([len(parts.classes)], np.int64)
     nothing = graph.add(
@@ -213,16 +210,11 @@ def _ends(graph: _Graph) -> tuple[str, str]:
     return graph.constant([0], np.int64), graph.constant([1], np.int64)
 
 
-def _weights(graph: _Graph, squared: str, weights: str, temperature: float) -> str:
-    """As ``core.votes.vote_weights``, in double."""
-    if weights == "uniform":
-        return graph.add("Expand", graph.constant([[1.0]]), graph.add("Shape", squared))
-    if weights == "kernel":
-        beyond = graph.add("Sub", squared, graph.columns(squared, 1))
-        beyond = graph.cast(beyond, np.float64)
-        if temperature > 0:
-            return graph.add("Exp", graph.add("Div", beyond, graph.constant(-temperature)))
-        return graph.cast(graph.add("LessOrEqual", beyond, graph.constant(0.0)), np.float64)
+def _uniform(graph: _Graph, squared: str, temperature: float) -> str:
+    return graph.add("Expand", graph.constant([[1.0]]), graph.add("Shape", squared))
+
+
+def _inverse_distance(graph: _Graph, squared: str, temperature: float) -> str:
     wide = graph.cast(squared, np.float64)
     zero, one = graph.constant(0.0), graph.constant(1.0)
     at_zero = graph.add("LessOrEqual", wide, zero)
@@ -230,6 +222,17 @@ def _weights(graph: _Graph, squared: str, weights: str, temperature: float) -> s
     itself = graph.cast(at_zero, np.float64)
     found_itself = graph.add("ReduceMax", itself, graph.constant([1], np.int64), keepdims=1)
     return graph.add("Where", graph.cast(found_itself, np.bool_), itself, inverse)
+
+
+def _kernel(graph: _Graph, squared: str, temperature: float) -> str:
+    beyond = graph.cast(graph.add("Sub", squared, graph.columns(squared, 1)), np.float64)
+    if temperature > 0:
+        return graph.add("Exp", graph.add("Div", beyond, graph.constant(-temperature)))
+    return graph.cast(graph.add("LessOrEqual", beyond, graph.constant(0.0)), np.float64)
+
+
+WEIGHTS = {"uniform": _uniform, "distance": _inverse_distance, "kernel": _kernel}
+"""The votes of ``core.votes`` as operators, in double."""
 
 
 def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -248,18 +251,18 @@ def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     raise TypeError(f"ONNX has no type for labels of dtype {classes.dtype}; use strings")
 
 
-def _inputs(onnx: Any, parts: SearchParts) -> list[Any]:
-    kind = _element_type(onnx, parts.dtype)
-    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.n_features])]
+def _inputs(onnx: Any, parts: Parts) -> list[Any]:
+    kind = _element_type(onnx, parts.model.dtype)
+    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.model.n_features])]
 
 
-def _outputs(onnx: Any, parts: SearchParts, n_neighbors: int) -> list[Any]:
-    labels = _onnx_labels(parts.classes)
+def _outputs(onnx: Any, parts: Parts) -> list[Any]:
+    labels, n_neighbors = _onnx_labels(parts.classes), parts.n_neighbors
     described = {
         "label": (labels.dtype, ["n"]),
         "probabilities": (np.dtype(np.float64), ["n", len(parts.classes)]),
         "neighbors": (np.dtype(np.int64), ["n", n_neighbors]),
-        "distances": (parts.dtype, ["n", n_neighbors]),
+        "distances": (parts.model.dtype, ["n", n_neighbors]),
     }
     return [
         onnx.helper.make_tensor_value_info(name, _element_type(onnx, dtype), shape)
@@ -273,10 +276,11 @@ def _element_type(onnx: Any, dtype: np.dtype[Any]) -> int:
     return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
 
-def _check_size(parts: SearchParts) -> None:
-    n_bytes = parts.references.rows.nbytes + parts.references.norms.nbytes + parts.codes.nbytes
-    if parts.components is not None:
-        n_bytes += parts.components.nbytes
+def _check_size(parts: Parts) -> None:
+    model = parts.model
+    n_bytes = model.references.rows.nbytes + model.references.norms.nbytes + model.codes.nbytes
+    if model.components is not None:
+        n_bytes += model.components.nbytes
     if n_bytes > MAX_BYTES:
         raise ValueError(
             f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; vote "

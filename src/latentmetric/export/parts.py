@@ -1,4 +1,4 @@
-"""What a search needs of a fitted model, whichever estimator it is."""
+"""What an export needs of a fitted estimator, whichever it is."""
 
 from __future__ import annotations
 
@@ -8,63 +8,45 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References
-from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators._base import ReferenceClassifier
+from latentmetric.core.model import FittedModel
+from latentmetric.core.votes import n_voters
 
 SPARE_NEIGHBORS = 16
 """Found beyond those asked for, because a first search ranks less exactly than differences do."""
 
 
 @dataclass(frozen=True)
-class SearchParts:
-    """Queries go into inner coordinates, then under the metric, then to the references."""
+class Parts:
+    """The model, the names of its classes, and how its references vote."""
 
-    coordinates: Coordinates
-    components: Floats | None
-    """The factor of the metric; None where the references are found by similarity."""
-    references: References
-    codes: Ints
+    model: FittedModel
     classes: np.ndarray[Any, Any]
-    temperature: float
+    weights: str
+    n_neighbors: int
+    """Neighbours asked for, at most as many as there are references."""
 
     @classmethod
-    def of(cls, model: Any) -> SearchParts:
-        """The parts of a fitted model whose parameters are valid; nothing is copied."""
-        if not isinstance(model, ReferenceClassifier):
+    def of(cls, estimator: Any) -> Parts:
+        """Of a fitted estimator whose parameters are valid; nothing is copied."""
+        model = getattr(estimator, "model_", None)
+        if not isinstance(model, FittedModel):
+            if hasattr(estimator, "parameter_rules"):
+                check_is_fitted(estimator)
             raise TypeError(
-                f"a model of latentmetric is needed, such as MaPML, got {type(model).__name__}; "
-                "of a pipeline, export the last step"
+                "a fitted model of latentmetric is needed, such as MaPML, got "
+                f"{type(estimator).__name__}; of a pipeline, export the last step"
             )
-        check_is_fitted(model)
-        model._check_voting_parameters()
-        return cls(
-            model._coordinates,
-            getattr(model, "components_", None),
-            model._references,
-            model._reference_codes,
-            model.classes_,
-            model._temperature,
-        )
+        estimator.check_voting()
+        n_neighbors = min(estimator.n_neighbors, len(model.references))
+        return cls(model, estimator.classes_, estimator.weights, n_neighbors)
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:
         """The label of every reference."""
-        labels: np.ndarray[Any, Any] = self.classes[self.codes]
+        labels: np.ndarray[Any, Any] = self.classes[self.model.codes]
         return labels
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """What the model computes in."""
-        return self.references.rows.dtype
-
-    @property
-    def n_features(self) -> int:
-        """Features of a query."""
-        return len(self.coordinates.centre)
-
-    def queries(self, X: Any) -> Floats:
-        """Rows in the space of the references."""
-        inner = self.coordinates.into(np.array(X, dtype=self.dtype))
-        return inner if self.components is None else inner @ self.components.T
+    def n_voters(self) -> int:
+        """References that vote on a row."""
+        return n_voters(self.weights, self.n_neighbors, len(self.model.references))

@@ -14,12 +14,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from latentmetric.core.types import Floats
-from latentmetric.export.parts import SearchParts
+from latentmetric.export.parts import Parts
 
 TIE_BREAK = 2.0**-46
 """The unit by which a nearer neighbour's vote counts more; sums of up to 40 votes stay exact."""
 
-MOST_BROKEN_TIES = 40
+MAX_TIE_BREAKERS = 40
 
 
 def to_sklearn(model: Any) -> Pipeline:
@@ -38,7 +38,7 @@ def to_sklearn(model: Any) -> Pipeline:
 
     Parameters
     ----------
-    model : MaPML, LMNN, OASIS, HRSGD or Euclidean
+    model : estimator of this package
         Fitted, with ``weights`` "uniform" or "distance". "kernel" is refused: scikit-learn has
         no part for it that works without code of ours.
 
@@ -57,16 +57,16 @@ def to_sklearn(model: Any) -> Pipeline:
     >>> bool((to_sklearn(model).predict(X) == model.predict(X)).all())
     True
     """
-    parts = SearchParts.of(model)
-    if model.weights == "kernel":
+    parts = Parts.of(model)
+    if parts.weights not in ("uniform", "distance"):
         raise ValueError(
-            "weights='kernel' has no standard part in scikit-learn; use to_onnx, or export "
-            "after model.set_params(weights='distance') or weights='uniform'"
+            f"weights={parts.weights!r} has no standard part in scikit-learn; use to_onnx, or "
+            "export after model.set_params(weights='distance') or weights='uniform'"
         )
     factor, rows = _map_and_rows(parts)
     voters = KNeighborsClassifier(
-        n_neighbors=min(model.n_neighbors, len(rows)),
-        weights=_weights(model.weights, min(model.n_neighbors, len(rows))),
+        n_neighbors=parts.n_neighbors,
+        weights=_weights(parts.weights, parts.n_neighbors),
         algorithm="brute",
         n_jobs=model.n_jobs,
     ).fit(rows, parts.labels)
@@ -75,37 +75,37 @@ def to_sklearn(model: Any) -> Pipeline:
     return Pipeline(steps)
 
 
-def _scaler(parts: SearchParts, model: Any) -> StandardScaler:
+def _scaler(parts: Parts, model: Any) -> StandardScaler:
     """x → (x − centre) / scale, as if fitted."""
     scaler = StandardScaler()
-    scaler.mean_ = parts.coordinates.centre.copy()
-    scaler.scale_ = np.full(parts.n_features, parts.coordinates.scale)
+    scaler.mean_ = parts.model.coordinates.centre.copy()
+    scaler.scale_ = np.full(parts.model.n_features, parts.model.coordinates.scale)
     scaler.var_ = scaler.scale_**2
-    scaler.n_features_in_ = parts.n_features
-    scaler.n_samples_seen_ = len(parts.references)
+    scaler.n_features_in_ = parts.model.n_features
+    scaler.n_samples_seen_ = len(parts.model.references)
     if hasattr(model, "feature_names_in_"):
         scaler.feature_names_in_ = model.feature_names_in_.copy()
     return scaler
 
 
-def _map_and_rows(parts: SearchParts) -> tuple[Floats, Floats]:
+def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:
     """The linear map, and references that are nearest where the model's are.
 
     For a similarity, references get one more coordinate that brings them all to one norm, and
     queries a 0 there: then the nearest is the one with the largest inner product.
     """
-    rows = parts.references.rows
-    if parts.components is not None:
-        return parts.components.copy(), rows.copy()
+    rows = parts.model.references.rows
+    if parts.model.components is not None:
+        return parts.model.components.copy(), rows.copy()
     norms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     lacking = np.sqrt(norms.max() - norms)
-    identity = np.eye(parts.n_features + 1, parts.n_features)
+    identity = np.eye(parts.model.n_features + 1, parts.model.n_features)
     return identity, np.column_stack((rows, lacking))
 
 
 def _weights(weights: str, n_neighbors: int) -> Any:
     """As the name says; "uniform" by a function of NumPy that breaks ties."""
-    if weights == "distance" or n_neighbors > MOST_BROKEN_TIES:
+    if weights == "distance" or n_neighbors > MAX_TIE_BREAKERS:
         return weights
     ascending = 1 + TIE_BREAK * 2.0 ** np.arange(n_neighbors - 1, -1, -1)
     return partial(np.full_like, fill_value=ascending, dtype=np.float64)

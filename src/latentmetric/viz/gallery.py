@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.types import Ints
-from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.clusters import busiest_clusters
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot_latent_examples(
-    model: MaPML,
+    model: Any,
     X: Any,
     y: Any,
     image_shape: tuple[int, ...],

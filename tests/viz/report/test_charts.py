@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.core.summaries import Curve
 from latentmetric.viz.report.charts import HEIGHT, WIDTH, Line, bar, line_chart, nice_ticks
+from latentmetric.viz.summaries import Curve
 
 VALUES = st.floats(1e-6, 1e12)
 

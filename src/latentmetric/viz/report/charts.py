@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from latentmetric.core.summaries import Curve
 from latentmetric.viz.report.markup import Html, join, number, percent, tag
+from latentmetric.viz.summaries import Curve
 
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 34

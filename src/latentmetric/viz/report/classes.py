@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentmetric.core.summaries import ConfusedPair, class_errors, confused_pairs
 from latentmetric.core.types import Ints
 from latentmetric.viz.report.charts import bar
 from latentmetric.viz.report.context import Context, paragraph, section, table
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, number, percent, tag
+from latentmetric.viz.summaries import ConfusedPair, class_errors, confused_pairs
 
 MAX_CLASSES = 1000
 """Lines of the table; of more classes, those with most errors."""

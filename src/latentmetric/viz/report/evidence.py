@@ -7,22 +7,23 @@ O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and one copy of them
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from latentmetric.core.model import FittedModel, euclidean_model
+from latentmetric.core.parallel import thread_count
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import vote
-from latentmetric.engines.dask import is_dask_array
-from latentmetric.estimators._base import ReferenceClassifier
-from latentmetric.estimators.euclidean import Euclidean
-from latentmetric.estimators.mapml import MaPML
-from latentmetric.io.rows import as_row_file, is_lazy
+from latentmetric.core.votes import n_voters
+from latentmetric.engines.admission import in_this_process, refuse_remote
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
+
+EUCLID = "Euclid"
+"""How a vote without a learned metric is called."""
 
 SHOWN_NEIGHBORS = 5
 """Neighbours of a query that are kept to be shown."""
@@ -66,7 +67,7 @@ class Vote:
 class Evidence:
     """Everything the page's sections draw on."""
 
-    model: ReferenceClassifier
+    model: Any
     given: LabelledRows
     originals: LabelledRows
     """The training rows, or the rows given where there are none."""
@@ -77,14 +78,14 @@ class Evidence:
     """Rows of ``originals`` that vote for Euclid and for the metric."""
     votes: list[Vote]
     verdict: Vote
-    """The vote that the tables tell of: the one ``predict`` makes."""
+    """The vote that the tables are about: the one ``predict`` makes."""
     latent_codes: Ints | None
     """The class of each latent example."""
 
     @property
-    def latent_model(self) -> MaPML | None:
-        """The model, where it has latent examples."""
-        return self.model if isinstance(self.model, MaPML) else None
+    def latent_model(self) -> Any:
+        """The model, where it has latent examples, else None."""
+        return self.model if hasattr(self.model, "latent_examples_") else None
 
     @property
     def true(self) -> Ints:
@@ -94,11 +95,11 @@ class Evidence:
     @property
     def is_metric(self) -> bool:
         """Whether the model measures distances, and not only similarities."""
-        return hasattr(self.model, "components_")
+        return bool(self.model.model_.is_metric)
 
 
 def gather(
-    model: ReferenceClassifier,
+    model: Any,
     X: Any,
     y: Any,
     X_train: Any,
@@ -108,7 +109,7 @@ def gather(
     max_queries: int,
     generator: np.random.Generator,
 ) -> Evidence:
-    """Check everything at the door, choose the queries, let all contenders vote."""
+    """Check everything first, choose the queries, let all contenders vote."""
     check_is_fitted(model)
     if (X_train is None) != (y_train is None):
         missing = "y_train" if y_train is None else "X_train"
@@ -132,17 +133,15 @@ def gather(
         references,
         votes,
         verdict,
-        latent_codes(model) if isinstance(model, MaPML) else None,
+        latent_codes(model) if hasattr(model, "latent_examples_") else None,
     )
 
 
-def labelled(
-    model: ReferenceClassifier, X: Any, y: Any, names: Any, called: tuple[str, str, str]
-) -> LabelledRows:
+def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str]) -> LabelledRows:
     """Rows and labels as the model knows them; rows of unknown classes are left out."""
-    if is_dask_array(X):
-        raise TypeError(f"{called[0]} is a Dask array; give rows that fit into memory: compute()")
-    rows = model._validated_queries(as_row_file(X)[:] if is_lazy(X) else X)
+    refuse_remote("a report", f"{called[0]}.compute() if it fits into memory", **{called[0]: X})
+    rows = in_this_process(X, model, "a report")
+    model.model_.check_reach(rows)
     labels = column_or_1d(y)
     _check_length(called[1], len(labels), called[0], len(rows))
     if names is not None:
@@ -170,7 +169,7 @@ def _check_length(name: str, length: int, of: str, expected: int) -> None:
         raise ValueError(f"{name} has {length} entries, but {of} has {expected} rows")
 
 
-def _codes(model: ReferenceClassifier, labels: Any) -> tuple[Any, Ints]:
+def _codes(model: Any, labels: Any) -> tuple[Any, Ints]:
     """Which labels the model knows, and the place of each among ``classes_``."""
     place = {label: code for code, label in enumerate(model.classes_.tolist())}
     codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
@@ -206,77 +205,56 @@ def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
 
 
 def _votes(
-    model: ReferenceClassifier, queries: Floats, originals: LabelledRows, references: Ints
+    estimator: Any, queries: Floats, originals: LabelledRows, references: Ints
 ) -> tuple[list[Vote], Vote]:
     """Euclid, then the model with what it may vote with; and the vote that stands for it."""
-    votes = []
-    comparable = len(np.unique(originals.codes[references])) > 1
-    name = type(model).__name__
-    if comparable and not isinstance(model, Euclidean):
-        votes.append(_euclid(model, queries, originals, references))
-    if isinstance(model, MaPML):
-        votes.append(_cast(_with_latents(model), queries, name, "latent"))
-    verdict = votes[-1] if isinstance(model, MaPML) and votes_with_latents(model) else None
+    model: FittedModel = estimator.model_
+    cast = partial(_cast, estimator, queries)
+    codes, name = originals.codes[references], type(estimator).__name__
+    comparable = len(np.unique(codes)) > 1
+    has_latents = hasattr(estimator, "latent_examples_")
+    own_name = name if estimator.learns else EUCLID
+    votes: list[Vote] = []
+    verdict = None
+    if comparable and estimator.learns:
+        euclid = euclidean_model(originals.rows[references], codes, model.n_classes)
+        votes.append(cast(euclid, EUCLID, "original", references))
+    if has_latents:
+        votes.append(cast(_with_latents(estimator), name, "latent"))
+        verdict = votes[-1] if estimator.reference_ == "latent" else None
     if comparable:
-        rows, codes = originals.rows[references], originals.codes[references]
-        voter = copy(model)._vote_with(rows, codes)
-        original_name = f"{name}-O" if isinstance(model, MaPML) else _display_name(model)
-        votes.append(_cast(voter, queries, original_name, "original", references))
+        voting = model.with_references(originals.rows[references], codes)
+        called = f"{name}-O" if has_latents else own_name
+        votes.append(cast(voting, called, "original", references))
         verdict = verdict or votes[-1]
     if verdict is None:
-        verdict = _cast(model, queries, _display_name(model), "own")
+        verdict = cast(model, own_name, "own")
         votes.append(verdict)
     return votes, verdict
 
 
-def _display_name(model: ReferenceClassifier) -> str:
-    return "Euclid" if isinstance(model, Euclidean) else type(model).__name__
-
-
-def _euclid(
-    model: ReferenceClassifier, queries: Floats, originals: LabelledRows, references: Ints
-) -> Vote:
-    rows, codes = originals.rows[references], originals.codes[references]
-    voter = Euclidean(model.n_neighbors, weights=model.weights, n_jobs=model.n_jobs)
-    voter.fit(rows, model.classes_[codes])
-    vote = _cast(voter, queries, "Euclid", "original", references)
-    known = np.searchsorted(model.classes_, voter.classes_)
-    return Vote(**{**vars(vote), "predicted": known[vote.predicted]})
+def _with_latents(estimator: Any) -> FittedModel:
+    model: FittedModel = estimator.model_
+    if estimator.reference_ == "latent":
+        return model
+    return model.with_references(estimator.latent_examples_, latent_codes(estimator))
 
 
 def _cast(
-    voter: ReferenceClassifier,
-    queries: Floats,
-    name: str,
-    voters: str,
+    estimator: Any, queries: Floats, model: FittedModel, name: str, voters: str,
     numbers: Ints | None = None,
-) -> Vote:
-    """Let the references vote; ``numbers`` are the rows they are."""
-    squared, indices = voter._voters(queries)
-    predicted = vote(*voter._ballots_of(squared, indices))
-    nearest = indices[:, :SHOWN_NEIGHBORS]
+) -> Vote:  # fmt: skip
+    """Let the references of a model vote; ``numbers`` are the rows they are."""
+    n_references = len(model.references)
+    k = n_voters(estimator.weights, estimator.n_neighbors, n_references)
+    neighbors = model.nearest(queries, k, thread_count(estimator.n_jobs))
+    nearest = neighbors.first(SHOWN_NEIGHBORS)
     return Vote(
         name,
         voters,
-        len(voter._references),
-        predicted,
-        nearest if numbers is None else numbers[nearest],
-        voter._as_distances(squared[:, :SHOWN_NEIGHBORS]),
-        int(np.count_nonzero(squared[:, 0] == 0)),
+        n_references,
+        model.vote(neighbors, estimator.weights),
+        nearest.indices if numbers is None else numbers[nearest.indices],
+        model.distances(nearest.squared),
+        int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
-
-
-def votes_with_latents(model: MaPML) -> bool:
-    """Whether ``predict`` asks the latent examples, and not rows set as references."""
-    references = model._references.rows
-    if len(references) != len(model.latent_examples_):
-        return False
-    latents = model._coordinates.into(model.latent_examples_.astype(references.dtype))
-    scale = float(np.abs(references).max(initial=0)) or 1.0
-    return bool(np.allclose(latents @ model.components_.T, references, atol=1e-3 * scale))
-
-
-def _with_latents(model: MaPML) -> MaPML:
-    if votes_with_latents(model):
-        return model
-    return copy(model)._vote_with(model.latent_examples_, latent_codes(model))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from latentmetric.core.summaries import class_errors, confused_pairs
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.clusters import Cluster, busiest_clusters
 from latentmetric.viz.report.context import Context, paragraph, row_text, section
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
+from latentmetric.viz.summaries import class_errors, confused_pairs
 
 GALLERY_LATENTS = 240
 """Latent examples in the gallery, shared among the classes."""
@@ -72,7 +73,7 @@ def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
 
 
-def _gallery_words(model: MaPML, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
+def _gallery_words(model: Any, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
     said = (
         "Each latent example (framed) stands for the rows of its class that are nearest to it; "
         "the nearest are shown beside it. "
@@ -104,7 +105,7 @@ def _chooser(codes: list[int], context: Context) -> Html | None:
 
 
 def _strip(
-    cluster: Cluster, model: MaPML, evidence: Evidence, context: Context,
+    cluster: Cluster, model: Any, evidence: Evidence, context: Context,
     telling: _Telling | None,
 ) -> Html:  # fmt: skip
     latent = model.latent_examples_[cluster.latent]
@@ -234,7 +235,7 @@ def _neighbor(reference: int, distance: float, evidence: Evidence, context: Cont
     voters, model = evidence.verdict.voters, evidence.latent_model
     how_far = tag("span", number(distance), class_="distance") if evidence.is_metric else None
     if voters == "own":
-        code = int(evidence.model._reference_codes[reference])
+        code = int(evidence.model.model_.codes[reference])
         return tag("li", context.label(code), how_far)
     image: Content
     if voters == "latent" and model is not None and evidence.latent_codes is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentmetric.core.summaries import Curve, Spectrum, curve, spectrum
 from latentmetric.viz.report.charts import Line, line_chart, values_table
 from latentmetric.viz.report.context import Context, paragraph, section
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, number, percent, tag
+from latentmetric.viz.summaries import Curve, Spectrum, curve, spectrum
 
 SPECTRUM_POINTS = 240
 """Eigenvalues that are drawn; of more, evenly spaced ones."""

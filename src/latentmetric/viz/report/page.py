@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.estimators._base import ReferenceClassifier
-from latentmetric.estimators._checks import check_integer
-from latentmetric.io.model_file import replacing
+from latentmetric.persistence.model_file import replacing
+from latentmetric.validation.parameters import AnInteger
 from latentmetric.viz.report.classes import class_section, pair_section
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence, gather
@@ -45,7 +44,7 @@ PICTURED_FIRST = (mistake_section, gallery_section)
 
 
 def write_report(
-    model: ReferenceClassifier,
+    model: Any,
     X: Any,
     y: Any,
     path: str | os.PathLike[str],
@@ -117,7 +116,7 @@ def write_report(
     ...     page.stat().st_size < 1_000_000
     True
     """
-    check_integer("max_queries", max_queries, 1)
+    AnInteger(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
     evidence = gather(model, X, y, X_train, y_train, row_names, train_names, max_queries, generator)
     context = Context.of(evidence, image_shape, source, generator)

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.summaries import class_means, widest_plane
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.context import Context, paragraph, row_text, section, table
 from latentmetric.viz.report.evidence import Evidence, sample
 from latentmetric.viz.report.markup import Html, join, number, percent, tag
+from latentmetric.viz.summaries import class_means, widest_plane
 
 MAX_LATENTS = 2000
 MAX_ROWS = 1000
@@ -75,8 +73,8 @@ def map_section(evidence: Evidence, context: Context) -> Html:
 
 
 def _under(evidence: Evidence, rows: Floats, which: Ints) -> Floats:
-    model = evidence.model
-    return InnerRows(rows, model._coordinates).under(model.components_, which)
+    points: Floats = evidence.model.model_.points(rows[which])
+    return points
 
 
 def _rows(evidence: Evidence, context: Context) -> _Points:
@@ -129,17 +127,15 @@ def _row_key(evidence: Evidence, row: int) -> tuple[tuple[str, int], Floats]:
     return (pool, row), evidence.originals.rows[row]
 
 
-def _latent_key(model: MaPML, latent: int) -> tuple[tuple[str, int], Floats]:
+def _latent_key(model: Any, latent: int) -> tuple[tuple[str, int], Floats]:
     return ("latent", latent), model.latent_examples_[latent]
 
 
-def _nearest(model: MaPML, context: Context, points: Floats, latents: _Points) -> dict[str, Any]:
+def _nearest(model: Any, context: Context, points: Floats, latents: _Points) -> dict[str, Any]:
     """The nearest latent examples of every point; a latent example does not list itself."""
-    everyone = np.arange(len(model.latent_examples_))
-    places = InnerRows(model.latent_examples_, model._coordinates).under(model.components_)
-    k = min(NEAREST + 1, len(everyone))
-    squared, found = k_nearest(points, References.of(places), k)
-    distances = model._as_distances(squared)
+    places = model.model_.points(model.latent_examples_)
+    squared, found = k_nearest(points, References.of(places), min(NEAREST + 1, len(places)))
+    distances = model.model_.distances(squared)
     itself = np.full(len(points), -1)
     itself[len(points) - len(latents.numbers) :] = latents.numbers
     near: list[list[list[float]]] = []
@@ -178,7 +174,7 @@ def _some(n_shown: int, n_all: int) -> str:
 def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows: _Points) -> Html:
     described = (
         f"Map of {0 if latents is None else len(latents.numbers):,} latent examples and "
-        f"{len(rows.numbers):,} rows of {len(context.labels):,} classes; the table below tells "
+        f"{len(rows.numbers):,} rows of {len(context.labels):,} classes; the table below lists "
         "which classes are neighbours."
     )
     buttons = [
@@ -208,7 +204,7 @@ def _in_words(points: _Points, evidence: Evidence, context: Context) -> Html | N
     if len(present) < 2:
         return None
     squared, found = k_nearest(means, References.of(means), 2)
-    distances = evidence.model._as_distances(squared[:, 1])
+    distances = evidence.model.model_.distances(squared[:, 1])
     lines, listed = [], set()
     for place in np.argsort(distances, kind="stable").tolist():
         other = int(found[place, 1]) if found[place, 1] != place else int(found[place, 0])

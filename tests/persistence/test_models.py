@@ -18,8 +18,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import latentmetric
-from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, ModelFileError
-from latentmetric.estimators._base import REACH
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, ModelFileError, save
+from latentmetric.core.model import REACH
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 
@@ -87,7 +87,7 @@ def assert_same_attributes(model, other):
 @each_model
 def test_round_trip_is_exact_to_the_last_bit(tmp_path, model, dtype):
     model = fitted(model, dtype)
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     loaded = latentmetric.load(tmp_path / "model")
     assert type(loaded) is type(model)
     assert_same_attributes(model, loaded)
@@ -98,7 +98,7 @@ def test_round_trip_is_exact_to_the_last_bit(tmp_path, model, dtype):
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[4]], ids=["MaPML", "OASIS"])
 def test_labels_of_every_kind_come_back(tmp_path, model, labels):
     model = fitted(model, labels=labels)
-    model.save(str(tmp_path / "model"))
+    save(model, str(tmp_path / "model"))
     loaded = latentmetric.load(str(tmp_path / "model"))
     assert_same_attributes(model, loaded)
     assert_same_answers(model, loaded, make_blobs(60, seed=1)[0])
@@ -108,13 +108,13 @@ def test_a_saved_model_goes_on_as_the_fitted_one(tmp_path):
     """Set references, warm starts, clones and another save."""
     X, y = make_blobs(150)
     model = fitted(MaPML(warm_start=True, **FEW))
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     loaded = latentmetric.load(tmp_path / "model")
     assert_same_answers(model.fit(X, y), loaded.fit(X, y), X)
     assert_same_answers(
         model.set_references(X[:50], y[:50]), loaded.set_references(X[:50], y[:50]), X
     )
-    loaded.save(tmp_path / "again")
+    save(loaded, tmp_path / "again")
     assert_same_answers(model, latentmetric.load(tmp_path / "again"), X)
     assert clone(loaded).get_params() == model.get_params()
 
@@ -123,7 +123,7 @@ def test_feature_names_come_back(tmp_path):
     X, y = make_blobs(150)
     frame = pandas.DataFrame(X, columns=[f"<b>é{number}" for number in range(X.shape[1])])
     model = MaPML(**FEW).fit(frame, y)
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     loaded = latentmetric.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.feature_names_in_, model.feature_names_in_)
     assert loaded.feature_names_in_.dtype == object
@@ -139,9 +139,9 @@ def test_feature_names_come_back(tmp_path):
 def test_latent_examples_by_class_come_back(tmp_path, labels, ratio):
     ratio = ratio or dict.fromkeys(np.unique(labels).tolist(), 2)
     model = fitted(MaPML(ratio, **FEW), labels=labels)
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     loaded = latentmetric.load(tmp_path / "model")
-    assert loaded.latent_ratio == ratio
+    assert loaded.n_latents == ratio
     assert_same_answers(loaded, loaded.fit(*_data(labels)), make_blobs(60, seed=1)[0])
 
 
@@ -152,14 +152,14 @@ def _data(labels):
 
 def test_a_random_state_that_is_no_seed_is_left_out_and_the_file_says_so(tmp_path):
     model = fitted(MaPML(max_iter=1, n_steps=50, random_state=np.random.RandomState(0)))
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     assert latentmetric.load(tmp_path / "model").random_state is None
     assert Opened.of((tmp_path / "model").read_bytes()).document["not_stored"] == ["random_state"]
 
 
 def test_the_header_tells_what_the_model_is(tmp_path):
     model = fitted(MaPML(**FEW), labels=LABELS[3])
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     document = Opened.of((tmp_path / "model").read_bytes()).document
     assert document["format_version"] == 1
     assert document["estimator"] == "MaPML"
@@ -174,7 +174,7 @@ def test_the_header_tells_what_the_model_is(tmp_path):
 def test_a_history_that_is_not_finite_comes_back(tmp_path):
     model = fitted(Euclidean())
     model.history_ = [{"round": 0, "objective": np.inf, "norm": -np.inf, "seconds": {}}]
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     assert latentmetric.load(tmp_path / "model").history_ == model.history_
 
 
@@ -194,21 +194,21 @@ def test_what_cannot_be_saved_is_told_and_nothing_is_written(tmp_path):
     ]
     for model, kind, message in refused:
         with pytest.raises(kind, match=message):
-            model.save(tmp_path / "model")
+            save(model, tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
     model = fitted(Euclidean())
-    model.save(tmp_path / "model")
+    save(model, tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
     script = (
         "import os, signal, sys, latentmetric\n"
-        "from latentmetric.io import model_file\n"
+        "from latentmetric.persistence import model_file\n"
         "model = latentmetric.load(sys.argv[1])\n"
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "model.set_params(n_neighbors=1).save(sys.argv[1])\n"
+        "latentmetric.save(model.set_params(n_neighbors=1), sys.argv[1])\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "model"], env=os.environ, check=False
@@ -222,6 +222,8 @@ def test_loading_imports_compiles_and_executes_nothing():
     """Watched by an audit hook, which stays with its process."""
     script = (
         "import sys, latentmetric\n"
+        "from latentmetric.registry import ESTIMATORS, estimator_class\n"
+        "for name in ESTIMATORS: estimator_class(name)\n"
         "latentmetric.load(sys.argv[1])\n"
         "seen = []\n"
         "sys.addaudithook(lambda event, arguments: seen.append(event))\n"
@@ -238,7 +240,7 @@ def test_loading_imports_compiles_and_executes_nothing():
 def test_models_of_format_version_1_can_still_be_read(path):
     expected = np.load(GOLDEN / "expected.npz")
     model = latentmetric.load(path)
-    queries = expected["queries"].astype(model._references.rows.dtype)
+    queries = expected["queries"].astype(model.model_.references.rows.dtype)
     distances, neighbours = model.kneighbors(queries)
     np.testing.assert_array_equal(neighbours, expected[f"{path.stem} neighbours"])
     np.testing.assert_array_equal(
@@ -269,9 +271,9 @@ WRONG_DOCUMENTS = [
     (("parameters", "n_jobs"), 2**40, "n_jobs"),
     (("parameters", "metric_reg"), 10**400, "parameter"),
     (("parameters", "metric_reg"), "1", "metric_reg"),
-    (("parameters", "latent_ratio"), {"by_class": [[0, 1]]}, "latent_ratio"),
-    (("parameters", "latent_ratio"), {"by_class": [[DEEP, 1]]}, "latent_ratio"),
-    (("parameters", "latent_ratio"), {"else": 1}, "latent_ratio"),
+    (("parameters", "n_latents"), {"by_class": [[0, 1]]}, "n_latents"),
+    (("parameters", "n_latents"), {"by_class": [[DEEP, 1]]}, "n_latents"),
+    (("parameters", "n_latents"), {"else": 1}, "n_latents"),
     (("parameters", "random_state"), -1, "random_state"),
     (("parameters", "random_state"), "cos", "random_state"),
     (("parameters", "n_components"), 7, "n_components"),
@@ -330,7 +332,7 @@ WRONG_DOCUMENTS = [
 @pytest.fixture(scope="module")
 def mapml_content(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model"
-    fitted(MaPML(**FEW)).save(path)
+    save(fitted(MaPML(**FEW)), path)
     return path.read_bytes()
 
 
@@ -393,7 +395,7 @@ def test_arrays_of_another_estimator_are_told(tmp_path, mapml_content):
 
 
 def test_weights_that_need_a_metric_are_refused_without_one(tmp_path):
-    fitted(OASIS(n_steps=10)).save(tmp_path / "model")
+    save(fitted(OASIS(n_steps=10)), tmp_path / "model")
     opened = Opened.of((tmp_path / "model").read_bytes())
     change(opened, "parameters", "weights", to="distance")
     change(opened, "parameters", "psd", to=True)
@@ -413,14 +415,14 @@ ALL_GOLDEN = [path.read_bytes() for path in sorted(GOLDEN.glob("*.safetensors"))
 def test_a_changed_file_is_a_model_or_is_refused(tmp_path_factory, content, mutate, seed):
     folder = tmp_path_factory.getbasetemp()
     original = load_bytes(folder, content)
-    X = np.load(GOLDEN / "expected.npz")["queries"].astype(original._references.rows.dtype)
+    X = np.load(GOLDEN / "expected.npz")["queries"].astype(original.model_.references.rows.dtype)
     try:
         model = load_bytes(folder, mutate(content, np.random.default_rng(seed)))
     except ModelFileError:
         return
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        away = np.abs((X - model._coordinates.centre) / model._coordinates.scale)
+        away = np.abs((X - model.model_.coordinates.centre) / model.model_.coordinates.scale)
         if mutate in MENDED and away.max() > REACH[X.dtype.name]:
             with pytest.raises(ValueError, match="away from their centre"):
                 model.predict(X)

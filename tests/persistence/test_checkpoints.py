@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 from helpers import interrupt_round, make_blobs
 
-from latentmetric import MaPML
-from latentmetric.estimators import _checkpoints, _rounds
-from latentmetric.estimators._checkpoints import FILE_NAME, CheckpointWarning
+from latentmetric import MaPML, save
+from latentmetric.estimators.driver import Driver
+from latentmetric.estimators.progress import Listener
 from latentmetric.io import open_rows
-from latentmetric.io.model_file import ModelFileError, read_model_file, write_model_file
+from latentmetric.persistence import checkpoints
+from latentmetric.persistence.checkpoints import FILE_NAME, CheckpointWarning
+from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
 
-PARAMETERS = {"latent_ratio": 8, "n_steps": 200, "max_iter": 4, "random_state": 3}
+PARAMETERS = {"n_latents": 8, "n_steps": 200, "max_iter": 4, "random_state": 3}
 
 
 def fit(X, y, folder=None, resume=True, **parameters):
@@ -81,7 +83,7 @@ def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path, monkeypatch
 def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
     X, y = make_blobs()
     whole = fit(X, y, tmp_path)
-    monkeypatch.setattr(MaPML, "_next_state", None)
+    monkeypatch.setattr(Driver, "_following", None)
     assert_same(fit(X, y, tmp_path), whole)
 
 
@@ -156,15 +158,13 @@ def test_other_data_of_the_same_distances_is_refused(tmp_path, monkeypatch):
 
 def test_one_latent_is_not_a_share_of_one_and_counts_have_no_order(tmp_path, monkeypatch):
     X, y = make_blobs()
-    interrupted_fit(monkeypatch, X, y, tmp_path / "one", 2, latent_ratio=1)
-    with pytest.raises(ValueError, match=r"latent_ratio is 1\.0 now and was 1"):
-        fit(X, y, tmp_path / "one", latent_ratio=1.0)
+    interrupted_fit(monkeypatch, X, y, tmp_path / "one", 2, n_latents=1)
+    with pytest.raises(ValueError, match=r"n_latents is 1\.0 now and was 1"):
+        fit(X, y, tmp_path / "one", n_latents=1.0)
     counts = {0: 5, 1: 6, 2: 7}
-    interrupted_fit(monkeypatch, X, y, tmp_path / "counts", 2, latent_ratio=counts)
+    interrupted_fit(monkeypatch, X, y, tmp_path / "counts", 2, n_latents=counts)
     backwards = dict(reversed(counts.items()))
-    assert_same(
-        fit(X, y, tmp_path / "counts", latent_ratio=backwards), fit(X, y, latent_ratio=counts)
-    )
+    assert_same(fit(X, y, tmp_path / "counts", n_latents=backwards), fit(X, y, n_latents=counts))
 
 
 def test_a_warm_start_is_resumed_from_its_own_beginning_only(tmp_path, monkeypatch):
@@ -196,8 +196,12 @@ def test_a_fit_that_is_refused_touches_nothing_in_the_folder(tmp_path, monkeypat
     assert being_written.exists()
 
 
-def drop(*names):
-    return lambda document, arrays: [(document.pop(n, 0), arrays.pop(n, 0)) for n in names]
+def drop(name):
+    def change(document, arrays):
+        holder = arrays if name in arrays else document
+        del holder[name]
+
+    return change
 
 
 def put(name, value):
@@ -220,14 +224,20 @@ def with_first(value):
 @pytest.mark.parametrize(
     "change",
     [
-        drop("finished"), drop("data"), drop("now"), drop("latents"), drop("history"),
-        drop("candidates_hinges"), put("parameters", lambda _: None), put("data", lambda _: [1]),
-        put("history", lambda records: records[1:]), put("history", lambda _: []),
-        put("latents", lambda rows: rows[:-1]), put("latents", with_first(np.nan)),
-        put("latents", lambda rows: rows[:, :-1]), put("components", with_first(np.inf)),
-        put("candidates_anchors", with_first(10**6)), put("candidates_targets", with_first(-5)),
-        put("watched_margins", with_first(np.nan)), put("class_starts", with_first(3)),
-        put("now", lambda _: {"bit_generator": "os.system"}), put("hinges_shape", lambda _: [1]),
+        drop("finished"), drop("data"), drop("now"), drop("history"), drop("state_latents"),
+        drop("state_candidates_hinges"), put("parameters", lambda _: None),
+        put("data", lambda _: [1]), put("history", lambda records: records[1:]),
+        put("history", lambda _: []), put("state_latents", lambda rows: rows[:-1]),
+        put("state_latents", with_first(np.nan)), put("state_latents", lambda rows: rows[:, :-1]),
+        put("state_components", with_first(np.inf)),
+        put("state_candidates_anchors", with_first(10**6)),
+        put("state_candidates_targets", with_first(-5)),
+        put("state_watched_margins", with_first(np.nan)),
+        put("state_class_starts", with_first(3)),
+        put("now", lambda _: {"bit_generator": "os.system"}),
+        put("state", lambda state: {**state, "spreads": state["latents"]}),
+        put("state", lambda state: {**state, "record": {"round": "two"}}),
+        put("state", lambda state: {**state, "finished": "no"}), put("state", lambda _: None),
     ],
 )  # fmt: skip
 def test_a_checkpoint_whose_contents_cannot_be_is_refused(tmp_path, monkeypatch, change):
@@ -244,7 +254,7 @@ def test_a_checkpoint_whose_contents_cannot_be_is_refused(tmp_path, monkeypatch,
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     X, y = make_blobs()
-    fit(X, y).save(tmp_path / FILE_NAME)
+    save(fit(X, y), tmp_path / FILE_NAME)
     with pytest.raises(ModelFileError, match="is not a checkpoint"):
         fit(X, y, tmp_path)
     (tmp_path / FILE_NAME).write_bytes(b"half a file")
@@ -256,7 +266,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
 
 def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     X, y = make_blobs()
-    write, calls = _checkpoints.write_model_file, []
+    write, calls = checkpoints.write_model_file, []
 
     def full(path, *contents):
         calls.append(path)
@@ -265,7 +275,7 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
         write(path, *contents)
 
     with monkeypatch.context() as patched:
-        patched.setattr(_checkpoints, "write_model_file", full)
+        patched.setattr(checkpoints, "write_model_file", full)
         with pytest.warns(CheckpointWarning, match="goes on without checkpoints") as warned:
             assert_same(fit(X, y, tmp_path), fit(X, y))
     assert len(warned) == 1
@@ -281,14 +291,14 @@ def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path, monkeypa
     folder = tmp_path / "gone"
     if made:
         folder.mkdir()
-        tell = _rounds.round_is_over
+        ends = Listener.step_ends
 
-        def removing(name, history, *rest):
+        def removing(*arguments):
             shutil.rmtree(tmp_path, ignore_errors=True)
             tmp_path.write_text("a file where the folder was")
-            return tell(name, history, *rest)
+            return ends(*arguments)
 
-        monkeypatch.setattr(_rounds, "round_is_over", removing)
+        monkeypatch.setattr(Listener, "step_ends", removing)
     else:
         (tmp_path / "gone.parent").write_text("a file")
         folder = tmp_path / "gone.parent" / "below"
@@ -312,7 +322,7 @@ def test_an_interrupt_leaves_the_estimator_or_the_best_round_as_asked(monkeypatc
 
 def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
     X, y = make_blobs()
-    find, calls = _rounds.Rounds._final, []
+    find, calls = Driver._finish, []
 
     def interrupted_once(rounds):
         calls.append(rounds)
@@ -320,7 +330,7 @@ def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
             raise KeyboardInterrupt
         return find(rounds)
 
-    monkeypatch.setattr(_rounds.Rounds, "_final", interrupted_once)
+    monkeypatch.setattr(Driver, "_finish", interrupted_once)
     model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
     assert len(calls) == 2
     assert_same(model, fit(X, y))
@@ -332,18 +342,19 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(MaPML, "_next_state", interrupted)
+    monkeypatch.setattr(Driver, "_following", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
 
 
 KILLED_FIT = """
+import latentmetric
 import sys
 from helpers import make_blobs
 from latentmetric import MaPML
 X, y = make_blobs(2000, 4, 12)
 model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)
-model.fit(X, y, checkpoint=sys.argv[1], resume=True).save(sys.argv[2])
+latentmetric.save(model.fit(X, y, checkpoint=sys.argv[1], resume=True), sys.argv[2])
 """
 
 

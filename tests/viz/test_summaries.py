@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from latentmetric.core.summaries import (
-    class_errors,
-    confused_pairs,
-    curve,
-    spectrum,
-    widest_plane,
-)
+from latentmetric.viz.summaries import class_errors, confused_pairs, curve, spectrum, widest_plane
 
 
 def test_the_spectrum_is_that_of_the_metric(rng):

@@ -6,7 +6,9 @@ nearest to it only. The distances of what it finds are exact.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,7 +32,6 @@ class ApproximateIndex:
 
     def __init__(self, references: References) -> None:
         faiss = import_faiss()
-        self.references = references
         rows = np.ascontiguousarray(references.rows, dtype=np.float32)
         n_groups = max(1, round(GROUPS_PER_ROOT * len(rows) ** 0.5))
         self._index = faiss.IndexIVFFlat(
@@ -42,14 +43,27 @@ class ApproximateIndex:
         self._index.add(rows)
         self._index.nprobe = max(1, round(PROBED_SHARE * n_groups))
 
-    def k_nearest(self, queries: Floats, k: int) -> tuple[Floats, Ints]:
+    def k_nearest(self, queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:
         """As ``core.distances.k_nearest``, but for neighbours in groups that were not looked at."""
         import_faiss().omp_set_num_threads(1)  # blocks of queries have threads of their own
         _, found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
         short = np.flatnonzero((found < 0).any(axis=1))
         if len(short):  # the groups looked at hold fewer than k
-            found[short] = search(queries[short], self.references, k)[1]
-        return ranked(queries, self.references, found)
+            found[short] = search(queries[short], references, k)[1]
+        return ranked(queries, references, found)
+
+
+_BUILT: WeakKeyDictionary[References, ApproximateIndex] = WeakKeyDictionary()
+_BUILDING = Lock()
+
+
+def index_of(references: References) -> ApproximateIndex:
+    """The index over these references, built once and kept for as long as they are."""
+    with _BUILDING:
+        built = _BUILT.get(references)
+        if built is None:
+            built = _BUILT[references] = ApproximateIndex(references)
+    return built
 
 
 def import_faiss(what: str = 'index="faiss"') -> Any:

@@ -11,8 +11,8 @@ import pytest
 from mutations import Opened, with_header
 from safetensors.numpy import load_file
 
-from latentmetric.io import model_file
-from latentmetric.io.model_file import ModelFileError, read_model_file, write_model_file
+from latentmetric.persistence import model_file
+from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
 
 DOCUMENT = {"format_version": 1, "é\ud800": [1, 2.5, None]}
 

@@ -1,7 +1,7 @@
 """The one place that knows which scikit-learn is installed.
 
-From 1.9 on estimators report their progress to callbacks (``sklearn.callback``); before, there
-is nobody to report to and the same calls do nothing.
+From 1.9 on estimators report their progress to callbacks (``sklearn.callback``); before, the same
+calls do nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
 
-    class CallbackSupportMixin:
-        def set_callbacks(self, *callbacks: object) -> Any: ...
+    class CallbackSupportMixin:  # noqa: D101
+        def set_callbacks(self, *callbacks: object) -> Any: ...  # noqa: D102
         def _init_callback_context(self, *, max_subtasks: int | None) -> Any: ...
 
-    def with_callbacks(method: Method) -> Method: ...
+    def with_callbacks(method: Method) -> Method: ...  # noqa: D103
 
 else:
     try:
@@ -28,4 +28,5 @@ else:
             """Stands in where scikit-learn has no callbacks."""
 
         def with_callbacks(method):
+            """Stands in where scikit-learn has no callbacks."""
             return method

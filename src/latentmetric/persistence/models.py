@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -17,8 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
-from latentmetric.estimators._checks import set_attributes
-from latentmetric.estimators._stored_values import (
+from latentmetric.core.model import FittedModel
+from latentmetric.persistence.model_file import (
+    FORMAT_VERSION,
+    ModelFileError,
+    read_model_file,
+    write_model_file,
+)
+from latentmetric.persistence.values import (
+    StoredArray,
+    StoredLabels,
+    StoredValue,
+    StoredWord,
     check_label_bytes,
     check_versions,
     classes_as_json,
@@ -31,24 +41,7 @@ from latentmetric.estimators._stored_values import (
     parameters_from_json,
     rounds_from_json,
 )
-from latentmetric.estimators.euclidean import Euclidean
-from latentmetric.estimators.hrsgd import HRSGD
-from latentmetric.estimators.lmnn import LMNN
-from latentmetric.estimators.mapml import MaPML
-from latentmetric.estimators.oasis import OASIS
-from latentmetric.io.model_file import (
-    FORMAT_VERSION,
-    ModelFileError,
-    read_model_file,
-    write_model_file,
-)
-
-if TYPE_CHECKING:
-    from latentmetric.estimators._base import ReferenceClassifier
-
-ESTIMATORS: dict[str, type[Any]] = {
-    estimator.__name__: estimator for estimator in (MaPML, LMNN, OASIS, HRSGD, Euclidean)
-}
+from latentmetric.registry import ESTIMATORS, estimator_class
 
 SMALLEST_SCALE = 5e-324
 """The least number above 0: what divides must not be 0."""
@@ -56,22 +49,48 @@ SMALLEST_SCALE = 5e-324
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-def save(model: ReferenceClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a file."""
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to one file, which ``load`` reads.
+
+    The file is in the safetensors format and holds numbers and JSON, no code. It is written
+    beside ``path`` and then renamed, so that whatever happens there is either the old file or
+    the new one. Where ``path`` is a symbolic link, the file it points to is replaced. Callbacks
+    are not stored, nor is a ``random_state`` that is not an integer: the loaded model has None in
+    its place.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; one of this package.
+    path : str or path-like
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from latentmetric import Euclidean, load, save
+    >>> model = Euclidean(n_neighbors=1).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.safetensors")
+    ...     load(Path(folder) / "model.safetensors").predict([[4.0]]).tolist()
+    ['b']
+    """
     check_is_fitted(model)
-    if type(model) is not ESTIMATORS.get(type(model).__name__):
+    name = type(model).__name__
+    if name not in ESTIMATORS or type(model) is not estimator_class(name):
         raise TypeError(
             f"{type(model).__module__}.{type(model).__qualname__} cannot be saved: a model file "
             f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}"
         )
-    model._check_parameters()
+    model.check_parameters()
+    model.check_voting()
     document, arrays = _contents(model)
     _restored(document, arrays)  # what is written can be read
     write_model_file(path, document, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """A fitted estimator from a file that its ``save`` wrote.
+    """A fitted estimator from a file that ``save`` wrote.
 
     No code runs, whatever the file holds, and its sizes are checked before memory is taken. The
     model answers bit for bit as the one that was saved, on the same machine with the same
@@ -83,24 +102,13 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    MaPML, LMNN, OASIS, HRSGD or Euclidean
-        Whichever was saved.
+    estimator
+        Of the class that was saved.
 
     Raises
     ------
     ModelFileError
         If the file is damaged, is no model, or was written by a newer version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from latentmetric import Euclidean, load
-    >>> model = Euclidean(n_neighbors=1).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(Path(folder) / "model.safetensors")
-    ...     load(Path(folder) / "model.safetensors").predict([[4.0]]).tolist()
-    ['b']
     """
     document, arrays = read_model_file(path)
     try:
@@ -109,15 +117,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error.__cause__
 
 
-def _contents(model: Any) -> tuple[dict[str, Any], Arrays]:
+def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """The document and the arrays of a model file."""
     import latentmetric
 
-    parameters, not_stored = parameters_as_json(model.get_params(deep=False))
-    names = getattr(model, "feature_names_in_", None)
+    model: FittedModel = estimator.model_
+    parameters, not_stored = parameters_as_json(estimator.get_params(deep=False))
+    names = getattr(estimator, "feature_names_in_", None)
     document = {
         "format_version": FORMAT_VERSION,
-        "estimator": type(model).__name__,
+        "estimator": type(estimator).__name__,
         "versions": {
             "latentmetric": latentmetric.__version__,
             "numpy": np.__version__,
@@ -125,31 +134,37 @@ def _contents(model: Any) -> tuple[dict[str, Any], Arrays]:
         },
         "parameters": parameters,
         "not_stored": not_stored,
-        "classes": classes_as_json(model.classes_),
-        "n_features": int(model.n_features_in_),
+        "classes": classes_as_json(estimator.classes_),
+        "n_features": int(estimator.n_features_in_),
         "feature_names": None if names is None else names.tolist(),
-        "n_references": len(model._references),
-        "scale": float(model._coordinates.scale),
-        "temperature": float(model._temperature),
-        "n_iter": int(model.n_iter_),
-        "history": history_as_json(model.history_),
+        "n_references": len(model.references),
+        "scale": float(model.coordinates.scale),
+        "temperature": float(model.temperature),
+        "n_iter": int(estimator.n_iter_),
+        "best_iter": int(estimator.best_iter_),
+        "history": history_as_json(estimator.history_),
     }
     arrays = {
-        "centre": model._coordinates.centre,
-        "references": model._references.rows,
-        "reference_norms": model._references.norms,
-        "reference_codes": model._reference_codes.astype(np.int64, copy=False),
+        "centre": model.coordinates.centre,
+        "references": model.references.rows,
+        "reference_norms": model.references.norms,
+        "reference_codes": model.codes.astype(np.int64, copy=False),
     }
-    if hasattr(model, "components_"):
-        arrays["components"] = model.components_
-    if isinstance(model, OASIS):
-        arrays["similarity"] = model.similarity_
-    if isinstance(model, MaPML):
-        document["best_iter"] = int(model.best_iter_)
-        arrays["latent_examples"] = model.latent_examples_
-        arrays["latent_codes"] = np.searchsorted(model.classes_, model.latent_labels_)
-        arrays["margins"] = model.margins_
+    if model.components is not None:
+        arrays["components"] = model.components
+    for attribute, kind in estimator.stored_attributes.items():
+        value = getattr(estimator, attribute)
+        if isinstance(kind, StoredArray):
+            arrays[_stored_name(attribute)] = value
+        elif isinstance(kind, StoredLabels):
+            arrays[kind.array] = np.searchsorted(estimator.classes_, value)
+        else:
+            document[_stored_name(attribute)] = value
     return document, arrays
+
+
+def _stored_name(attribute: str) -> str:
+    return attribute.removesuffix("_")
 
 
 def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
@@ -160,69 +175,76 @@ def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
             f"the estimator {str(name)[:40]!r} is not one of {', '.join(ESTIMATORS)}"
         )
     check_versions(document.get("versions"))
-    estimator = ESTIMATORS[name]
-    known = signature(estimator).parameters
-    model = estimator(**parameters_from_json(document.get("parameters"), known))
+    kind = estimator_class(name)
+    known = signature(kind).parameters
+    estimator = kind(**parameters_from_json(document.get("parameters"), known))
     classes = classes_from_json(document.get("classes"))
     n_features = count_from_json(document.get("n_features"), "n_features", 1)
     checked = _CheckedArrays(arrays, n_features, len(classes))
     attributes = _common_attributes(document, checked, classes)
-    if estimator is OASIS:
-        attributes |= _similarity(checked)
-    else:
-        attributes["components_"] = checked.components()
-    if estimator is MaPML:
-        attributes |= _latents(document, checked, classes)
-    attributes |= checked.references(document)
+    components = None
+    if "similarity_" not in kind.stored_attributes or checked.has("components"):
+        components = attributes["components_"] = checked.components()
+    for attribute, stored in kind.stored_attributes.items():
+        attributes[attribute] = _restored_value(attribute, stored, document, checked, attributes)
+    attributes["model_"] = _model(document, checked, components, attributes)
     checked.expect_no_more()
-    set_attributes(model, attributes)
+    vars(estimator).update(attributes)
     try:
-        model._check_parameters()
-        if estimator is MaPML:
-            model._check_against_data(n_features, classes)
+        estimator.check_parameters()
+        estimator.check_against(classes)
+        estimator.check_voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
-    return model
+    return estimator
 
 
 def _common_attributes(
     document: dict[str, Any], checked: _CheckedArrays, classes: Any
 ) -> dict[str, Any]:
-    n_features = checked.n_features
-    names = feature_names_from_json(document.get("feature_names"), n_features)
-    scale = number_from_json(document.get("scale"), "scale", SMALLEST_SCALE)
-    centre = checked.take("centre", (n_features,), np.float64)
+    names = feature_names_from_json(document.get("feature_names"), checked.n_features)
     return {
         "classes_": classes,
-        "n_features_in_": n_features,
+        "n_features_in_": checked.n_features,
         "history_": rounds_from_json(document.get("history")),
         "n_iter_": count_from_json(document.get("n_iter"), "n_iter"),
-        "_coordinates": Coordinates(centre, scale),
-        "_temperature": number_from_json(document.get("temperature"), "temperature", 0),
+        "best_iter_": count_from_json(document.get("best_iter"), "best_iter"),
     } | ({} if names is None else {"feature_names_in_": names})
 
 
-def _similarity(checked: _CheckedArrays) -> dict[str, Any]:
-    """OASIS is a metric if it has a factor, else a similarity only."""
-    is_metric = checked.has("components")
-    components = {"components_": checked.components()} if is_metric else {}
-    shape = (checked.n_features, checked.n_features)
-    similarity = checked.take("similarity", shape)
-    return components | {"similarity_": similarity, "_fitted_metric": is_metric}
+def _model(
+    document: dict[str, Any], checked: _CheckedArrays, components: Any,
+    attributes: dict[str, Any],
+) -> FittedModel:  # fmt: skip
+    scale = number_from_json(document.get("scale"), "scale", SMALLEST_SCALE)
+    centre = checked.take("centre", (checked.n_features,), np.float64)
+    temperature = number_from_json(document.get("temperature"), "temperature", 0)
+    references, codes = checked.references(document)
+    similarity = attributes["similarity_"] if components is None else None
+    return FittedModel(
+        Coordinates(centre, scale), references, codes, checked.n_classes, temperature, components,
+        similarity,
+    )  # fmt: skip
 
 
-def _latents(document: dict[str, Any], checked: _CheckedArrays, classes: Any) -> dict[str, Any]:
-    latents = checked.take("latent_examples", (None, checked.n_features))
-    codes = checked.codes("latent_codes", len(latents))
+def _restored_value(
+    attribute: str, kind: StoredValue, document: dict[str, Any], checked: _CheckedArrays,
+    attributes: dict[str, Any],
+) -> Any:  # fmt: skip
+    name, classes = _stored_name(attribute), attributes["classes_"]
+    if isinstance(kind, StoredWord):
+        if document.get(name) not in kind.words:
+            raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
+        return document[name]
+    if isinstance(kind, StoredArray):
+        lengths = {"n_features": checked.n_features, "n_classes": checked.n_classes, None: None}
+        return checked.take(name, tuple(lengths[length] for length in kind.shape), kind.dtype)
+    beside = attributes[kind.beside]
+    codes = checked.codes(kind.array, len(beside))
     if not np.array_equal(np.unique(codes), np.arange(len(classes))) or (np.diff(codes) < 0).any():
-        raise ModelFileError("the latent examples are not one or more of each class, in order")
-    check_label_bytes(len(codes), classes.dtype, allowed=latents.nbytes)
-    return {
-        "latent_examples_": latents,
-        "latent_labels_": classes[codes],
-        "margins_": checked.take("margins", (len(classes),), np.float64),
-        "best_iter_": count_from_json(document.get("best_iter"), "best_iter"),
-    }
+        raise ModelFileError(f"{kind.array} are not one or more of each class, in order")
+    check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
+    return classes[codes]
 
 
 class _CheckedArrays:
@@ -230,7 +252,7 @@ class _CheckedArrays:
 
     def __init__(self, arrays: Arrays, n_features: int, n_classes: int) -> None:
         self._arrays = dict(arrays)
-        self.n_features, self._n_classes = n_features, n_classes
+        self.n_features, self.n_classes = n_features, n_classes
         self._dtype: np.dtype[Any] | None = None
         self._rank = n_features
 
@@ -252,7 +274,7 @@ class _CheckedArrays:
             )
         if dtype is None:
             self._dtype = dtype = self._dtype or array.dtype
-        if array.dtype != dtype or (name not in _CODES and array.dtype.kind != "f"):
+        if array.dtype != dtype or (array.dtype.kind != "f" and dtype != np.int64):
             raise ModelFileError(
                 f"the array {name!r} is {array.dtype}; the others ask for {np.dtype(dtype)}"
             )
@@ -263,8 +285,8 @@ class _CheckedArrays:
     def codes(self, name: str, length: int) -> Any:
         """Numbers of classes, one for each of as many rows."""
         codes = self.take(name, (length,), np.int64)
-        if length and not (codes.min() >= 0 and codes.max() < self._n_classes):
-            raise ModelFileError(f"{name!r} holds a code beyond the {self._n_classes} classes")
+        if length and not (codes.min() >= 0 and codes.max() < self.n_classes):
+            raise ModelFileError(f"{name!r} holds a code beyond the {self.n_classes} classes")
         return codes.astype(np.intp, copy=False)
 
     def components(self) -> Any:
@@ -273,18 +295,15 @@ class _CheckedArrays:
         self._rank = len(factor)
         return factor
 
-    def references(self, document: dict[str, Any]) -> dict[str, Any]:
+    def references(self, document: dict[str, Any]) -> tuple[References, Any]:
         """Rows under the metric, or under the similarity where there is no metric."""
         n_references = count_from_json(document.get("n_references"), "n_references", 1)
         rows = self.take("references", (n_references, self._rank))
         norms = self.take("reference_norms", (n_references,))
         codes = self.codes("reference_codes", n_references)
-        return {"_references": References(rows, norms), "_reference_codes": codes}
+        return References(rows, norms), codes
 
     def expect_no_more(self) -> None:
         """Raise if an array was not asked for."""
         if self._arrays:
             raise ModelFileError(f"the array {min(self._arrays)!r} belongs to no such estimator")
-
-
-_CODES = ("reference_codes", "latent_codes")

@@ -8,14 +8,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from latentmetric.io.model_file import ModelFileError
+from latentmetric.persistence.model_file import ModelFileError
 
 Labels = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """A fitted attribute that is an array of numbers."""
+
+    shape: tuple[str | None, ...]
+    """"n_features", "n_classes", or None for any length."""
+    dtype: Any = None
+    """None is the dtype of the model."""
+
+
+@dataclass(frozen=True)
+class StoredLabels:
+    """A fitted attribute of labels, stored as ascending codes, each class at least once."""
+
+    array: str
+    """The name of the codes in the file."""
+    beside: str
+    """An attribute stored before it, with as many rows."""
+
+
+@dataclass(frozen=True)
+class StoredWord:
+    """A fitted attribute that is one of a few words."""
+
+    words: tuple[str, ...]
+
+
+StoredValue = StoredArray | StoredLabels | StoredWord
+"""What a model file holds of an attribute that only one estimator has."""
 
 MAX_LABEL_BYTES = 64 * 2**20
 """Labels of a fixed width take that width each, whatever their own length; up to this much."""
@@ -80,7 +112,7 @@ def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
 
 
 def check_label_bytes(n_labels: int, dtype: np.dtype[Any], allowed: int = 0) -> None:
-    """Labels whose width is a promise of the file must not take memory that the file does not."""
+    """Refuse labels of a declared width that would take more memory than the file does."""
     if n_labels * dtype.itemsize > MAX_LABEL_BYTES + allowed:
         raise ModelFileError(
             f"{n_labels} labels of {dtype.itemsize} bytes each take too much memory; fit with "

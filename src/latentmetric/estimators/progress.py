@@ -1,4 +1,4 @@
-"""Word of a fit's progress: to scikit-learn's callbacks where it has them, to the log, and to a
+"""Progress of a fit, reported to scikit-learn's callbacks where it has them, to the log, and to a
 watcher that may ask to stop, which works with every version of scikit-learn."""
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ SECONDS_BETWEEN_LINES = 2.0
 
 
 History = Sequence[Mapping[str, Any]]
+Attributes = Callable[[], dict[str, Any]]
 
 
 class Watcher(Protocol):
@@ -33,7 +34,7 @@ _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Tell the watcher of the fits inside the block."""
+    """Let the watcher follow the fits inside the block."""
     token = _WATCHER.set(watcher)
     try:
         yield
@@ -41,17 +42,10 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _WATCHER.reset(token)
 
 
-def round_is_over(name: str, history: History, n_rounds: int, verbose: int) -> bool:
-    """Log the last round and tell the watcher, if there is one; True where it asks to stop."""
-    _log_round(name, history, n_rounds, verbose)
-    watcher = _WATCHER.get()
-    return watcher is not None and watcher.has_learned(history, n_rounds)
+def _log_step(name: str, history: History, n_rounds: int, verbose: int) -> None:
+    """One line on the last step, at level INFO if ``verbose`` and DEBUG otherwise.
 
-
-def _log_round(name: str, history: History, n_rounds: int, verbose: int) -> None:
-    """One line on the last round, at level INFO if ``verbose`` and DEBUG otherwise.
-
-    Where nobody has set up logging, ``verbose`` sends the lines to standard error.
+    Where logging is not set up, ``verbose`` sends the lines to standard error.
     """
     record = history[-1]
     if verbose:
@@ -59,11 +53,11 @@ def _log_round(name: str, history: History, n_rounds: int, verbose: int) -> None
     left = seconds_left(history, n_rounds)
     logger.log(
         logging.INFO if verbose else logging.DEBUG,
-        "%s round %d/%d: %s, %.1f s%s",
+        "%s round %d/%d: %s%.1f s%s",
         name,
         record["round"],
         n_rounds,
-        measured(record),
+        f"{values}, " if (values := measured(record)) else "",
         sum(record["seconds"].values()),
         "" if left is None else f", at most {left:.0f} s left",
     )
@@ -74,12 +68,12 @@ def measured(record: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{key.replace('_', ' ')} {value:.4g}"
         for key, value in record.items()
-        if key not in ("round", "seconds")
+        if key not in ("round", "iterations", "seconds")
     )
 
 
 def seconds_left(history: History, n_rounds: int) -> float | None:
-    """By the last three rounds; round 0 has no metric to learn and tells nothing."""
+    """By the last three rounds; round 0 has no metric to learn and does not count."""
     learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]
     left = n_rounds - history[-1]["round"]
     return left * sum(learned) / len(learned) if learned and left else None
@@ -95,6 +89,7 @@ class ReadingLog:
             _let_it_be_seen()
 
     def __call__(self, done: int, total: int) -> None:
+        """So many rows have been read."""
         watcher = _WATCHER.get()
         if watcher is not None:
             watcher.has_read(done, total)
@@ -110,7 +105,7 @@ class ReadingLog:
 
 
 def _let_it_be_seen() -> None:
-    """Lines to standard error for as long as nobody else handles them."""
+    """Lines to standard error for as long as no other handler takes them."""
     if _FALLBACK not in logger.handlers:
         logger.addHandler(_FALLBACK)
     if logger.getEffectiveLevel() > logging.INFO:
@@ -121,34 +116,41 @@ _FALLBACK = logging.StreamHandler()
 _FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
 
-class RoundReporter:
-    """Tells the estimator's callbacks of every round, and whether one of them asks to stop."""
+class Listener:
+    """Everyone who hears of a fit's steps: callbacks of scikit-learn, the log, the watcher."""
 
-    def __init__(self, estimator: Any, n_rounds: int) -> None:
-        self._estimator = estimator
+    def __init__(self, estimator: Any, n_steps: int, X: Any, y: Any) -> None:
+        self._estimator, self._n_steps = estimator, n_steps
+        self._data = {"estimator": estimator, "X": X, "y": y}
         start = getattr(estimator, "_init_callback_context", None)
-        self._fit = start(max_subtasks=n_rounds) if start is not None else None
-        self._round: Any = None
+        self._fit = start(max_subtasks=n_steps + 1) if start is not None else None
+        self._step: Any = None
 
-    def fit_begins(self, X: Any, y: Any) -> None:
+    def fit_begins(self) -> None:
+        """Before the first step."""
         if self._fit is not None:
-            self._fit.call_on_fit_task_begin(estimator=self._estimator, X=X, y=y)
+            self._fit.call_on_fit_task_begin(**self._data)
 
-    def round_begins(self, X: Any, y: Any) -> None:
+    def step_begins(self) -> None:
+        """Before each step."""
         if self._fit is not None:
-            self._round = self._fit.subcontext(task_name="round")
-            self._round.call_on_fit_task_begin(estimator=self._estimator, X=X, y=y)
+            self._step = self._fit.subcontext(task_name="round")
+            self._step.call_on_fit_task_begin(**self._data)
 
-    def round_ends(self, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """True where a callback asks to stop. ``attributes`` is called only if one wants them."""
-        return self._round is not None and self._ends(self._round, X, y, attributes)
+    def step_ends(self, history: History, attributes: Attributes) -> bool:
+        """After each step; True where someone asks to stop."""
+        estimator = self._estimator
+        _log_step(type(estimator).__name__, history, self._n_steps, estimator.verbose)
+        watcher = _WATCHER.get()
+        asked = watcher is not None and watcher.has_learned(history, self._n_steps)
+        return (self._step is not None and self._ends(self._step, attributes)) or asked
 
-    def fit_ends(self, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> None:
+    def fit_ends(self, attributes: Attributes) -> None:
+        """After the last step."""
         if self._fit is not None:
-            self._ends(self._fit, X, y, attributes)
+            self._ends(self._fit, attributes)
 
-    def _ends(self, task: Any, X: Any, y: Any, attributes: Callable[[], dict[str, Any]]) -> bool:
-        stop: bool = task.call_on_fit_task_end(
-            estimator=self._estimator, X=X, y=y, reconstruction_attributes=attributes
-        )
+    def _ends(self, task: Any, attributes: Attributes) -> bool:
+        """Whether a callback asks to stop; ``attributes`` is called only if one wants them."""
+        stop: bool = task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes)
         return stop

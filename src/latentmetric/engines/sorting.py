@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Ints
-from latentmetric.io.rows import RawRows, RowFile, first_not_finite
+from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.protocol import Progress
+from latentmetric.io.rows import RawRows, RowFile
 
 IN_MEMORY_BYTES = 256 * 2**20
 """Rows up to this size are kept in memory."""
@@ -18,12 +19,12 @@ IN_MEMORY_BYTES = 256 * 2**20
 READ_BYTES = 64 * 2**20
 """Bytes read at a time."""
 
-Told = Callable[[int, int], None]
-"""Called with the number of rows read and of all rows."""
+Convert = Callable[[Any, int], Floats]
+"""Rows of a block as floats, or an error; called with the number of the first one, too."""
 
 
 def sorted_by_class(
-    rows: RowFile, codes: Ints, dtype: np.dtype[Any], told: Told = lambda done, total: None
+    rows: RowFile, codes: Ints, dtype: np.dtype[Any], convert: Convert, progress: Progress
 ) -> tuple[Any, Ints]:
     """The rows in the order of their codes, and the number each of them had.
 
@@ -36,10 +37,9 @@ def sorted_by_class(
     store = _new_store(rows.shape, dtype)
     step = max(1, READ_BYTES // max(1, rows.shape[1] * dtype.itemsize))
     for start in range(0, len(rows), step):
-        block = rows[slice(start, start + step)].astype(dtype, copy=False)
-        _check_finite(block, start)
+        block = convert(rows[slice(start, start + step)], start)
         _put(store, block, places[start : start + len(block)])
-        told(start + len(block), len(rows))
+        progress(start + len(block), len(rows))
     return store, order
 
 
@@ -67,12 +67,3 @@ def _put(store: Any, block: Any, places: Ints) -> None:
     starts = np.concatenate(([0], np.flatnonzero(np.diff(places) != 1) + 1, [len(places)]))
     for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         store.write(int(places[first]), block[first:end])
-
-
-def _check_finite(block: Any, start: int) -> None:
-    bad = first_not_finite(block)
-    if bad is not None:
-        row, column = bad
-        raise ValueError(
-            f"Input X contains NaN or infinity: row {start + row}, column {column} is {block[bad]}"
-        )

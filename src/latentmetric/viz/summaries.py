@@ -1,4 +1,4 @@
-"""Numbers that tell what a model is like: spectrum, map, errors by class, confused pairs.
+"""Numbers that describe a model: spectrum, map, errors by class, confused pairs.
 
 Plots and the report draw the same ones. Time O(d³) for a spectrum, O(m·r²) for the map of m points
 of rank r, O(n + C) for the rest.
@@ -21,14 +21,16 @@ class Curve:
     """One measured quantity over the rounds of a fit."""
 
     rounds: list[int]
+    """Rounds of MaPML, iterations of other algorithms."""
     values: list[float]
 
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
-    """What the rounds of a fit tell of a quantity; rounds that do not know it are left out."""
+    """A quantity over the rounds of a fit; rounds that did not measure it are left out."""
     known = [record for record in history if np.isfinite(record.get(quantity, np.nan))]
     return Curve(
-        [int(record["round"]) for record in known], [float(record[quantity]) for record in known]
+        [int(record.get("iterations", record["round"])) for record in known],
+        [float(record[quantity]) for record in known],
     )
 
 

@@ -5,8 +5,9 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric import MaPML
-from latentmetric.io import open_rows, sorting
-from latentmetric.io.sorting import sorted_by_class
+from latentmetric.engines import sorting
+from latentmetric.engines.sorting import sorted_by_class
+from latentmetric.io import open_rows
 
 
 @pytest.fixture
@@ -29,7 +30,11 @@ def test_rows_are_laid_out_by_class_and_keep_their_order(saved, place):
     path, X, y = saved
     said = []
     store, order = sorted_by_class(
-        open_rows(path), y, X.dtype, lambda done, total: said.append((done, total))
+        open_rows(path),
+        y,
+        X.dtype,
+        lambda block, start: block,
+        lambda done, total: said.append((done, total)),
     )
     np.testing.assert_array_equal(store[slice(0, 300)], X[order])
     np.testing.assert_array_equal(order, np.argsort(y, kind="stable"))
@@ -62,7 +67,7 @@ def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
     before = model.components_
     X[250, 3] = np.nan
     np.save(path, X)
-    with pytest.raises(ValueError, match="row 250, column 3 is nan"):
+    with pytest.raises(ValueError, match="NaN: row 250, column 3 "):
         model.fit(open_rows(path), y)
     assert model.components_ is before
 

@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import confusion_matrix
 
 from latentmetric import OASIS, Euclidean, MaPML
+from latentmetric.viz import plot_convergence, plot_errors_by_class, plot_latents, plot_spectrum
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def fitted():
 
 def test_the_curve_is_the_history(fitted):
     model, _, _ = fitted
-    ax = model.plot_convergence()
+    ax = plot_convergence(model)
     objective = ax.lines[0]
     assert objective.get_ydata().tolist() == [r["objective"] for r in model.history_]
     errors = [r["validation_error"] for r in model.history_]
@@ -41,12 +42,12 @@ def test_the_curve_is_the_history(fitted):
 def test_what_records_no_objective_says_so(fitted):
     _, X, y = fitted
     with pytest.raises(ValueError, match="Euclidean records no objective"):
-        Euclidean().fit(X, y).plot_convergence()
+        plot_convergence(Euclidean().fit(X, y))
 
 
 def test_the_spectrum_is_that_of_the_metric(fitted):
     model, _, _ = fitted
-    ax = model.plot_spectrum()
+    ax = plot_spectrum(model)
     values = np.linalg.eigvalsh(model.get_mahalanobis_matrix())[::-1]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), values, rtol=1e-6)
 
@@ -54,12 +55,12 @@ def test_the_spectrum_is_that_of_the_metric(fitted):
 def test_a_similarity_has_no_spectrum(fitted):
     _, X, y = fitted
     with pytest.raises(ValueError, match="psd=True"):
-        OASIS(n_steps=50, random_state=0).fit(X, y).plot_spectrum()
+        plot_spectrum(OASIS(n_steps=50, random_state=0).fit(X, y))
 
 
 def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
     model, X, y = fitted
-    ax = model.plot_errors_by_class(X, y)
+    ax = plot_errors_by_class(model, X, y)
     matrix = confusion_matrix(y, model.predict(X))
     shares = dict(
         zip(model.classes_, 100 * (1 - np.diag(matrix) / matrix.sum(axis=1)), strict=True)
@@ -73,28 +74,28 @@ def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
 
 def test_only_the_hardest_classes_are_drawn_where_there_are_many(fitted):
     model, X, y = fitted
-    assert len(model.plot_errors_by_class(X, y, n_classes=2).patches) == 2
+    assert len(plot_errors_by_class(model, X, y, n_classes=2).patches) == 2
 
 
 def test_unknown_labels_and_wrong_lengths_are_refused(fitted):
     model, X, y = fitted
     with pytest.raises(ValueError, match=r"'z'; it knows 3 classes"):
-        model.plot_errors_by_class(X, np.where(y == "_a", "z", y))
-    with pytest.raises(ValueError, match="240 rows, but y has 10"):
-        model.plot_errors_by_class(X, y[:10])
-    with pytest.raises(ValueError, match="240 rows, but y has 10"):
-        model.plot_latents(X, y[:10])
+        plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
+    with pytest.raises(ValueError, match="X has 240 rows, y has 10"):
+        plot_errors_by_class(model, X, y[:10])
+    with pytest.raises(ValueError, match="X has 240 rows, y has 10"):
+        plot_latents(model, X, y[:10])
     with pytest.raises(ValueError, match="belong together"):
-        model.plot_latents(X)
+        plot_latents(model, X)
 
 
 def test_the_map_is_a_shadow_of_the_learned_space(fitted):
     model, X, y = fitted
-    ax = model.plot_latents(X, y)
+    ax = plot_latents(model, X, y)
     rows, latents = ax.collections[:3], ax.collections[3:]
     assert [len(points.get_offsets()) for points in rows] == [80, 80, 80]
     drawn = np.concatenate([points.get_offsets() for points in latents])
-    learned = pdist(model.transform(model.latent_examples_)) / model._coordinates.scale
+    learned = pdist(model.transform(model.latent_examples_)) / model.model_.coordinates.scale
     assert np.all(pdist(drawn) <= learned * (1 + 1e-6))
     own = [np.mean(cdist(points.get_offsets(), points.get_offsets())) for points in latents]
     assert max(own) < np.mean(cdist(drawn, drawn))
@@ -106,10 +107,10 @@ def test_the_map_is_a_shadow_of_the_learned_space(fitted):
 def test_axes_that_are_given_are_drawn_on(fitted):
     model, X, y = fitted
     for draw in (
-        model.plot_convergence,
-        model.plot_spectrum,
-        model.plot_latents,
-        lambda ax: model.plot_errors_by_class(X, y, ax=ax),
+        lambda ax: plot_convergence(model, ax),
+        lambda ax: plot_spectrum(model, ax),
+        lambda ax: plot_latents(model, ax=ax),
+        lambda ax: plot_errors_by_class(model, X, y, ax=ax),
     ):
         _, ax = pyplot.subplots()
         assert draw(ax=ax) is ax
@@ -120,4 +121,4 @@ def test_without_matplotlib_it_names_the_extra(fitted, monkeypatch):
     model, _, _ = fitted
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
-        model.plot_spectrum()
+        plot_spectrum(model)

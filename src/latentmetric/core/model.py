@@ -1,0 +1,195 @@
+"""A fitted model as a value: what it takes to bring a query under the metric and let others vote.
+
+Queries are searched block by block, so an answer needs memory for itself and for one block per
+thread, whatever the number of rows. Time O(n·(d·r + m·r)) for n queries, a metric of rank r and
+m references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.distances import References, k_nearest, row_blocks, search
+from latentmetric.core.parallel import blas_threads, for_each
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
+
+REACH = {"float32": 1e12, "float64": 1e140}
+"""How far queries may be from the training rows, in units of their spread: squares must fit."""
+
+Search = Callable[[Floats, References, int], tuple[Floats, Ints]]
+"""Squared distances and numbers of each point's k nearest references, nearest first."""
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The nearest references of some rows, nearest first."""
+
+    squared: Floats
+    """Squared distances in inner coordinates; −2 times the similarity where there is no metric."""
+    indices: Ints
+
+    def first(self, k: int) -> Neighbors:
+        """The nearest k of them."""
+        return Neighbors(self.squared[:, :k], self.indices[:, :k])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """Labelled references under a learned metric, or under a similarity that is no metric.
+
+    Rows go into inner coordinates, then under the metric, then to the references. Classes are
+    known by their codes; what they are called is the estimator's business.
+    """
+
+    coordinates: Coordinates
+    references: References
+    """Ready to be compared with queries."""
+    codes: Ints
+    """The class of every reference."""
+    n_classes: int
+    temperature: float
+    """T of the kernel vote, in squared inner distances."""
+    components: Floats | None
+    """The factor of the metric, M = componentsᵀ components; None for a similarity."""
+    similarity: Floats | None = None
+    """W of the similarity xᵀWx', where that is what was learned."""
+
+    @classmethod
+    def of_metric(
+        cls, coordinates: Coordinates, components: Floats, points: Floats, codes: Ints,
+        n_classes: int, temperature: float | None = None,
+    ) -> FittedModel:  # fmt: skip
+        """References at ``points`` under the metric; by default their spacing sets T."""
+        references = References.of(points)
+        if temperature is None:
+            temperature = temperature_from_references(references)
+        return cls(coordinates, references, codes, n_classes, temperature, components)
+
+    @classmethod
+    def of_similarity(
+        cls, similarity: Floats, rows: InnerRows, codes: Ints, n_classes: int
+    ) -> FittedModel:
+        """References that are the rows most similar to a query."""
+        references = _similar(similarity, rows)
+        return cls(rows.coordinates, references, codes, n_classes, 0.0, None, similarity)
+
+    def with_references(
+        self, rows: Floats, codes: Ints, temperature: float | None = None
+    ) -> FittedModel:
+        """The same metric with these rows, in the caller's coordinates, as references."""
+        inner = InnerRows(rows, self.coordinates)
+        if self.components is None:
+            assert self.similarity is not None
+            return replace(self, references=_similar(self.similarity, inner), codes=codes)
+        return FittedModel.of_metric(
+            self.coordinates, self.components, inner.under(self.components), codes,
+            self.n_classes, temperature,
+        )  # fmt: skip
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether it measures distances, and not only similarities."""
+        return self.components is not None
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """What answers are computed in."""
+        return self.references.rows.dtype
+
+    @property
+    def n_features(self) -> int:
+        """Features of a query."""
+        return len(self.coordinates.centre)
+
+    def check_reach(self, rows: Floats, start: int = 0) -> None:
+        """Refuse queries so far out that their squared distances are not among the floats.
+
+        ``start`` is the number of the first of them among all of the caller's rows.
+        """
+        reach, inner = REACH[self.dtype.name], self.coordinates
+        centre = float(np.abs(inner.centre).max())
+        if max(float(rows.max()), -float(rows.min())) + centre <= reach * inner.scale:
+            return
+        with np.errstate(over="ignore"):
+            away = np.abs(rows - inner.centre) / inner.scale
+        if away.max() <= reach:
+            return
+        row, column = np.unravel_index(np.argmax(away), away.shape)
+        raise ValueError(
+            f"X, row {start + row}, column {column} (counted from 0): {rows[row, column]:g} is "
+            f"{away[row, column]:.1g} times the spread of the training rows away from their "
+            f"centre; distances in {self.dtype} reach to {reach:g} times; correct the row or leave "
+            "it out"
+        )
+
+    def points(self, rows: Floats) -> Floats:
+        """Rows in the space of the references."""
+        inner = self.coordinates.into(rows.astype(self.dtype, copy=False))
+        return inner if self.components is None else inner @ self.components.T
+
+    def nearest(
+        self, rows: Floats, k: int, n_threads: int = 1, search: Search | None = None
+    ) -> Neighbors:
+        """The k nearest references of each row; ``search`` takes the place of the exact one."""
+        look = search or (k_nearest if self.is_metric else _most_similar)
+        squared = np.empty((len(rows), k), dtype=self.dtype)
+        indices = np.empty((len(rows), k), dtype=np.intp)
+
+        def search_block(block: slice) -> None:
+            squared[block], indices[block] = look(self.points(rows[block]), self.references, k)
+
+        with blas_threads(n_threads):
+            blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
+            for_each(search_block, blocks, n_threads)
+        return Neighbors(squared, indices)
+
+    def distances(self, squared: Floats) -> Floats:
+        """What ``nearest`` measured, in the caller's units: distances, or −S for a similarity."""
+        if not self.is_metric:
+            return squared / 2
+        return np.sqrt(squared) * squared.dtype.type(self.coordinates.scale)
+
+    def vote(self, neighbors: Neighbors, weights: str) -> Ints:
+        """The code that the neighbours of each row vote for."""
+        return vote(*self._ballots(neighbors, weights))
+
+    def shares(self, neighbors: Neighbors, weights: str) -> Floats:
+        """Each class's share of the vote, (n, C)."""
+        return vote_shares(*self._ballots(neighbors, weights), self.n_classes)
+
+    def scores(self, neighbors: Neighbors) -> Floats:
+        """Minus the distance to the nearest reference."""
+        return -self.distances(neighbors.squared[:, 0])
+
+    def _ballots(self, neighbors: Neighbors, weights: str) -> tuple[Ints, Floats]:
+        """Codes and weights of each row's neighbours."""
+        return self.codes[neighbors.indices], VOTES[weights].weigh(
+            neighbors.squared, self.temperature
+        )
+
+
+def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
+    """These rows as references, with nothing learned."""
+    coordinates = Coordinates.of(rows)
+    identity: Floats = np.eye(rows.shape[1], dtype=rows.dtype)
+    points = coordinates.into(rows)
+    return FittedModel.of_metric(coordinates, identity, points, codes, n_classes)
+
+
+def _similar(similarity: Floats, rows: InnerRows) -> References:
+    """References whose comparable distance to an inner row x is −2 S(x, reference).
+
+    Without their norms, comparing "distances" is comparing inner products.
+    """
+    turned = rows.under(similarity / similarity.dtype.type(rows.n_features))
+    return References(turned, np.zeros(len(turned), dtype=turned.dtype))
+
+
+def _most_similar(points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
+    return search(points, references, k)

@@ -1,0 +1,58 @@
+"""The one door: rows and labels of any kind come in here, and by the same rules.
+
+What the rules are is in ``latentmetric.validation``; an engine applies them where its rows are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latentmetric.engines.dask import DaskEngine
+from latentmetric.engines.files import FileEngine
+from latentmetric.engines.memory import MemoryEngine
+from latentmetric.engines.protocol import Engine, LabelledRows
+
+ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine(), MemoryEngine())
+"""Asked in this order who holds the rows; the last one takes whatever becomes an array."""
+
+
+def engine_of(X: Any) -> Engine:
+    """The engine that holds these rows."""
+    return next(engine for engine in ENGINES if engine.holds(X))
+
+
+def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
+    """Training rows with their labels, or an error before any work is done."""
+    engine, of_labels = engine_of(X), engine_of(y)
+    if not of_labels.in_process and of_labels is not engine:
+        raise TypeError(
+            f"y is a {type(y).__module__.split('.')[0]} {type(y).__name__}, but X is "
+            f"{type(X).__name__}; pass both from the same place, or y.compute()"
+        )
+    rows = engine.admit(X, estimator, training=True)
+    return engine.labelled(rows, y, type(estimator).__name__)
+
+
+def answer(
+    X: Any, estimator: Any, method: str, dtype: Any, width: int | None = None, **keywords: Any
+) -> Any:
+    """A fitted estimator's answers to queries, block by block; see ``Engine.answer``."""
+    engine = engine_of(X)
+    rows = engine.admit(X, estimator, training=False)
+    return engine.answer(rows, estimator, method, dtype, width, **keywords)
+
+
+def refuse_remote(asking: str, instead: str, **given: Any) -> None:
+    """``TypeError`` where rows or labels are on a cluster and a method needs them here."""
+    for name, value in given.items():
+        if not engine_of(value).in_process:
+            raise TypeError(
+                f"{asking} needs {name} in the memory of one process, but it is a "
+                f"{type(value).__module__.split('.')[0]} {type(value).__name__}; use {instead}"
+            )
+
+
+def in_this_process(X: Any, estimator: Any, asking: str) -> Any:
+    """Queries as one array; ``TypeError`` where they are on a cluster."""
+    engine = engine_of(X)
+    return engine.gather(engine.admit(X, estimator, training=False), asking)

@@ -1,0 +1,544 @@
+"""What every estimator here does: fit by following an algorithm, then transform, search and vote.
+
+``fit`` admits the rows, partitions them, follows the algorithm's steps, and keeps the model they
+lead to. A query is admitted, searched for among the references and voted on, block by block.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
+from typing import Any, ClassVar, Generic, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from latentmetric.core.model import FittedModel, Neighbors, Search
+from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.steps import AnyState, Record, Steps
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
+from latentmetric.engines.admission import admit, answer, in_this_process, refuse_remote
+from latentmetric.engines.protocol import LabelledRows, Partition
+from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
+from latentmetric.estimators.driver import Driver, Policies
+from latentmetric.estimators.progress import Listener, ReadingLog
+from latentmetric.estimators.training import TrainingData
+from latentmetric.persistence.checkpoints import Checkpoints, Identity
+from latentmetric.persistence.values import StoredValue
+from latentmetric.validation.labels import (
+    check_same_length,
+    checked_labels,
+    is_of_kind,
+    known_codes,
+)
+from latentmetric.validation.parameters import (
+    ABool,
+    AnInteger,
+    ANumber,
+    Jobs,
+    OneOf,
+    Rule,
+    Seed,
+    Verbosity,
+)
+
+EARLY_STOPPING: dict[str, Rule] = {
+    "early_stopping": ABool(),
+    "validation_fraction": ANumber(0, 0.9, open_low=True),
+}
+"""Rules for the parameters of early stopping, for estimators that have them."""
+
+FREE_PARAMETERS = ("n_jobs", "verbose")
+"""What may differ when an interrupted fit goes on; the number of threads may change rounding."""
+
+
+class ReferenceClassifier(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+    Generic[AnyState],
+):
+    """k-NN with labelled references under a learned metric.
+
+    A subclass states a rule for each of its own parameters, gives the steps of its algorithm,
+    and turns a state into a model.
+    """
+
+    parameter_rules: ClassVar[dict[str, Rule]] = {
+        "n_neighbors": AnInteger(1),
+        "weights": OneOf.these(VOTES),
+        "n_jobs": Jobs(),
+        "random_state": Seed(),
+        "verbose": Verbosity(),
+    }
+    """What each parameter may be. Those of a subclass come on top."""
+
+    stored_attributes: ClassVar[dict[str, StoredValue]] = {}
+    """Fitted attributes that model files hold beside those that all estimators have."""
+
+    learns: ClassVar[bool] = True
+    """Whether the metric differs from the Euclidean one."""
+
+    n_neighbors: int
+    weights: str
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    classes_: np.ndarray[Any, Any]
+    components_: Floats
+    model_: FittedModel
+    history_: list[Record]
+
+    @abstractmethod
+    def _steps(self, data: TrainingData) -> Steps[AnyState]:
+        """The algorithm, ready to run on these rows."""
+
+    @abstractmethod
+    def _fitted_model(self, data: TrainingData, state: AnyState, everyone: bool) -> FittedModel:
+        """The model of a state; with ``everyone`` rows that were held out are references, too."""
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False, keep_on_interrupt: bool = False,
+    ) -> Self:  # fmt: skip
+        """Learn from labelled rows. A fit that fails leaves the estimator as it was.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        checkpoint : path, default=None
+            A folder to keep the state of the fit in, replaced as a whole after each round. Where
+            it cannot be written the fit goes on and warns once.
+        resume : bool, default=False
+            Go on from the checkpoint, if there is one, to the same model as that of a fit that
+            was never interrupted. Other data or parameters than its own are refused.
+        keep_on_interrupt : bool, default=False
+            On KeyboardInterrupt end with the best round so far, if there is one, instead.
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_failure(self):
+            self.check_parameters()
+            self._check_libraries()
+            generator = generator_from(self.random_state)
+            checkpoints = self._checkpoints(checkpoint, resume, generator)
+            ABool().check("keep_on_interrupt", keep_on_interrupt)
+            with blas_threads(thread_count(self.n_jobs)):
+                admitted = admit(X, y, self)
+                self.check_against(admitted.classes)
+                data = self._training_data(admitted, generator)
+                steps = self._steps(data)
+                policies = Policies(
+                    len(data.held_out) > 0, keep_on_interrupt, checkpoints, data.fingerprint
+                )
+                listener = Listener(self, steps.limit, X, y)
+                outcome = _Outcome(self, data)
+                attributes = Driver(steps, generator, outcome, policies, listener).follow()
+        self._set_fitted(attributes)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
+        for name, rule in self.parameter_rules.items():
+            if hasattr(self, name):
+                rule.check(name, getattr(self, name))
+
+    def check_voting(self) -> None:
+        """Raise unless the estimator is fitted and its references can vote as it is set to."""
+        self._check_ready()
+        for name in ("n_neighbors", "weights"):
+            self.parameter_rules[name].check(name, getattr(self, name))
+
+    def _check_libraries(self) -> None:
+        """Raise ``ImportError`` where a parameter asks for a library that is not installed."""
+
+    def check_against(self, classes: np.ndarray[Any, Any]) -> None:
+        """Raise on parameters that do not fit the classes or ``n_features_in_``."""
+
+    def _checkpoints(
+        self, folder: Any, resume: bool, generator: np.random.Generator
+    ) -> Checkpoints | None:
+        ABool().check("resume", resume)
+        if folder is None:
+            if resume:
+                raise ValueError("resume=True needs checkpoint, the folder to go on from")
+            return None
+        parameters = self.get_params(deep=False)
+        deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
+        identity = Identity(type(self).__name__, deciding, self._begun_from())
+        return Checkpoints(folder, resume, identity, generator)
+
+    def _begun_from(self) -> str:
+        """What tells the model that a fit begins from; "rows" without one."""
+        return "rows"
+
+    def _training_data(
+        self, admitted: LabelledRows, generator: np.random.Generator
+    ) -> TrainingData:
+        """Rows by class, some of them held out where the estimator stops early."""
+        partition = self._partition(admitted)
+        if not getattr(self, "early_stopping", False):
+            return TrainingData.whole(admitted.classes, partition)
+        fraction: float = getattr(self, "validation_fraction")  # noqa: B009 not all have it
+        return TrainingData.held_out_of(admitted.classes, partition, fraction, generator)
+
+    def _partition(self, admitted: LabelledRows) -> Partition:
+        progress = ReadingLog(type(self).__name__, self.verbose)
+        return admitted.partition(thread_count(self.n_jobs), progress)
+
+    def _record(self, data: TrainingData, state: AnyState) -> Record:
+        """What a step measured, in the units of the data."""
+        return dict(state.record)
+
+    def _attributes(
+        self, data: TrainingData, state: AnyState, model: FittedModel
+    ) -> dict[str, Any]:
+        """Fitted attributes that only this estimator has."""
+        return {}
+
+    def _set_fitted(self, attributes: Mapping[str, Any]) -> None:
+        """All attributes at once, once they are all computed."""
+        if "components_" not in attributes:
+            self.__dict__.pop("components_", None)
+        self.__dict__.update(attributes)
+
+    def transform(self, X: Any) -> Floats:
+        """Bring rows under the metric, where Euclidean distances are the learned ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank of the metric)
+        """
+        check_is_fitted(self)
+        dtype, rank = self.components_.dtype, len(self.components_)
+        transformed: Floats = answer(X, self, "_transformed", dtype, rank)
+        return transformed
+
+    def predict(
+        self, X: Any, *, reject_below: float | None = None, reject_label: Any = None
+    ) -> np.ndarray[Any, Any]:
+        """The class that the nearest references of each row vote for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        reject_below : float, default=None
+            Rows with a lower score of ``score_samples`` get ``reject_label``. None rejects no row.
+        reject_label : label, default=None
+            The label of rejected rows: of the kind of the classes, but none of them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        self.check_voting()
+        dtype = self._label_dtype(reject_below, reject_label)
+        elected: np.ndarray[Any, Any] = answer(
+            X, self, "_elected", dtype, reject_below=reject_below, reject_label=reject_label
+        )
+        return elected
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Each class's share of the vote, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        self.check_voting()
+        shares: Floats = answer(X, self, "_shares", np.float64, len(self.classes_))
+        return shares
+
+    def score_samples(self, X: Any) -> Floats:
+        """How much each row is like the references: minus the distance to the nearest one.
+
+        A row of none of the known classes tends to have a lower score. Choose the score below
+        which ``predict`` rejects a row on rows that were not given to ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In the units of ``kneighbors``.
+        """
+        self._check_ready()
+        scores: Floats = answer(X, self, "_scores", self.model_.dtype)
+        return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted, the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        instead = "(model.predict(X) == y).mean().compute()"
+        refuse_remote(f"{type(self).__name__}.score", instead, X=X, y=y)
+        return float(super().score(X, y, sample_weight))
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> tuple[Floats, Ints] | Ints:
+        """The nearest references of each row under the learned metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        n_neighbors : int, default=None
+            How many; None takes the parameter of the estimator.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_neighbors)
+            Only if ``return_distance``.
+        indices : ndarray of shape (n_samples, n_neighbors)
+            Rows of the references: of ``latent_examples_``, or of the rows given to ``fit`` or
+            ``set_references`` where these are the references.
+        """
+        self._check_ready()
+        if X is None:
+            raise TypeError(
+                f"{type(self).__name__}.kneighbors needs X, the rows whose neighbours to find"
+            )
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        AnInteger(1).check("n_neighbors", k)
+        if k > len(self.model_.references):
+            raise ValueError(
+                f"n_neighbors is {k}, but the model holds only "
+                f"{len(self.model_.references)} references"
+            )
+        found = answer(X, self, "_found", np.float64, 2 * k, k=k)
+        indices: Ints = found[:, k:].astype(np.intp)
+        if not return_distance:
+            return indices
+        return found[:, :k].astype(self.model_.dtype), indices
+
+    def get_mahalanobis_matrix(self) -> Floats:
+        """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    def set_references(self, X: Any, y: Any) -> Self:
+        """Vote with these labelled rows from now on; the metric stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels the model was fitted with.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        asking = f"{type(self).__name__}.set_references"
+        refuse_remote(asking, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+        labels = checked_labels(y)
+        rows = in_this_process(X, self, asking)
+        check_same_length(len(rows), len(labels))
+        codes = known_codes(labels, self.classes_)
+        self.model_.check_reach(rows)
+        self._set_fitted(self._with_references(rows, codes))
+        return self
+
+    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
+        """The attributes that other references change."""
+        model = self.model_.with_references(rows, codes)
+        kept = {"components_": self.components_} if model.is_metric else {}
+        return kept | {"model_": model}
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_ready(self) -> None:
+        """Parameters may change after ``fit``, so they are checked when they are used."""
+        check_is_fitted(self)
+        self.parameter_rules["n_jobs"].check("n_jobs", self.n_jobs)
+
+    def _search(self) -> Search | None:
+        """A search that takes the place of the exact one."""
+        return None
+
+    def _neighbors(self, rows: Floats, start: int, k: int) -> Neighbors:
+        self.model_.check_reach(rows, start)
+        return self.model_.nearest(rows, k, thread_count(self.n_jobs), self._search())
+
+    def _voters(self, rows: Floats, start: int) -> Neighbors:
+        """The references that vote on each row."""
+        n_references = len(self.model_.references)
+        return self._neighbors(rows, start, n_voters(self.weights, self.n_neighbors, n_references))
+
+    def _transformed(self, rows: Floats, start: int) -> Floats:
+        self.model_.check_reach(rows, start)
+        return rows @ self.components_.T
+
+    def _elected(
+        self, rows: Floats, start: int, reject_below: float | None, reject_label: Any
+    ) -> np.ndarray[Any, Any]:
+        neighbors = self._voters(rows, start)
+        elected = self.classes_[self.model_.vote(neighbors, self.weights)]
+        if reject_below is None:
+            return elected
+        elected = elected.astype(self._label_dtype(reject_below, reject_label))
+        elected[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
+        return elected
+
+    def _shares(self, rows: Floats, start: int) -> Floats:
+        return self.model_.shares(self._voters(rows, start), self.weights)
+
+    def _scores(self, rows: Floats, start: int) -> Floats:
+        return self.model_.scores(self._neighbors(rows, start, 1))
+
+    def _found(self, rows: Floats, start: int, k: int) -> Floats:
+        """Distances beside indices, in float64, which holds both."""
+        neighbors = self._neighbors(rows, start, k)
+        distances = self.model_.distances(neighbors.squared)
+        return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
+
+    def _label_dtype(self, reject_below: float | None, reject_label: Any) -> np.dtype[Any]:
+        """The dtype of predictions, some of which may be rejected."""
+        known: np.dtype[Any] = self.classes_.dtype
+        if reject_below is None:
+            if reject_label is not None:
+                raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
+            return known
+        ANumber(-inf).check("reject_below", reject_below)
+        if reject_label is None or reject_label in self.classes_.tolist():
+            example = -1 if known.kind in "biuf" else "unknown"
+            raise ValueError(
+                "reject_label must be a label that is none of the model's classes, such as "
+                f"{example!r}, got {reject_label!r}"
+            )
+        if not is_of_kind(reject_label, self.classes_):
+            raise TypeError(
+                f"reject_label must be of the kind of the classes, which are {known}, "
+                f"got {reject_label!r} of type {type(reject_label).__name__}"
+            )
+        dtype = np.result_type(known, np.asarray(reject_label).dtype)
+        if (self.classes_.astype(dtype).astype(known) != self.classes_).any():
+            raise ValueError(
+                f"reject_label={reject_label!r} and the classes, which are {known}, have no "
+                f"common dtype that holds them all: {dtype} would round some; choose another label"
+            )
+        return dtype
+
+
+class _Outcome(Generic[AnyState]):
+    """What an estimator makes of the states of one fit; see ``driver.Outcome``."""
+
+    def __init__(self, estimator: ReferenceClassifier[AnyState], data: TrainingData) -> None:
+        self._estimator, self._data = estimator, data
+
+    def measure(self, state: AnyState) -> Record:
+        estimator, data = self._estimator, self._data
+        record = estimator._record(data, state)
+        if len(data.held_out):
+            model = self._model(state)
+            neighbors, codes = self._judged(model)
+            wrong = model.vote(neighbors, estimator.weights) != codes
+            record["validation_error"] = float(wrong.mean())
+        return record
+
+    def attributes(self, kept: AnyState, history: list[Record], *, final: bool) -> dict[str, Any]:
+        estimator, data = self._estimator, self._data
+        model = self._model(kept)
+        if final and len(data.held_out):
+            everyone = estimator._fitted_model(data, kept, everyone=True)
+            model = replace(everyone, temperature=model.temperature)
+        attributes = estimator._attributes(data, kept, model)
+        if model.components is not None:
+            attributes = {"components_": model.components} | attributes
+        last, best = history[-1], kept.record
+        return attributes | {
+            "classes_": data.classes,
+            "history_": list(history),
+            "n_iter_": last.get("iterations", last["round"]),
+            "best_iter_": best.get("iterations", best["round"]),
+            "model_": model,
+        }
+
+    def _model(self, state: AnyState) -> FittedModel:
+        """The model of a state; held-out rows set the temperature of a vote that has one."""
+        model = self._estimator._fitted_model(self._data, state, everyone=False)
+        needed = VOTES[self._estimator.weights].needs_temperature
+        if not len(self._data.held_out) or not needed:
+            return model
+        neighbors, codes = self._judged(model)
+        correct = model.codes[neighbors.indices] == codes[:, None]
+        return replace(model, temperature=temperature_from_held_out(neighbors.squared, correct))
+
+    def _judged(self, model: FittedModel) -> tuple[Neighbors, Ints]:
+        """The voters on the rows held out, and the codes of these rows."""
+        estimator, (rows, codes) = self._estimator, self._data.judges
+        k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
+        return model.nearest(rows, k, thread_count(estimator.n_jobs)), codes
+
+
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave the estimator's fitted attributes as they were if the block does not finish."""
+
+    def fitted() -> dict[str, Any]:
+        return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+    before = fitted()
+    try:
+        yield
+    except BaseException:
+        for name in fitted().keys() - before.keys():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
+
+
+def generator_from(random_state: Any) -> np.random.Generator:
+    """A generator seeded by what scikit-learn takes for ``random_state``."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))

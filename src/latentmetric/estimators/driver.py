@@ -1,0 +1,131 @@
+"""One loop that follows the steps of an algorithm, whichever estimator it is of.
+
+What happens around a step is policy: which state is kept, when to give up, what is written to a
+checkpoint, who hears of it, what an interrupt leaves. All estimators have all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from latentmetric.core.steps import AnyState, Record, State, Steps
+from latentmetric.estimators.progress import Listener
+from latentmetric.persistence.checkpoints import Checkpoints, Progress
+
+PATIENCE = 3
+"""Early stopping gives up after this many steps without a lower validation error."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What goes on around the steps of one fit."""
+
+    keep_best: bool
+    """Keep the state of the lowest validation error instead of the last one."""
+    keep_on_interrupt: bool
+    """On Ctrl-C end with the state kept so far instead of raising."""
+    checkpoints: Checkpoints | None
+    fingerprint: Callable[[], dict[str, Any]]
+    """What tells the data from other, for checkpoints."""
+
+
+Kept = TypeVar("Kept", bound=State, contravariant=True)
+
+
+class Outcome(Protocol[Kept]):
+    """What an estimator makes of a state."""
+
+    def measure(self, state: Kept) -> Record:
+        """The record of a step for ``history_``, with its validation error if rows judge."""
+
+    def attributes(self, kept: Kept, history: list[Record], *, final: bool) -> dict[str, Any]:
+        """The fitted attributes; ``final`` where no further step follows."""
+
+
+class Driver(Generic[AnyState]):
+    """Follows the steps of one fit."""
+
+    def __init__(
+        self, steps: Steps[AnyState], generator: np.random.Generator,
+        outcome: Outcome[AnyState], policies: Policies, listener: Listener,
+    ) -> None:  # fmt: skip
+        self._steps, self._generator, self._outcome = steps, generator, outcome
+        self._policies, self._listener = policies, listener
+        self._state: AnyState | None = None
+        self._kept: AnyState | None = None
+        self._kept_error = inf
+        self._history: list[Record] = []
+
+    def follow(self) -> dict[str, Any]:
+        """Take all steps; the fitted attributes of the state that is kept."""
+        self._listener.fit_begins()
+        finished = self._resume()
+        try:
+            while not finished:
+                self._listener.step_begins()
+                finished = self._step()
+            attributes = self._finish()
+        except KeyboardInterrupt:
+            if not self._policies.keep_on_interrupt or self._kept is None:
+                raise
+            attributes = self._finish()
+        self._listener.fit_ends(lambda: attributes)
+        return attributes
+
+    def _finish(self) -> dict[str, Any]:
+        assert self._kept is not None
+        return self._outcome.attributes(self._kept, self._history, final=True)
+
+    def _resume(self) -> bool:
+        """Continue from the checkpoint, if there is one; True if its fit was finished."""
+        checkpoints = self._policies.checkpoints
+        if checkpoints is None:
+            return False
+        found = checkpoints.resumed(self._policies.fingerprint(), self._steps)
+        if found is None:
+            return False
+        self._state, self._kept, self._kept_error = found.state, found.kept, found.kept_error
+        self._history = found.history
+        self._generator.bit_generator.state = found.generator_state
+        return found.finished
+
+    def _step(self) -> bool:
+        """One step; True if it is the last."""
+        state = self._following()
+        if state is None:
+            return True
+        record = self._outcome.measure(state)
+        error = record.get("validation_error", inf)
+        history, kept = [*self._history, record], self._kept
+        if kept is None or not self._policies.keep_best or error < self._kept_error:
+            kept, self._kept_error = state, error
+        self._state, self._kept, self._history = state, kept, history
+        asked = self._listener.step_ends(
+            history, partial(self._outcome.attributes, kept, history, final=False)
+        )
+        done = state.record["round"]
+        last = state.finished or done >= self._steps.limit
+        last = last or done - kept.record["round"] >= PATIENCE
+        self._write(last)
+        return last or asked
+
+    def _following(self) -> AnyState | None:
+        if self._state is None:
+            return self._steps.first(self._generator)
+        return self._steps.following(self._state, self._generator)
+
+    def _write(self, finished: bool) -> None:
+        if self._policies.checkpoints is not None:
+            assert self._state is not None
+            assert self._kept is not None
+            progress = Progress(
+                self._state, self._kept, self._kept_error, self._history,
+                self._generator.bit_generator.state, finished,
+            )  # fmt: skip
+            self._policies.checkpoints.write(progress)

@@ -1,0 +1,230 @@
+"""The last step of a fit in a folder, so that a fit that was killed can go on from there.
+
+One file, replaced as a whole after every step: what the next step starts from, the state to be
+returned, the history, the random state, and what the fit was asked for. A fit that goes on gives
+bit for bit the model of one that was never interrupted, on the same machine with the same number
+of threads. Memory and disk: the state, and with early stopping a second one.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic
+
+import numpy as np
+
+from latentmetric.core.steps import AnyState, Record, Steps
+from latentmetric.persistence.model_file import (
+    FORMAT_VERSION,
+    ModelFileError,
+    read_model_file,
+    write_model_file,
+)
+from latentmetric.persistence.states import Arrays, packed, unpacked
+from latentmetric.persistence.values import (
+    history_as_json,
+    history_from_json,
+    parameters_as_json,
+)
+
+FILE_NAME = "checkpoint.safetensors"
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the fit goes on."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells one fit from another, beside its data."""
+
+    estimator: str
+    parameters: dict[str, Any]
+    """Those that change the result."""
+    begun_from: str
+    """"rows", or a digest of the model that a warm start begins from."""
+
+
+@dataclass(frozen=True)
+class Progress(Generic[AnyState]):
+    """Where a fit stands after a step."""
+
+    state: AnyState
+    kept: AnyState
+    """The state to be returned if it were the last."""
+    kept_error: float
+    history: list[Record]
+    generator_state: Any
+    finished: bool
+
+
+class Checkpoints:
+    """Reads and writes the checkpoint of one fit."""
+
+    def __init__(
+        self, folder: str | os.PathLike[str], resume: bool, identity: Identity,
+        generator: np.random.Generator,
+    ) -> None:  # fmt: skip
+        """Look for a checkpoint; where a fit goes on, the generator starts as it did then."""
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise NotADirectoryError(f"checkpoint must be a folder, but {folder} is a file")
+        self._path = Path(folder) / FILE_NAME
+        self._warned = False
+        found = read_model_file(self._path) if self._path.exists() else None
+        if found is not None and found[0].get("estimator") != "checkpoint":
+            raise ModelFileError(f"{self._path} is not a checkpoint")
+        if found is not None and not resume:
+            self._refuse_unfinished(found[0])
+            found = None
+        self._found = found
+        stored, _ = parameters_as_json(identity.parameters)
+        self._identity: dict[str, Any] = {
+            "of": identity.estimator,
+            "parameters": stored,
+            "begun_from": identity.begun_from,
+        }
+        if found is not None:
+            with _complete(self._path):
+                self._refuse_others(found[0])
+                generator.bit_generator.state = found[0]["start"]
+        self._identity["start"] = generator.bit_generator.state
+        self._sweep()
+
+    def _refuse_unfinished(self, document: dict[str, Any]) -> None:
+        with _complete(self._path):
+            finished, done = document["finished"], document["history"][-1]["round"]
+        if not finished:
+            raise ValueError(
+                f"{self._path} holds a fit that was interrupted after round {done}; pass "
+                "resume=True (--resume) to go on with it, or remove the file"
+            )
+
+    def _sweep(self) -> None:
+        """Remove what a fit that was killed in the middle of writing has left."""
+        with suppress(OSError):
+            for left in self._path.parent.glob(f".{FILE_NAME}.*.tmp"):
+                left.unlink()
+
+    def _refuse_others(self, document: dict[str, Any]) -> None:
+        """Raise on a checkpoint of a fit with other parameters or another beginning."""
+        if document["of"] != self._identity["of"]:
+            raise _OtherFitError(
+                f"{self._path} is of a fit of {str(document['of'])[:40]}, "
+                f"not of {self._identity['of']}"
+            )
+        stored, before = self._identity["parameters"], document["parameters"]
+        differing = sorted(
+            name
+            for name in stored.keys() | before.keys()
+            if _comparable(stored.get(name)) != _comparable(before.get(name))
+        )
+        if differing:
+            changes = "; ".join(
+                f"{name} is {stored.get(name)!r} now and was {before.get(name)!r}"
+                for name in differing
+            )
+            raise _OtherFitError(f"{self._path} is of a fit with other parameters: {changes}")
+        if document["begun_from"] != self._identity["begun_from"]:
+            raise _OtherFitError(
+                f"{self._path} is of a fit with warm_start=True that began from another model; "
+                "remove the file to begin from this one"
+            )
+
+    def resumed(self, data: dict[str, Any], steps: Steps[AnyState]) -> Progress[AnyState] | None:
+        """Where the fit stood, if there is a checkpoint and its data was the same."""
+        self._identity["data"] = data
+        if self._found is None:
+            return None
+        document, arrays = self._found
+        self._found = None
+        with _complete(self._path):
+            before = {name: document["data"].get(name) for name in data}
+        differing = [name for name, value in data.items() if before[name] != value]
+        if differing:
+            changes = "; ".join(
+                f"{name} is {data[name]} now and was {before[name]}" for name in differing
+            )
+            raise ValueError(f"{self._path} is of a fit to other data: {changes}")
+        with _complete(self._path):
+            return _progress_from(document, arrays, steps)
+
+    def write(self, progress: Progress[Any]) -> None:
+        """Replace the checkpoint; where that fails, warn once and leave the last one."""
+        document, arrays = _contents(progress)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_model_file(self._path, document | self._identity, arrays)
+        except OSError as error:
+            if not self._warned:
+                warnings.warn(
+                    f"the fit goes on without checkpoints: {error}", CheckpointWarning, stacklevel=4
+                )
+            self._warned = True
+
+
+class _OtherFitError(ValueError):
+    """A checkpoint of another fit: complete, but not the one to go on from."""
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[None]:
+    """Name the file where something is missing from a checkpoint, or cannot be."""
+    try:
+        yield
+    except _OtherFitError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} is not a complete checkpoint ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _comparable(value: Any) -> Any:
+    """1, a count, is not 1.0, a share; and counts by class have no order."""
+    if isinstance(value, dict):
+        return {key: sorted(map(repr, pairs)) for key, pairs in value.items()}
+    return type(value).__name__, value
+
+
+def _contents(progress: Progress[Any]) -> tuple[dict[str, Any], Arrays]:
+    arrays: Arrays = {}
+    state = packed(progress.state, "state", arrays)
+    kept = None
+    if progress.kept is not progress.state:
+        kept = packed(progress.kept, "kept", arrays)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "estimator": "checkpoint",
+        "finished": progress.finished,
+        "history": history_as_json(progress.history),
+        "kept_error": history_as_json([{"error": progress.kept_error}]),
+        "now": progress.generator_state,
+        "state": state,
+        "kept": kept,
+    }
+    return document, arrays
+
+
+def _progress_from(
+    document: dict[str, Any], arrays: Arrays, steps: Steps[AnyState]
+) -> Progress[AnyState]:
+    state = unpacked(steps.kind, document["state"], arrays)
+    steps.check(state)
+    kept = state
+    if document["kept"] is not None:
+        kept = unpacked(steps.kind, document["kept"], arrays)
+        steps.check(kept)
+    history = history_from_json(document["history"])
+    if [record["round"] for record in history] != list(range(state.record["round"] + 1)):
+        raise ValueError("its history does not lead to its last round")
+    (kept_error,) = history_from_json(document["kept_error"])
+    generator = np.random.default_rng()
+    generator.bit_generator.state = document["now"]  # raises on anything else
+    return Progress(
+        state, kept, kept_error["error"], history, document["now"], document["finished"]
+    )

@@ -1,0 +1,85 @@
+"""States of algorithms as arrays and JSON, and back: any dataclass of arrays, numbers and such.
+
+An algorithm need not know that its states are stored. What comes back has the types that the
+dataclass declares; whether the values make sense is for the algorithm's own check.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from latentmetric.persistence.model_file import ModelFileError
+from latentmetric.persistence.values import history_as_json, history_from_json
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+WIDE = {"i": np.int64, "u": np.int64, "b": np.int64}
+"""What a model file stores of each kind of array that it has no type for."""
+
+
+def packed(value: Any, name: str, arrays: Arrays) -> Any:
+    """A value as JSON; its arrays go to ``arrays`` under names that begin with ``name``."""
+    if is_dataclass(value):
+        return {
+            field.name: packed(getattr(value, field.name), f"{name}_{field.name}", arrays)
+            for field in fields(value)
+            if field.metadata.get("stored", True)
+        }
+    if isinstance(value, np.ndarray):
+        stored = value.astype(WIDE.get(value.dtype.kind, value.dtype), copy=False)
+        arrays[name] = stored if stored.ndim <= 2 else stored.reshape(len(stored), -1)
+        return {"array": name, "dtype": value.dtype.name, "shape": list(value.shape)}
+    if isinstance(value, tuple):
+        return [packed(item, f"{name}_{place}", arrays) for place, item in enumerate(value)]
+    if isinstance(value, dict):
+        return history_as_json([value])[0]
+    return history_as_json([{"value": value}])[0]["value"]
+
+
+def unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
+    """The value of this type that ``packed`` stored; ``ModelFileError`` on anything else."""
+    try:
+        return _unpacked(kind, stored, arrays)
+    except ModelFileError:
+        raise
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{type(error).__name__}: {error}") from error
+
+
+def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return cast("Any", kind)(
+            **{
+                field.name: _unpacked(hints[field.name], stored[field.name], arrays)
+                for field in fields(kind)
+                if field.metadata.get("stored", True)
+            }
+        )
+    origin = get_origin(kind)
+    if origin is tuple:
+        return tuple(_unpacked(get_args(kind)[0], item, arrays) for item in stored)
+    if origin is np.ndarray:
+        return _array(stored, arrays)
+    if origin is dict:
+        return history_from_json([stored])[0]
+    if origin in (Union, types.UnionType):
+        raise TypeError("a state has no fields of several types")
+    (value,) = history_from_json([{"value": int(stored) if kind is bool else stored}])[0].values()
+    if kind is bool and type(stored) is not bool:
+        raise TypeError(f"{stored!r} is not True or False")
+    if kind is int and type(value) is not int:
+        raise TypeError(f"{value!r} is not an integer")
+    return kind(value)
+
+
+def _array(stored: Any, arrays: Arrays) -> np.ndarray[Any, Any]:
+    array, dtype = arrays[stored["array"]], np.dtype(stored["dtype"])
+    narrowed = array.astype(dtype, copy=False)
+    if dtype.kind not in "fiub" or not np.array_equal(narrowed, array, equal_nan=True):
+        raise ValueError(f"{stored['array']} does not fit into {dtype}")
+    return narrowed.reshape(stored["shape"])

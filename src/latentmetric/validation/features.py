@@ -1,0 +1,38 @@
+"""The rules for the number and names of features, for rows that scikit-learn cannot look at.
+
+Arrays and frames in memory go through scikit-learn's own check; files and clusters come here and
+follow the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def remember_features(estimator: Any, n_features: int, names: Sequence[str] | None) -> None:
+    """Note what a fit is given, as ``fit`` does for arrays."""
+    estimator.n_features_in_ = n_features
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def check_features(estimator: Any, n_features: int, names: Sequence[str] | None) -> None:
+    """Raise unless queries have the features that the estimator was fitted with."""
+    if n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is None or known is None or list(names) == known.tolist():
+        return
+    place = next(place for place, name in enumerate(known.tolist()) if names[place] != name)
+    raise ValueError(
+        "The feature names should match those that were passed during fit: feature "
+        f"{place} (counted from 0) is {names[place]!r}, but was {known[place]!r}"
+    )

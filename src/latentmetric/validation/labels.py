@@ -1,0 +1,118 @@
+"""The rules for labels, whatever holds them: one of a kind each, none missing, two classes or more.
+
+Labels are classified as they are: integers are never rounded to floats, text stays text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from latentmetric.core.types import Bools, Ints
+
+Labels = np.ndarray[Any, Any]
+
+
+def checked_labels(y: Any, name: str = "y") -> Labels:
+    """Labels as an array of one dimension, none of them missing."""
+    if y is None:
+        raise ValueError(
+            f"this method requires {name} to be passed, but the target {name} is None; pass one "
+            "label for each row"
+        )
+    labels: Labels = column_or_1d(_without_rounding(y), warn=True)
+    missing = _missing(labels)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"Input {name} contains NaN or another missing value: row {row} (counted from 0) is "
+            f"{labels[row]!r}; fill it or leave the row out"
+        )
+    return labels
+
+
+def classes_and_codes(labels: Labels) -> tuple[Labels, Ints]:
+    """The different labels in order, and the number of each label among them."""
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise TypeError(
+            f"labels must be of one kind, but y holds {' and '.join(kinds)}; "
+            "convert them, for example to strings"
+        ) from error
+    return classes, codes
+
+
+def check_classes(classes: Labels, owner: str) -> None:
+    """Raise unless these are two classes or more; ``owner`` is the estimator that asks."""
+    # A few of each, so that labels are not taken for a continuous target because all differ.
+    check_classification_targets(np.repeat(classes, 3))
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs at least 2 classes to tell apart, "
+            f"but y holds only 1 class: {classes.tolist()[0]!r}"
+        )
+
+
+def check_same_length(n_rows: int, n_labels: int) -> None:
+    """Raise unless there is a label for each row."""
+    if n_rows != n_labels:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"X has {n_rows} rows, y has {n_labels} labels; both need the same number"
+        )
+
+
+def known_codes(labels: Labels, classes: Labels) -> Ints:
+    """The place of each label among the classes that a model knows."""
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {len(unknown)} label(s) that the model was not fitted with, "
+            f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
+        )
+    codes: Ints = np.searchsorted(classes, labels)
+    return codes
+
+
+def is_of_kind(label: Any, classes: Labels) -> bool:
+    """Whether a label is a number where the classes are, or a text where they are."""
+    if classes.dtype.kind == "O":
+        return isinstance(label, tuple({type(value) for value in classes.tolist()}))
+    own = np.asarray(label)
+    kinds = "US" if classes.dtype.kind in "US" else "biuf"
+    return own.ndim == 0 and own.dtype.kind in kinds
+
+
+def _without_rounding(y: Any) -> Any:
+    """Nullable integers of pandas as plain ones: scikit-learn would round them to floats."""
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if plain is None or np.dtype(plain).kind not in "iub":
+        return y
+    if y.isna().any():
+        return np.asarray(y, dtype=object)
+    return y.to_numpy(dtype=plain)
+
+
+def _missing(labels: Labels) -> Bools:
+    """Which labels are NaN, NaT, None or missing values of pandas."""
+    if labels.dtype.kind == "f":
+        # An infinite label is refused with the missing ones: it is no class either.
+        return ~np.isfinite(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    if labels.dtype.kind != "O":
+        return np.zeros(len(labels), dtype=bool)
+    return np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(label, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(label))
+    return isinstance(label, float) and not np.isfinite(label)

@@ -1,0 +1,169 @@
+"""Rules for parameters, with messages that say what was given and what is accepted.
+
+An estimator states one rule per parameter; its checks, the command line's options and their
+choices all come from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+MAX_COUNT = 10**12
+"""The largest count that is accepted: more would never finish."""
+
+
+class Rule(Protocol):
+    """What a parameter may be."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ``TypeError`` or ``ValueError`` unless the value is accepted."""
+
+
+@dataclass(frozen=True)
+class AnInteger:
+    """An integer (not a bool) from ``low`` to ``high``."""
+
+    low: int
+    high: int = MAX_COUNT
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+            raise TypeError(f"{name} must be an integer, got {_with_type(value)}")
+        _check_range(name, value, self.low, self.high, open_low=False)
+
+
+@dataclass(frozen=True)
+class ANumber:
+    """A finite number (not a bool) from ``low`` to ``high``, or above ``low`` if that is open."""
+
+    low: float
+    high: float = inf
+    open_low: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number, got {_with_type(value)}")
+        try:
+            finite = isfinite(value)
+        except OverflowError:  # an integer or a fraction beyond all floats
+            finite = False
+        if not finite:
+            raise ValueError(f"{name} must be finite, got {value!r:.40}")
+        _check_range(name, value, self.low, self.high, self.open_low)
+
+
+@dataclass(frozen=True)
+class ABool:
+    """True or False."""
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name} must be True or False, got {_with_type(value)}")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def these(cls, words: Iterable[str]) -> OneOf:
+        """The words of a registry, for example."""
+        return cls(tuple(words))
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        if not isinstance(value, str) or value not in self.words:
+            listed = ", ".join(repr(word) for word in self.words)
+            raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class OrNone:
+    """None, or what another rule accepts."""
+
+    rule: AnInteger | ANumber
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        if value is not None:
+            self.rule.check(name, value)
+
+
+@dataclass(frozen=True)
+class Verbosity:
+    """An integer from 0 on, or True or False as scikit-learn accepts them."""
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        number = int(value) if isinstance(value, bool | np.bool_) else value
+        AnInteger(0).check(name, number)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """None, or a number of threads that is not 0."""
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+        OrNone(AnInteger(-(2**31), 2**31 - 1)).check(name, value)
+        if value == 0:
+            raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What scikit-learn accepts for ``random_state``, which checks it when it is used."""
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``."""
+
+
+@dataclass(frozen=True)
+class CountOrShare:
+    """A count for each class (int), a share of its rows (float), or counts by class (mapping)."""
+
+    def check(self, name: str, value: Any) -> None:
+        """See ``Rule``; a mapping is checked once the classes are known."""
+        if isinstance(value, Mapping):
+            return
+        if isinstance(value, Integral):
+            AnInteger(1).check(f"{name} as a number for each class", value)
+        else:
+            ANumber(0, 1, open_low=True).check(name, value)
+
+
+def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
+    """A positive integer for every class and for nothing else."""
+    known = set(classes)
+    missing = [label for label in classes if label not in counts]
+    unknown = [label for label in counts if label not in known]
+    if missing or unknown:
+        raise ValueError(
+            f"{name} must name the {len(classes)} classes of y: "
+            f"it lacks {missing[:5]} and names {unknown[:5]}, which y does not hold"
+        )
+    for label in classes:
+        AnInteger(1).check(f"{name} of class {label!r}", counts[label])
+
+
+def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:
+    if value < low or value > high or (open_low and value == low):
+        accepted = f"above {low}" if open_low else f"at least {low}"
+        if high != inf and (high != MAX_COUNT or value > high):
+            accepted = f"{accepted} and at most {high}"
+        raise ValueError(f"{name} must be {accepted}, got {value!r:.40}")
+
+
+def _with_type(value: Any) -> str:
+    return f"{value!r} of type {type(value).__name__}"

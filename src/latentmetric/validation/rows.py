@@ -1,0 +1,143 @@
+"""The rules for rows, whatever holds them: two dimensions, numbers, finite, with room to compute.
+
+They are applied to shape and type before anything is read (``check_description``), and to the
+values block by block (``as_floats``). What is refused is named with its row and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_array
+
+from latentmetric.core.types import Floats
+
+DTypes = tuple[np.dtype[Any], ...]
+
+
+def refuse_sparse(X: Any) -> None:
+    """Raise on a sparse matrix."""
+    if issparse(X):
+        raise TypeError(
+            "sparse input is not supported: a learned metric is dense. "
+            "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: int) -> None:
+    """Raise on the shape or type of rows that are elsewhere, as scikit-learn does on an array."""
+    if dtype.kind == "O":
+        raise ValueError(
+            "X must hold numbers, got Python objects, whose values are not known before they are "
+            "read; convert it, for example with X.astype(float)"
+        )
+    few = np.zeros((min(shape[0], min_rows), *shape[1:]) if shape else (), dtype=dtype)
+    check_array(few, dtype="numeric", ensure_min_samples=min_rows, input_name="X")
+    check_number_dtype(dtype, None)
+
+
+def check_number_dtype(dtype: np.dtype[Any], X: Any) -> None:
+    """Raise unless values of this type are numbers; ``X`` is what the caller gave."""
+    if dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, {_not_numbers(dtype, X)}")
+
+
+@contextmanager
+def refusing_overflow() -> Iterator[None]:
+    """Integers and fractions beyond all floats are refused as other bad input is."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(f"X holds a number that no float holds: {error}") from error
+
+
+def float_dtypes(dtype: np.dtype[Any]) -> DTypes:
+    """The types to compute in, the one to try first in front: float32 widens to float64."""
+    widened = np.result_type(dtype, np.float32)
+    double = np.dtype(np.float64)
+    return (double,) if widened.itemsize >= double.itemsize else (widened, double)
+
+
+def as_floats(rows: np.ndarray[Any, Any], start: int = 0) -> Floats:
+    """Rows in the first float type that has room for them; refuse what is not finite.
+
+    ``start`` is the number of the first of them among all of the caller's rows.
+    """
+    refuse(first_fault(rows), start)
+    for dtype in float_dtypes(rows.dtype):
+        with np.errstate(over="ignore"):
+            floats: Floats = rows.astype(dtype, copy=False)
+        if has_room(*span(floats), dtype):
+            break
+    return floats
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A value that cannot be computed with."""
+
+    row: int
+    column: int
+    what: str
+    advice: str
+
+
+def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
+    """The first value that is NaN or infinite, else the largest where even float64 has no room."""
+    place = first_not_finite(rows)
+    if place is not None:
+        what = "NaN" if np.isnan(rows[place]) else "infinity"
+        return Fault(*place, what, "fill it or leave the row out")
+    if has_room(*span(rows), np.dtype(np.float64)):
+        return None
+    row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
+    what = f"{rows[row, column]!s}, which is too large to compute with"
+    return Fault(int(row), int(column), what, "divide the column or leave the row out")
+
+
+def refuse(fault: Fault | None, start: int) -> None:
+    """Raise on a fault in rows whose first one has the number ``start``."""
+    if fault is not None:
+        raise ValueError(
+            f"Input X contains {fault.what}: row {start + fault.row}, column {fault.column} "
+            f"(counted from 0); {fault.advice}"
+        )
+
+
+def span(rows: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The smallest and the largest value."""
+    return (float(rows.min()), float(rows.max())) if rows.size else (0.0, 0.0)
+
+
+def has_room(low: float, high: float, dtype: np.dtype[Any]) -> bool:
+    """Whether differences and sums of a few values in this range stay among the floats."""
+    most = float(np.finfo(dtype).max) / 8
+    return -most <= low and high <= most
+
+
+def first_not_finite(rows: np.ndarray[Any, Any]) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinity."""
+    if rows.dtype.kind != "f":
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum(dtype=np.float64)):
+            return None
+    bad = np.argwhere(~np.isfinite(rows))
+    return (int(bad[0][0]), int(bad[0][1])) if len(bad) else None
+
+
+def _not_numbers(dtype: np.dtype[Any], X: Any) -> str:
+    """What there is instead, by column where columns have types of their own."""
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None or not hasattr(kinds, "items"):
+        return f"got {dtype}"
+    name, kind = next(
+        ((name, kind) for name, kind in kinds.items() if getattr(kind, "kind", "O") not in "biuf"),
+        (None, dtype),
+    )
+    return f"got {kind} in the column {name!r}"

@@ -1,0 +1,212 @@
+"""Plots of a fitted model on matplotlib axes, for notebooks; the report draws the same numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from latentmetric.engines.admission import in_this_process
+from latentmetric.validation.labels import check_same_length, known_codes
+from latentmetric.validation.parameters import AnInteger
+from latentmetric.viz.clusters import latent_codes
+from latentmetric.viz.summaries import class_errors, curve, spectrum, widest_plane
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a5a2b")
+"""Colours that colour-blind people can tell apart; shapes go on where they end."""
+
+MARKERS = "os^DPvX*"
+
+MAX_POINTS = 5000
+"""Rows that are drawn behind the latent examples; of more, evenly spaced ones."""
+
+
+def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw the objective over the rounds, and the validation error where it was measured.
+
+    Parameters
+    ----------
+    model : estimator of this package
+        Fitted.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(model)
+    history = model.history_
+    measured = curve(history, "objective")
+    if not measured.rounds:
+        raise ValueError(f"{type(model).__name__} records no objective, so there is no curve")
+    ax = _axes(ax)
+    ax.plot(measured.rounds, measured.values, "o-", color=COLOURS[0], label="objective")
+    ax.set(xlabel="round", ylabel="objective", ylim=(0, None))
+    held_out = curve(history, "validation_error")
+    if held_out.rounds:
+        errors = ax.twinx()
+        percents = [100 * value for value in held_out.values]
+        errors.plot(held_out.rounds, percents, "s--", color=COLOURS[1])
+        errors.set(ylabel="validation error, %", ylim=(0, None))
+        ax.plot([], [], "s--", color=COLOURS[1], label="validation error")
+    if len(measured.rounds) > 1:
+        ax.axvline(model.best_iter_, color="0.6", linestyle=":", label="kept", zorder=0)
+    ax.set_xticks(measured.rounds[:: max(1, len(measured.rounds) // 10)])
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_spectrum(model: Any, ax: Axes | None = None) -> Axes:
+    """Draw the eigenvalues of the metric, largest first, beside the Euclidean 1.
+
+    Parameters
+    ----------
+    model : estimator of this package
+        Fitted.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(model)
+    if not model.model_.is_metric:
+        raise ValueError(
+            f"this {type(model).__name__} learned a similarity, which is no metric and has no "
+            "spectrum; fit it with psd=True"
+        )
+    found = spectrum(model.components_)
+    ax = _axes(ax)
+    ax.semilogy(np.arange(1, found.rank + 1), found.values[: found.rank], color=COLOURS[0])
+    ax.axhline(1, color="0.6", linestyle=":", zorder=0)
+    ax.set(
+        xlabel="direction, strongest first",
+        ylabel="eigenvalue",
+        title=f"rank {found.rank} of {len(found.values)}, "
+        f"effective rank {found.effective_rank:.0f}",
+    )
+    return ax
+
+
+def plot_errors_by_class(
+    model: Any, X: Any, y: Any, ax: Axes | None = None, n_classes: int = 20
+) -> Axes:
+    """Draw the error of the classes that are hardest to predict.
+
+    Parameters
+    ----------
+    model : estimator of this package
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Labels the model was fitted with.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+    n_classes : int, default=20
+        Classes that are drawn at most.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(model)
+    AnInteger(1).check("n_classes", n_classes)
+    classes, labels = model.classes_, column_or_1d(y)
+    true = known_codes(labels, classes)
+    rows = in_this_process(X, model, "plot_errors_by_class")
+    check_same_length(len(rows), len(labels))
+    predicted = np.searchsorted(classes, model.predict(rows))
+    errors = class_errors(true, predicted, len(classes))
+    met = np.flatnonzero(errors.rows)
+    hardest = met[np.argsort(-errors.shares[met], kind="stable")][:n_classes][::-1]
+    ax = _axes(ax)
+    names = [str(classes[code]) for code in hardest]
+    bars = ax.barh(range(len(hardest)), 100 * errors.shares[hardest], color=COLOURS[0])
+    counts = [f"{errors.wrong[code]} of {errors.rows[code]}" for code in hardest]
+    ax.bar_label(bars, counts, padding=3, fontsize="small")
+    ax.set_yticks(range(len(hardest)), names, parse_math=False)
+    ax.set(xlabel="error, %", ylabel="class")
+    ax.margins(x=0.15)
+    return ax
+
+
+def plot_latents(
+    model: Any, X: Any = None, y: Any = None, ax: Axes | None = None, max_legend: int = 20
+) -> Axes:
+    """Draw the latent examples on the plane where the classes lie widest apart.
+
+    The plane is a flat shadow of the space under the metric: points far apart on it are far
+    apart there.
+
+    Parameters
+    ----------
+    model : MaPML
+        Fitted.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to draw behind the latent examples, as small points.
+    y : array-like of shape (n_samples,), default=None
+        Their labels.
+    ax : matplotlib Axes, default=None
+        None makes a new figure.
+    max_legend : int, default=20
+        Classes up to which there is a legend.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    check_is_fitted(model)
+    if (X is None) != (y is None):
+        raise ValueError("X and y belong together; give both or none")
+    codes = latent_codes(model)
+    latents = model.model_.points(model.latent_examples_)
+    plane = widest_plane(latents, codes)
+    ax = _axes(ax)
+    if X is not None:
+        _draw_rows(model, plane, X, column_or_1d(y), ax)
+    flat = plane.shadow(latents)
+    for code in range(len(model.classes_)):
+        own = flat[codes == code]
+        ax.scatter(own[:, 0], own[:, 1], s=36, label=str(code), linewidths=0.6,
+                   edgecolors="white", **_style(code))  # fmt: skip
+    if len(model.classes_) <= max_legend:
+        legend = ax.legend(
+            frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5)
+        )
+        # Set here, because a legend skips names that begin with an underscore.
+        for text, label in zip(legend.get_texts(), model.classes_, strict=True):
+            text.set(text=str(label), parse_math=False)
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    return ax
+
+
+def _draw_rows(model: Any, plane: Any, X: Any, y: Any, ax: Axes) -> None:
+    rows = in_this_process(X, model, "plot_latents")
+    check_same_length(len(rows), len(y))
+    model.model_.check_reach(rows)
+    which = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_POINTS)).astype(np.intp))
+    flat = plane.shadow(model.model_.points(rows[which]))
+    for code, label in enumerate(model.classes_):
+        own = flat[y[which] == label]
+        ax.scatter(own[:, 0], own[:, 1], s=5, alpha=0.35, linewidths=0, **_style(code))
+
+
+def _style(code: int) -> dict[str, Any]:
+    place = (code + code // len(COLOURS)) % len(MARKERS)
+    return {"color": COLOURS[code % len(COLOURS)], "marker": MARKERS[place]}
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'latentmetric[plot]'") from error
+    return pyplot.subplots(layout="constrained")[1]
