@@ -43,7 +43,7 @@ def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypa
         name, *arguments = shlex.split(line)
         done = CliRunner().invoke(application(), arguments)
         assert (name, done.exit_code) == ("latentmetric", 0), done.output
-    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo", "reproduce"}
+    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}
     made = {"digits.model", "answers.csv", "neighbors.csv", "report.html", "digits.joblib"}
     assert made <= {path.name for path in tmp_path.iterdir()}
 
