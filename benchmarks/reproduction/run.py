@@ -72,10 +72,14 @@ def _show(found: list[dict[str, Any]], facts: dict[str, Any], out: Path, console
     results = Results(found)
     verdicts = check_claims(results)
     page = write_report(results, verdicts, facts, out)
-    for verdict in verdicts:
+    checked = [verdict for verdict in verdicts if verdict.held is not None]
+    for verdict in checked:
         console.print(
-            f"[bold]{verdict.word:>12}[/]  {verdict.claim}\n              {verdict.figures}"
+            f"[bold]{verdict.word:>12}[/]  {verdict.claim}\n              {verdict.figures}",
+            soft_wrap=True,
         )
+    if n_open := len(verdicts) - len(checked):
+        console.print(f"{n_open} of {len(verdicts)} claims need results that are not there")
     console.print(f"tables and figures: {page}", soft_wrap=True)
 
 

@@ -42,8 +42,8 @@ def networks(monkeypatch):
     """Instead of the image network, the mean colour; instead of the text encoder, counts."""
 
     def colours(images):
-        squares = [compute_features.square_image(image) for image in images]
-        return np.array([square.mean(axis=(0, 1)) for square in squares], dtype=np.float32)
+        pixels = np.stack([compute_features.resized(image) for image in images])
+        return pixels.mean(axis=(1, 2), dtype=np.float32)
 
     def counts(texts):
         return np.array([[len(text), text.count("a")] for text in texts], dtype=np.float32)
@@ -164,9 +164,17 @@ def test_bad_folders_of_images_are_one_line(networks, tmp_path, capsys):
     refused(capsys, "named like train=PATH, got 'train'", "images", "train", "--out", out)
 
 
-def test_the_central_square_of_an_image_is_taken():
-    image = np.arange(4 * 7 * 3).reshape(4, 7, 3)
-    np.testing.assert_array_equal(compute_features.square_image(image), image[:, 1:5])
+def test_an_image_is_cut_to_its_central_square_and_resized():
+    image = np.zeros((4, 8, 3), dtype=np.uint8)
+    image[:, 2:6] = 100
+    image[:, :2] = image[:, 6:] = 255
+    assert (compute_features.resized(image) == 100).all()
+    grey = np.repeat(np.array([[0, 200]], dtype=np.uint8)[..., None], 3, axis=2).repeat(2, axis=0)
+    line = compute_features.resized(grey)[0, :, 0]
+    assert line.shape == (160,)
+    assert (line[0], line[-1]) == (0, 200)
+    assert (np.diff(line.astype(int)) >= 0).all(), "neighbours are interpolated"
+    assert len(np.unique(line)) > 50
 
 
 def write_csv(path, rows):

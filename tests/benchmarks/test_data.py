@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn.datasets
 from data import BENCHMARK_SETS, load_benchmark, load_split
+from sklearn.utils import Bunch
 
 
 def write_sets(folder):
@@ -37,7 +38,8 @@ def openml(monkeypatch):
     def fetch(name, **options):
         asked.append((name, options))
         rows, classes = answers[name]
-        return rows, np.array(list(classes), dtype=object)[np.arange(len(rows)) % len(classes)]
+        target = np.array(list(classes), dtype=object)[np.arange(len(rows)) % len(classes)]
+        return Bunch(data=rows, target=target)
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
     monkeypatch.delenv("LATENTMETRIC_DATA", raising=False)
@@ -104,7 +106,7 @@ def test_mnist_and_letter_come_from_openml_if_there_is_no_file(openml, tmp_path,
     assert (mnist.X_train.dtype, mnist.X_train.max()) == (np.float32, 1)
     np.testing.assert_array_equal(mnist.y_test[:3], [0, 1, 2])
     load_benchmark("mnist")
-    options = {"version": 1, "as_frame": False, "parser": "auto", "return_X_y": True}
+    options = {"version": 1, "as_frame": False, "parser": "auto"}
     assert openml == [("mnist_784", options)], "parsed once"
     letter = load_benchmark("letter")
     assert (letter.X_train.shape, letter.X_test.shape) == ((16_000, 16), (4_000, 16))
@@ -141,7 +143,9 @@ def test_a_download_that_fails_says_what_to_do(openml, monkeypatch, cause, expec
 
 def test_a_set_of_another_size_on_openml_is_refused(openml, monkeypatch):
     monkeypatch.setattr(
-        sklearn.datasets, "fetch_openml", lambda name, **options: (np.ones((5, 784)), list("01234"))
+        sklearn.datasets,
+        "fetch_openml",
+        lambda name, **options: Bunch(data=np.ones((5, 784)), target=list("01234")),
     )
     with pytest.raises(ValueError, match=r"\(5, 784\), expected \(70000, 784\)"):
         load_benchmark("mnist")

@@ -150,7 +150,7 @@ def test_a_run_computes_its_trials_and_ends_with_tables_figures_and_claims(
     run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
     shown = capsys.readouterr().out
     assert "1/2 mnist Euclid 0" in shown
-    assert "not computed" in shown
+    assert "9 of 9 claims need results that are not there" in shown
     page = (tmp_path / "results.md").read_text()
     for name in ("fig3a-error", "fig4a-time", "fig5-latents"):
         assert f"![{name}]({name}.svg)" in page
