@@ -292,18 +292,28 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}: {shapes}, {len(arrays['names'])} classes")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Entry point; the exit code, 1 if the input was bad."""
+def parser() -> argparse.ArgumentParser:
+    """The options."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("kind", choices=[*CIFAR, "images", "texts"])
     parser.add_argument("inputs", nargs="+", help="archive, .json file, or PART=PATH for each part")
     parser.add_argument("--out", type=Path, required=True, help="the .npz file to write")
-    parser.add_argument("--batch-size", type=int, default=64, help="inputs at a time; default: 64")
-    options = parser.parse_args(arguments)
-    if options.batch_size < 1:
-        parser.error(f"--batch-size must be at least 1, got {options.batch_size}")
+    parser.add_argument("--batch-size", type=_positive, default=64, help="inputs at a time; 64")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; the exit code, 1 if the input was bad."""
+    options = parser().parse_args(arguments)
     try:
         run(options)
     except (OSError, EOFError, ImportError, MemoryError, ValueError, tarfile.TarError) as error:

@@ -11,7 +11,11 @@ from typer.testing import CliRunner
 from latentmetric.cli.main import COMMANDS, application
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 BLOCKS = [
     pytest.param(block, id=f"{page.name} {number}")
     for page in PAGES

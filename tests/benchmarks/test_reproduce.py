@@ -1,6 +1,7 @@
 """The script: its options, and errors in one line."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import warnings
 from pathlib import Path
 from urllib.error import URLError
 
+import compute_features
 import data
 import pytest
 import reproduce
@@ -112,3 +114,16 @@ def test_the_script_runs_from_a_clone(tmp_path):
     assert done.returncode == 1
     assert "holds none of the" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_commands_in_the_documents_have_these_options():
+    root = BENCHMARKS.parent
+    pages = [BENCHMARKS / "README.md", *(root / "docs").glob("*.md")]
+    lines = [line for page in pages for line in page.read_text().splitlines()]
+    for script in (reproduce, compute_features):
+        start = f"python benchmarks/{script.__name__}.py "
+        commands = [line.strip().partition(" #")[0] for line in lines if line.startswith("    ")]
+        commands = [command for command in commands if command.startswith(start)]
+        assert len(commands) >= 4
+        for command in commands:
+            script.parser().parse_args(shlex.split(command)[2:])
