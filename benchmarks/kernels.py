@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from common import counted_alg1, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 
 from latentmetric.core import metric
 from latentmetric.core.alternation import Settings, first_state
@@ -23,7 +24,6 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.psd import project_psd
 from latentmetric.core.triplets import mine
-from latentmetric.datasets import load_benchmark
 
 SETTINGS = Settings(
     n_steps=10_000,

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 from common import gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 from sklearn.datasets import load_digits
 
 from latentmetric import MaPML, save
-from latentmetric.datasets import load_benchmark
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.model_file import ModelFileError, read_model_file
 

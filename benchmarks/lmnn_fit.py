@@ -13,10 +13,10 @@ import logging
 import time
 
 from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 from sklearn.decomposition import PCA
 
 from latentmetric import LMNN
-from latentmetric.datasets import load_benchmark
 
 
 def main() -> None:

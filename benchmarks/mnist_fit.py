@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 
 from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
-from latentmetric.datasets import load_benchmark
 
 
 def main() -> None:

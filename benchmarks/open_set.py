@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 from common import gemm_gflops, machine_facts, table, write_json
+from data import Split, load_benchmark
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from latentmetric import Euclidean, MaPML
-from latentmetric.datasets import Split, load_benchmark
 
 SEEDS = range(5)
 STRENGTHS = (1, 10, 100)

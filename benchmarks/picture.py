@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from data import load_benchmark
+
 from latentmetric import MaPML
-from latentmetric.datasets import load_benchmark
 from latentmetric.viz import plot_latent_examples
 
 PATH = Path(__file__).parent.parent / "docs" / "images" / "latent_examples.png"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
+from data import BENCHMARK_SETS, Split, load_benchmark
 
 import latentmetric
 from latentmetric import MaPML
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.votes import vote
-from latentmetric.datasets import BENCHMARK_SETS, Split, load_benchmark
 
 TARGETS = {
     ("mnist", "latent"): 2.40,

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 
 from latentmetric import MaPML
-from latentmetric.datasets import load_benchmark
 from latentmetric.viz import write_report
 
 

@@ -20,12 +20,12 @@ from collections.abc import Callable
 
 import numpy as np
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from latentmetric import LMNN, MaPML
-from latentmetric.datasets import load_benchmark
 from latentmetric.evaluation import retrieval_scores
 
 SETS = ("banking77", "clinc150", "cifar100")

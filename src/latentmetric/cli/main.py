@@ -19,7 +19,6 @@ COMMANDS = {
     "export": "A model as ONNX, faiss index or plain scikit-learn.",
     "info": "What a model file holds.",
     "demo": "Compare Euclid, MaPML and MaPML-O on digits, and draw the latent examples.",
-    "reproduce": "Run the paper's comparison, draw its figures and tables, and check its claims.",
 }
 """Names with one line each; ``latentmetric.cli.NAME`` has a function NAME."""
 

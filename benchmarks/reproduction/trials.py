@@ -1,7 +1,7 @@
-"""One cell: choose the parameter on validation rows, fit on all training rows, measure on the test.
+"""One trial: choose the parameter on validation rows, fit on all training rows, test.
 
-A finished cell is a file; a run that was interrupted takes up where it stopped. Results are
-written to a file of another name and renamed, so that a file is whole or not there.
+The result of a finished trial is a file, so an interrupted run continues where it stopped. A
+result is written under another name and then renamed, so that its file is complete or absent.
 """
 
 from __future__ import annotations
@@ -13,52 +13,55 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+from data import Split
 from sklearn.model_selection import train_test_split
 
-from latentmetric.datasets.benchmark import Split
 from latentmetric.estimators.lmnn import LMNN
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.reproduction.plan import (
+from reproduction.plan import (
     GRID,
     LARGE_SET,
     LARGE_STEPS,
     LMNN_NOISE_ITERATIONS,
     METHODS,
     SEARCH_ROWS_PER_CLASS,
-    Cell,
     Method,
     Setting,
+    Trial,
 )
-from latentmetric.reproduction.sources import Source, sample
+from reproduction.sources import Source, sample
 
-HELD_SHARE, HELD_ROWS = 0.2, 5_000
-"""The training rows kept for a search's errors: this share, at most so many."""
+HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 5_000
+"""Training rows held out to compare values of a parameter: this share, at most so many."""
 
-
-def cell_path(cell: Cell, source: Source, out: Path) -> Path:
-    """Where the result of a cell is kept."""
-    return out / "cells" / f"{cell.name}{source.tag(cell.setting)}.json"
+FOLDER = "cells"
+"""In the folder of results; the stored results have it by this name."""
 
 
-def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
-    """The result of a cell, from its file if it is there."""
-    path = cell_path(cell, source, out)
+def trial_path(trial: Trial, source: Source, out: Path) -> Path:
+    """The file of a trial's result."""
+    return out / FOLDER / f"{trial.name}{source.tag(trial.setting)}.json"
+
+
+def run_trial(trial: Trial, source: Source, out: Path) -> dict[str, Any]:
+    """The result of a trial, from its file if there is one."""
+    path = trial_path(trial, source, out)
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
-    method = METHODS[cell.method]
-    setting, split = limited(cell.setting, method, source)
-    searched = search_parameter(cell, method, split, out, source.tag(cell.setting))
-    model = for_setting(cell.setting, method.make(searched["value"], cell.seed))
+    method = METHODS[trial.method]
+    setting, split = limited(trial.setting, method, source)
+    searched = search_parameter(trial, method, split, out, source.tag(trial.setting))
+    model = for_setting(trial.setting, method.make(searched["value"], trial.seed))
     result = {
-        "setting": cell.setting.name,
-        "method": cell.method,
-        "seed": cell.seed,
+        "setting": trial.setting.name,
+        "method": trial.method,
+        "seed": trial.seed,
         "fitted_on": asdict(setting)
         | {"rows": len(split.X_train), "columns": split.X_train.shape[1]},
         "parameter": searched,
         "model": repr(model),
-        "made": source.is_made(cell.setting),
+        "made": source.is_synthetic(trial.setting),
         **measure(model, split),
     }
     write_json(path, result)
@@ -66,7 +69,7 @@ def run_cell(cell: Cell, source: Source, out: Path) -> dict[str, Any]:
 
 
 def for_setting(setting: Setting, model: Any) -> Any:
-    """MaPML takes more steps on the large set, as in the paper; LMNN fewer where there is noise."""
+    """MaPML takes more steps on the large set, as in the paper; LMNN fewer if there is noise."""
     if setting.dataset == LARGE_SET and isinstance(model, MaPML):
         model.set_params(n_steps=LARGE_STEPS)
     if setting.noise and isinstance(model, LMNN):
@@ -75,7 +78,7 @@ def for_setting(setting: Setting, model: Any) -> Any:
 
 
 def limited(setting: Setting, method: Method, source: Source) -> tuple[Setting, Split]:
-    """The setting as far as the method can take it; what is cut is told in the result."""
+    """The setting reduced to what the method can take; the result records the reduced one."""
     split = source.load(setting)
     if method.max_features and method.max_features < split.X_train.shape[1]:
         setting = Setting(
@@ -89,13 +92,13 @@ def limited(setting: Setting, method: Method, source: Source) -> tuple[Setting, 
 
 
 def search_parameter(
-    cell: Cell, method: Method, split: Split, out: Path, tag: str
+    trial: Trial, method: Method, split: Split, out: Path, tag: str
 ) -> dict[str, Any]:
-    """The value of the grid with the lowest validation error, found once for all trials."""
+    """The value of the grid with the lowest validation error, searched once for all trials."""
     if not method.searched:
         return {"value": 1.0, "validation_errors": {}}
-    name = method.searched_as or cell.method
-    path = out / "searches" / f"{cell.setting.name}--{name}{tag}.json"
+    name = method.searched_as or trial.method
+    path = out / "searches" / f"{trial.setting.name}--{name}{tag}.json"
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
         return found
@@ -103,7 +106,7 @@ def search_parameter(
     errors = {}
     for value in GRID:
         model = method.try_out(value) if method.try_out else method.make(value, 0)
-        measured = measure(for_setting(cell.setting, model), held)
+        measured = measure(for_setting(trial.setting, model), held)
         errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
     best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
     result = {
@@ -117,16 +120,16 @@ def search_parameter(
 
 
 def validation_split(split: Split, max_rows: int) -> Split:
-    """Training rows to fit on and others to judge by; test rows are not touched."""
+    """Training rows to fit on and others to validate with; test rows are not used."""
     X, y = split.X_train, split.y_train
-    n_held = min(HELD_ROWS, round(HELD_SHARE * len(X)))
+    n_held = min(HELD_OUT_ROWS, round(HELD_OUT_SHARE * len(X)))
     X, X_held, y, y_held = train_test_split(X, y, test_size=n_held, stratify=y, random_state=2)
     X, y = sample(X, y, max(max_rows, SEARCH_ROWS_PER_CLASS * len(np.unique(y))), seed=1)
     return Split(split.name, X, y, X_held, y_held)
 
 
 def measure(model: Any, split: Split) -> dict[str, Any]:
-    """Fit and test: errors in percent, CPU and wall seconds, and the course of the fit."""
+    """Fit and test: errors in percent, CPU and wall-clock seconds, the objective by round."""
     wall, cpu = perf_counter(), process_time()
     model.fit(split.X_train, split.y_train)
     result: dict[str, Any] = {
@@ -147,12 +150,12 @@ def measure(model: Any, split: Split) -> dict[str, Any]:
 
 
 def percent_wrong(model: Any, split: Split) -> float:
-    """Test error."""
+    """Test error, in percent."""
     return 100 * float(np.mean(model.predict(split.X_test) != split.y_test))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """All of it or nothing."""
+    """Write the whole file or none of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(content, indent=1) + "\n")

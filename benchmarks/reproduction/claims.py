@@ -1,4 +1,4 @@
-"""The paper's claims, each checked against the results: held, did not hold, or cannot be told."""
+"""The paper's claims, each checked against the results: held, did not hold, or not computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.reproduction.plan import LARGE_SET, NOISES, RATIOS, mapml_name
+from reproduction.plan import LARGE_SET, NOISES, RATIOS, mapml_name
 
 CONVERGED = 0.05
 """The objective counts as converged when its last rounds stay within this share of the fall."""
@@ -18,43 +18,43 @@ CONVERGED = 0.05
 class Results:
     """Means over trials, by setting and method."""
 
-    def __init__(self, cells: Iterable[dict[str, Any]]) -> None:
-        self._cells: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-        for cell in cells:
-            self._cells[cell["setting"], cell["method"]].append(cell)
+    def __init__(self, trials: Iterable[dict[str, Any]]) -> None:
+        self._trials: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for trial in trials:
+            self._trials[trial["setting"], trial["method"]].append(trial)
 
     def settings(self, dataset: str) -> list[str]:
         """The settings of a data set, noise-free first."""
-        return sorted({setting for setting, _ in self._cells if setting.split("-")[0] == dataset})
+        return sorted({setting for setting, _ in self._trials if setting.split("-")[0] == dataset})
 
     def trials(self, setting: str, method: str) -> list[dict[str, Any]]:
-        """The cells of a setting and a method; ``MaPML_10-O`` is ``MaPML_10`` with originals."""
-        return self._cells.get((setting, method.removesuffix("-O")), [])
+        """Results of a method; ``MaPML_10-O`` is ``MaPML_10`` with original references."""
+        return self._trials.get((setting, method.removesuffix("-O")), [])
 
     def values(self, setting: str, method: str, key: str = "error") -> list[float]:
-        """One number a trial."""
+        """One number for each trial."""
         if key == "error" and method.endswith("-O"):
             key = "error_original"
-        return [cell[key] for cell in self.trials(setting, method)]
+        return [trial[key] for trial in self.trials(setting, method)]
 
     def mean(self, setting: str, method: str, key: str = "error") -> float:
-        """NaN where there are no trials."""
+        """The mean over trials, NaN if there are none."""
         values = self.values(setting, method, key)
         return float(np.mean(values)) if values else float("nan")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its figures."""
+    """A claim and the numbers that decide it."""
 
     claim: str
     figures: str
     held: bool | None
-    """None where a figure is missing."""
+    """None if a number is missing."""
 
     @property
     def word(self) -> str:
-        """For the reader."""
+        """As the report shows it."""
         return {True: "held", False: "did not hold", None: "not computed"}[self.held]
 
 
@@ -74,8 +74,8 @@ def _noisy(results: Results, noise: int) -> str:
 
 def _errors(results: Results, setting: str, methods: Iterable[str]) -> tuple[dict[str, float], str]:
     found = {method: results.mean(setting, method) for method in methods}
-    told = [f"{name} {error:.2f} %" for name, error in found.items() if not np.isnan(error)]
-    return found, ", ".join(told) or "nothing computed"
+    parts = [f"{name} {error:.2f} %" for name, error in found.items() if not np.isnan(error)]
+    return found, ", ".join(parts) or "nothing computed"
 
 
 def _verdict(claim: str, figures: str, needed: Iterable[float], held: bool) -> Verdict:

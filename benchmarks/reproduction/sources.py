@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import Split, load_benchmark, load_split
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
 from latentmetric.core.types import Floats
-from latentmetric.datasets.benchmark import Split, load_benchmark, load_split
 from latentmetric.datasets.image_like import IMAGENET, IMAGENET_TEST_ROWS, make_image_like
-from latentmetric.reproduction.plan import LARGE_SET, Setting
+from reproduction.plan import LARGE_SET, Setting
 
 LARGE_TEST_ROWS = 10_000
-"""Of the 50,000 test rows of the image-like set: enough to tell methods half a point apart."""
+"""Of the 50,000 test rows of the image-like set: enough to see a difference of half a point."""
 
 QUICK_ROWS_PER_CLASS = 100
 
@@ -30,21 +30,22 @@ class Source:
     imagenet: Path | None = None
 
     def check(self, experiments: list[str]) -> None:
-        """Read what can be read, to fail before any work is done."""
+        """Read the data of all experiments, to fail before any work is done."""
         for name in experiments:
             if name != LARGE_SET:
                 load_benchmark(name, self.folder)
             elif self.imagenet:
                 load_split(LARGE_SET, self.imagenet)
 
-    def is_made(self, setting: Setting) -> bool:
-        """Whether the rows are image-like ones instead of features that somebody extracted."""
+    def is_synthetic(self, setting: Setting) -> bool:
+        """Whether the rows are image-like ones and not features of images."""
         return setting.dataset == LARGE_SET and self.imagenet is None
 
     def tag(self, setting: Setting) -> str:
-        """For file names: results of a file that was named are not those of another one."""
-        named = setting.dataset == LARGE_SET and self.imagenet
-        return f"--{named.stem}" if named else ""
+        """Part of the names of result files: each file of ImageNet features has its own results."""
+        if setting.dataset != LARGE_SET or self.imagenet is None:
+            return ""
+        return f"--{self.imagenet.stem}"
 
     def load(self, setting: Setting) -> Split:
         """The rows of a setting: noise on the training rows, a sample, principal components."""
@@ -70,7 +71,7 @@ def _image_like(n_rows: int | None) -> Split:
 
 
 def sample(X: Floats, y: Any, n_rows: int | None, seed: int) -> tuple[Floats, Any]:
-    """So many rows, classes in proportion; all, where hardly fewer are asked for."""
+    """A sample with classes in proportion; all rows if ``n_rows`` is nearly all of them."""
     if n_rows is None or n_rows + len(np.unique(y)) > len(X):
         return X, y
     X, _, y, _ = train_test_split(X, y, train_size=n_rows, stratify=y, random_state=seed)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentmetric.reproduction.claims import Results
-from latentmetric.reproduction.plan import NOISES, RATIOS, mapml_name
+from reproduction.claims import Results
+from reproduction.plan import NOISES, RATIOS, mapml_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ COLOURS = {
 
 
 def save_figure(figure: Figure, name: str, out: Path) -> None:
-    """As SVG and PNG, the same bytes for the same figure."""
+    """Write SVG and PNG; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
     with rc_context({"svg.hashsalt": name}):
@@ -29,7 +29,7 @@ def save_figure(figure: Figure, name: str, out: Path) -> None:
 
 
 def figures(results: Results) -> dict[str, Figure]:
-    """By name, where their cells are there."""
+    """By name; none without results on MNIST."""
     plain = next((s for s in results.settings("mnist") if "noise" not in s), None)
     if plain is None:
         return {}

@@ -1,7 +1,7 @@
-"""How long LMNN would take on the large set, from how its time grows on small parts of it.
+"""How long LMNN would take on the large set, extrapolated from small samples of it.
 
-A step costs time in proportion to the rows, a search for impostors to their square. On parts the
-steps weigh most, on the whole the searches, so a line through the parts drawn on would be wrong.
+The time of a step is proportional to the number of rows, that of a search for impostors to its
+square. Steps dominate on small samples and searches on all rows, so both terms are fitted.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from scipy.optimize import nnls
 
 from latentmetric.core.types import Floats
 from latentmetric.estimators.lmnn import LMNN
-from latentmetric.reproduction.cells import write_json
-from latentmetric.reproduction.plan import LARGE_SET, Setting
-from latentmetric.reproduction.sources import Source, sample
+from reproduction.plan import LARGE_SET, Setting
+from reproduction.sources import Source, sample
+from reproduction.trials import write_json
 
 NAME = "lmnn-estimate.json"
-PARTS = (4, 2, 1)
-LARGEST_PART = 32_000
+DIVISORS = (4, 2, 1)
+LARGEST_SAMPLE = 32_000
 ITERATIONS = 20
 
 
 def estimate_lmnn(setting: Setting, source: Source, out: Path) -> None:
-    """Time a few iterations on parts of the rows and draw the curve on; once for all."""
+    """Time a few iterations on samples of the rows, and extrapolate; done once."""
     path = out / NAME
     if path.exists():
         return
     split = source.load(setting)
-    largest = min(LARGEST_PART, len(split.X_train) // 2)
-    sizes = [largest // part for part in PARTS]
+    largest = min(LARGEST_SAMPLE, len(split.X_train) // 2)
+    sizes = [largest // divisor for divisor in DIVISORS]
     seconds = [_seconds(*sample(split.X_train, split.y_train, size, seed=0)) for size in sizes]
     n_rows = len(split.X_train)
-    steps, searches = _parts_by_growth(np.array(sizes), np.array(seconds), n_rows)
+    steps, searches = _extrapolate(np.array(sizes), np.array(seconds), n_rows)
     estimate = {
         "rows": sizes,
         "seconds": seconds,
@@ -48,8 +48,8 @@ def estimate_lmnn(setting: Setting, source: Source, out: Path) -> None:
     write_json(path, estimate)
 
 
-def _parts_by_growth(sizes: Floats, seconds: Floats, n_rows: int) -> tuple[float, float]:
-    """Seconds at ``n_rows``: the part that grows with the rows, and that with their square."""
+def _extrapolate(sizes: Floats, seconds: Floats, n_rows: int) -> tuple[float, float]:
+    """Seconds at ``n_rows``: the term that grows with the rows, and that with their square."""
     share = sizes / n_rows
     terms = np.column_stack((share, share**2)) / seconds[:, None]
     (linear, quadratic), _ = nnls(terms, np.ones(len(sizes)))
@@ -62,8 +62,8 @@ def _seconds(X: Any, y: Any) -> float:
     return perf_counter() - start
 
 
-def told(out: Path) -> str:
-    """A sentence for the report, empty where nothing was estimated."""
+def sentence(out: Path) -> str:
+    """For the report; empty if nothing was estimated."""
     path = out / NAME
     if not path.exists():
         return ""
@@ -76,6 +76,6 @@ def told(out: Path) -> str:
     return (
         f"LMNN was not run on {LARGE_SET}. {found['iterations']} iterations took {timed} rows; "
         f"{found['all_rows']:,} rows would take {(steps + searches) / 3600:.1f} hours for as many, "
-        f"{steps / 3600:.1f} of them for what grows with the rows and {searches / 3600:.1f} for "
-        "what grows with their square."
+        f"{steps / 3600:.1f} of them for steps, which grow with the rows, and "
+        f"{searches / 3600:.1f} for searches, which grow with their square."
     )

@@ -1,23 +1,22 @@
-"""The experiments in small: cells are computed once, claims follow, a page comes out."""
+"""Small experiments: trials are computed once, claims are checked, a page is written."""
 
 import json
 
 import numpy as np
 import pytest
+from reproduction import estimate, plan, run, trials
+from reproduction.claims import Results, check_claims
+from reproduction.figures import figures
+from reproduction.plan import Method, Setting, Trial, trials_of
+from reproduction.report import write_report
+from reproduction.sources import Source, sample
+from reproduction.trials import run_trial
 from sklearn.datasets import load_digits
-
-from latentmetric.reproduction import cells, estimate, plan, run
-from latentmetric.reproduction.cells import run_cell
-from latentmetric.reproduction.claims import Results, check_claims
-from latentmetric.reproduction.figures import figures
-from latentmetric.reproduction.plan import Cell, Method, Setting, cells_of
-from latentmetric.reproduction.report import write_report
-from latentmetric.reproduction.sources import Source, sample
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """Digits in the clothes of MNIST."""
+    """Digits in the layout of MNIST."""
     X, y = load_digits(return_X_y=True)
     images = (X * 255 / 16).astype(np.uint8).reshape(-1, 8, 8)
     path = tmp_path_factory.mktemp("data")
@@ -28,12 +27,13 @@ def source(tmp_path_factory):
     return Source(path)
 
 
-def test_every_cell_of_the_paper_is_planned():
-    cells = cells_of(["mnist"], n_trials=5, quick=False)
-    assert len({cell.name for cell in cells}) == len(cells)
+def test_every_trial_of_the_paper_is_planned():
+    planned = trials_of(["mnist"], n_trials=5, quick=False)
+    assert len({trial.name for trial in planned}) == len(planned)
     count = {}
-    for cell in cells:
-        count[cell.setting.name, cell.method] = count.get((cell.setting.name, cell.method), 0) + 1
+    for trial in planned:
+        key = trial.setting.name, trial.method
+        count[key] = count.get(key, 0) + 1
     assert count["mnist", "MaPML_25"] == 5
     assert count["mnist", "Euclid"] == 1
     assert count["mnist-noise250", "OASIS"] == 5
@@ -54,14 +54,14 @@ def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proport
     )
 
 
-def test_a_sample_leaves_no_class_out_and_takes_all_where_hardly_fewer_are_asked_for():
+def test_a_sample_leaves_no_class_out_and_takes_all_if_nearly_all_are_asked_for():
     X, y = np.arange(100.0)[:, None], np.arange(100) % 10
     assert len(sample(X, y, 97, 0)[0]) == 100
     assert len(sample(X, y, None, 0)[0]) == 100
     assert np.bincount(sample(X, y, 50, 0)[1]).tolist() == [5] * 10
 
 
-def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(
+def test_a_finished_trial_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(
     source, tmp_path, monkeypatch
 ):
     made = []
@@ -72,11 +72,11 @@ def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_hel
 
     monkeypatch.setitem(plan.METHODS, "MaPML_10", Method(make))
     seen = []
-    original = cells.measure
+    original = trials.measure
     monkeypatch.setattr(
-        cells, "measure", lambda model, split: seen.append(split) or original(model, split)
+        trials, "measure", lambda model, split: seen.append(split) or original(model, split)
     )
-    first = run_cell(Cell(Setting("mnist"), "MaPML_10", 3), source, tmp_path)
+    first = run_trial(Trial(Setting("mnist"), "MaPML_10", 3), source, tmp_path)
     assert [value for value, _ in made] == [*plan.GRID, first["parameter"]["value"]]
     test_rows = {row.tobytes() for row in seen[-1].X_test}
     for split in seen[:-1]:
@@ -85,9 +85,9 @@ def test_a_finished_cell_is_not_computed_again_and_its_parameter_is_found_on_hel
     errors = first["parameter"]["validation_errors"]
     assert errors[f"{first['parameter']['value']:g}"] == min(errors.values())
     made.clear()
-    assert run_cell(Cell(Setting("mnist"), "MaPML_10", 3), source, tmp_path) == first
+    assert run_trial(Trial(Setting("mnist"), "MaPML_10", 3), source, tmp_path) == first
     assert made == []
-    run_cell(Cell(Setting("mnist"), "MaPML_10", 4), source, tmp_path)
+    run_trial(Trial(Setting("mnist"), "MaPML_10", 4), source, tmp_path)
     assert len(made) == 1, "the search is done once for all trials"
     assert {"error", "error_original", "objectives", "fit_cpu_seconds"} <= set(first)
 
@@ -104,53 +104,53 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     named = Source(imagenet=tmp_path / "mine.npz")
     named.check(["imagenet"])
     assert named.load(few).X_train.shape == (300, 8)
-    made_cell, named_cell = (
-        run_cell(Cell(few, "Euclid", 0), source, tmp_path) for source in (Source(), named)
+    synthetic, of_a_file = (
+        run_trial(Trial(few, "Euclid", 0), source, tmp_path) for source in (Source(), named)
     )
-    assert made_cell["made"]
-    assert not named_cell["made"]
-    assert named_cell["fitted_on"]["columns"] == 8
+    assert synthetic["made"]
+    assert not of_a_file["made"]
+    assert of_a_file["fitted_on"]["columns"] == 8
     np.savez(tmp_path / "other.npz", x=made.X_train)
     with pytest.raises(ValueError, match=r"holds \['x'\]"):
         Source(imagenet=tmp_path / "other.npz").check(["imagenet"])
-    methods = [cell.method for cell in cells_of(["imagenet"], 5, quick=True)]
+    methods = [trial.method for trial in trials_of(["imagenet"], 5, quick=True)]
     assert sorted(methods) == sorted(plan.LARGE_METHODS)
     assert "LMNN" not in methods
-    steps = cells.for_setting(few, plan.METHODS["MaPML_5"].make(1.0, 0)).n_steps
+    steps = trials.for_setting(few, plan.METHODS["MaPML_5"].make(1.0, 0)).n_steps
     assert steps == plan.LARGE_STEPS
 
 
-def test_the_time_of_lmnn_is_drawn_on_from_small_parts(tmp_path, monkeypatch):
+def test_the_time_of_lmnn_is_extrapolated_from_small_samples(tmp_path, monkeypatch):
     monkeypatch.setattr(estimate, "_seconds", lambda X, y: 1e-3 * len(X) + 1e-6 * len(X) ** 2)
     estimate.estimate_lmnn(Setting("imagenet", n_rows=400), Source(), tmp_path)
     found = json.loads((tmp_path / estimate.NAME).read_text())
     assert found["rows"] == [50, 100, 200]
     assert found["estimated_step_seconds"] == pytest.approx(0.4)
     assert found["estimated_search_seconds"] == pytest.approx(0.16)
-    assert "400 rows would take 0.0 hours" in estimate.told(tmp_path)
+    assert "400 rows would take 0.0 hours" in estimate.sentence(tmp_path)
 
 
-def test_a_cell_cut_short_leaves_no_file(source, tmp_path, monkeypatch):
+def test_an_interrupted_trial_leaves_no_file(source, tmp_path, monkeypatch):
     def interrupted(model, split):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cells, "measure", interrupted)
+    monkeypatch.setattr(trials, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_cell(Cell(Setting("mnist"), "Euclid", 0), source, tmp_path)
+        run_trial(Trial(Setting("mnist"), "Euclid", 0), source, tmp_path)
     assert not list(tmp_path.rglob("*.json"))
 
 
-FEW = [Cell(Setting("mnist"), "Euclid", 0), Cell(Setting("mnist"), "k-means prototypes", 0)]
+FEW = [Trial(Setting("mnist"), "Euclid", 0), Trial(Setting("mnist"), "k-means prototypes", 0)]
 
 
-def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
+def test_a_run_computes_its_trials_and_ends_with_tables_figures_and_claims(
     source, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
+    monkeypatch.setattr(run, "trials_of", lambda *arguments: FEW)
     run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
-    told = capsys.readouterr().out
-    assert "1/2 mnist Euclid 0" in told
-    assert "not computed" in told
+    shown = capsys.readouterr().out
+    assert "1/2 mnist Euclid 0" in shown
+    assert "9 of 9 claims need results that are not there" in shown
     page = (tmp_path / "results.md").read_text()
     for name in ("fig3a-error", "fig4a-time", "fig5-latents"):
         assert f"![{name}]({name}.svg)" in page
@@ -161,27 +161,27 @@ def test_a_run_computes_its_cells_and_ends_with_tables_figures_and_claims(
 
 
 def test_a_report_of_what_is_there_computes_nothing(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
+    monkeypatch.setattr(run, "trials_of", lambda *arguments: FEW)
     options = {"quick": False, "out": tmp_path, "n_trials": 1, "source": source}
-    with pytest.raises(FileNotFoundError, match="none of the 2 cells"):
+    with pytest.raises(FileNotFoundError, match="none of the 2 trials"):
         run.report(["mnist"], **options)
-    run_cell(FEW[0], source, tmp_path)
-    monkeypatch.setattr(run, "run_cell", None)
+    run_trial(FEW[0], source, tmp_path)
+    monkeypatch.setattr(run, "run_trial", None)
     run.report(["mnist"], **options)
-    assert "- cells: 1 of 2" in (tmp_path / "results.md").read_text()
+    assert "- trials: 1 of 2" in (tmp_path / "results.md").read_text()
 
 
 def test_an_interrupted_run_says_what_is_kept(source, tmp_path, monkeypatch, capsys):
-    def interrupted(cell, data, out):
-        if cell is FEW[1]:
+    def interrupted(trial, data, out):
+        if trial is FEW[1]:
             raise KeyboardInterrupt
-        return run_cell(cell, data, out)
+        return run_trial(trial, data, out)
 
-    monkeypatch.setattr(run, "cells_of", lambda *arguments: FEW)
-    monkeypatch.setattr(run, "run_cell", interrupted)
+    monkeypatch.setattr(run, "trials_of", lambda *arguments: FEW)
+    monkeypatch.setattr(run, "run_trial", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
-    assert "1 of 2 cells are kept" in capsys.readouterr().out
+    assert "holds 1 of 2 trials" in capsys.readouterr().out
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
@@ -233,6 +233,6 @@ def test_the_page_shows_claims_tables_and_figures(tmp_path):
 
 
 def test_json_is_written_whole(tmp_path):
-    cells.write_json(tmp_path / "a" / "b.json", {"x": 1})
+    trials.write_json(tmp_path / "a" / "b.json", {"x": 1})
     assert json.loads((tmp_path / "a" / "b.json").read_text()) == {"x": 1}
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.json"]

@@ -6,16 +6,16 @@ from math import isqrt
 from pathlib import Path
 
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.reproduction.figures import save_figure
-from latentmetric.reproduction.plan import Setting
-from latentmetric.reproduction.sources import Source
 from latentmetric.viz.gallery import plot_latent_examples
+from reproduction.figures import save_figure
+from reproduction.plan import Setting
+from reproduction.sources import Source
 
 NAME = "fig5-latents"
 
 
 def draw_gallery(setting: Setting, source: Source, out: Path) -> None:
-    """Fit on the setting's rows; nothing to do if the figure is there."""
+    """Fit on the setting's rows and draw; an existing figure is kept."""
     if (out / f"{NAME}.svg").exists():
         return
     split = source.load(setting)

@@ -1,4 +1,4 @@
-"""What is computed: experiments as lists of cells, one method on one setting with one seed each."""
+"""What is computed: each experiment is a list of trials, a method on a setting with a seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from latentmetric.estimators.mapml import MaPML
 from latentmetric.estimators.oasis import OASIS
 
 GRID = tuple(10.0**exponent for exponent in range(-3, 4))
-"""The values the paper searches for every parameter; here they multiply the default."""
+"""Factors of a parameter's default that are searched, as in the paper."""
 
 RATIOS = (0.05, 0.10, 0.15, 0.20, 0.25)
 NOISES = (50, 100, 150, 200, 250)
@@ -34,12 +34,12 @@ QUICK_FEATURES = 64
 
 NCA_ROWS = 2_000
 LMNN_FEATURES = 164
-"""Principal components that LMNN is given, as its authors did on MNIST."""
+"""Principal components for LMNN, as its authors chose for MNIST."""
 LMNN_ITERATIONS, LMNN_NOISE_ITERATIONS = 200, 60
-"""At most; under noise, where rows have the more impostors, fewer."""
+"""At most; fewer with noise, because rows have more impostors then."""
 LMNN_SEARCH_ITERATIONS, LMNN_SEARCH_ROWS = 50, 2_000
 SEARCH_ROWS, SEARCH_ROWS_PER_CLASS = 10_000, 100
-"""Training rows that the fits of a search may use, the larger of the two; others judge them."""
+"""Training rows that a search fits on, the larger of the two."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Setting:
     dataset: str
     noise: int = 0
     n_rows: int | None = None
-    """At most so many training rows; None takes all."""
+    """Largest number of training rows; None takes all."""
     n_features: int | None = None
     """Principal components kept; None keeps the features."""
 
@@ -65,25 +65,25 @@ class Setting:
 
 @dataclass(frozen=True)
 class Method:
-    """How an estimator is made from the one parameter that is searched and a seed."""
+    """How to make an estimator from the one parameter that is searched and a seed."""
 
     make: Callable[[float, int], Any]
     searched: bool = True
-    """Whether the parameter does anything."""
+    """Whether the parameter has an effect."""
     random: bool = True
-    """Whether trials differ by their seed."""
+    """Whether the seed has an effect."""
     max_rows: int | None = None
     max_features: int | None = None
     search_rows: int = SEARCH_ROWS
     searched_as: str | None = None
     """The method whose search this one shares."""
     try_out: Callable[[float], Any] | None = None
-    """What a search fits instead, where that is much cheaper."""
+    """A cheaper estimator to fit in the search."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One number of a table before its mean: a method on a setting with a seed."""
+class Trial:
+    """A method on a setting with a seed; tables show means over the seeds."""
 
     setting: Setting
     method: str
@@ -91,7 +91,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Of the file it is kept in."""
+        """Of its file."""
         return f"{self.setting.name}--{self.method}--{self.seed}"
 
 
@@ -174,32 +174,32 @@ ALTERNATIVES = ("k-means prototypes", "PCA + k-NN", "LDA + k-NN", "NCA", "logist
 
 
 CUTS = (
-    f"LMNN and HR-SGD are given {LMNN_FEATURES} principal components, as LMNN's authors did.",
-    f"LMNN has one trial (it draws nothing) of at most {LMNN_ITERATIONS} iterations, under noise "
+    f"LMNN and HR-SGD get {LMNN_FEATURES} principal components, as LMNN's authors chose.",
+    f"LMNN has one trial (it is not random) of at most {LMNN_ITERATIONS} iterations, with noise "
     f"{LMNN_NOISE_ITERATIONS}; its parameter is searched on {LMNN_SEARCH_ROWS:,} rows (or "
-    f"{SEARCH_ROWS_PER_CLASS} a class) with {LMNN_SEARCH_ITERATIONS} iterations.",
-    f"NCA is given {NCA_ROWS:,} rows and {LMNN_FEATURES} principal components, and not searched.",
-    f"Other searches fit on {SEARCH_ROWS:,} rows or {SEARCH_ROWS_PER_CLASS} a class; MaPML's is "
-    "that of MaPML_10 for every ratio, by the mean error of latent and original references.",
+    f"{SEARCH_ROWS_PER_CLASS} per class) with {LMNN_SEARCH_ITERATIONS} iterations.",
+    f"NCA gets {NCA_ROWS:,} rows and {LMNN_FEATURES} principal components; nothing is searched.",
+    f"Other searches fit on {SEARCH_ROWS:,} rows or {SEARCH_ROWS_PER_CLASS} per class. MaPML is "
+    "searched once, as MaPML_10, by the mean error with latent and with original references.",
     f"On {LARGE_SET} every method has one trial.",
 )
-"""What was cut, for the report."""
+"""Where less was computed than in the paper, for the report."""
 
 LARGE_METHODS = ("Euclid", "OASIS", "HR-SGD", "MaPML_5", "k-means prototypes, 5 %")
-"""On the large set: those of the paper's Table 2, which leaves LMNN out too."""
+"""On the large set: those of the paper's Table 2, which has no LMNN either."""
 LARGE_STEPS = 100_000
 """S of MaPML on the large set."""
 
 
-def cells_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Cell]:
-    """All cells: the first trial of every method and setting, then the second, and so on.
+def trials_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Trial]:
+    """All trials: the first one of every method and setting, then the second, and so on.
 
-    Settings without noise go first, so that what an interrupted run leaves is of most use.
+    Settings without noise come first, so that an interrupted run has the most useful results.
     """
     plans = [pair for name in experiments for pair in _pairs(name, quick)]
     plans.sort(key=_urgency)
     return [
-        Cell(setting, method, seed)
+        Trial(setting, method, seed)
         for seed in range(n_trials)
         for setting, method in plans
         if seed == 0 or (METHODS[method].random and setting.dataset != LARGE_SET)
@@ -207,7 +207,7 @@ def cells_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Cel
 
 
 def _urgency(pair: tuple[Setting, str]) -> tuple[bool, bool, int]:
-    """Without noise first; with noise, the slow LMNN last and the strongest noise first."""
+    """Without noise first; with noise the strongest first, and the slow LMNN last."""
     setting, method = pair
     return setting.noise > 0, setting.noise > 0 and method == "LMNN", -setting.noise
 

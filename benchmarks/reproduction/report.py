@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.reproduction import estimate
-from latentmetric.reproduction.claims import Results, Verdict
-from latentmetric.reproduction.figures import figures, save_figure
-from latentmetric.reproduction.plan import ALTERNATIVES, CUTS, LARGE_METHODS, RATIOS, mapml_name
+from reproduction import estimate
+from reproduction.claims import Results, Verdict
+from reproduction.figures import figures, save_figure
+from reproduction.plan import ALTERNATIVES, CUTS, LARGE_METHODS, RATIOS, mapml_name
 
 PAPER_TABLES = {
     "cifar10": {
@@ -25,7 +25,7 @@ PAPER_TABLES = {
         "Euclid": 35.65, "OASIS": 36.51, "HR-SGD": 36.15, "MaPML_5-O": 35.59, "MaPML_5": 33.92,
     },
 }  # fmt: skip
-"""Test errors in percent that the paper prints; its features are ResNet18's, ours are not."""
+"""The paper's test errors in percent, on features of a ResNet18; ours are of another network."""
 
 DATASETS = ("mnist", "cifar10", "cifar100", "imagenet", "banking77", "clinc150")
 ROWS = (
@@ -36,11 +36,11 @@ ROWS = (
 def write_report(
     results: Results, verdicts: list[Verdict], facts: dict[str, Any], out: Path
 ) -> Path:
-    """Everything into ``out``; the page that shows it."""
+    """Write the page and its figures to ``out``; the path of the page."""
     parts = ["# Reproduction of the paper's experiments", _facts(facts), _claims(verdicts)]
-    parts += ["## What was cut\n\n" + "\n".join(f"- {cut}" for cut in CUTS)]
+    parts += ["## What was reduced\n\n" + "\n".join(f"- {cut}" for cut in CUTS)]
     parts += [_table(results, name) for name in DATASETS if results.settings(name)]
-    parts += [told] if (told := estimate.told(out)) else []
+    parts += [sentence] if (sentence := estimate.sentence(out)) else []
     for name, figure in figures(results).items():
         save_figure(figure, name, out)
     parts += [f"![{path.stem}]({path.name})" for path in sorted(out.glob("fig*.svg"))]
@@ -60,7 +60,7 @@ def _claims(verdicts: list[Verdict]) -> str:
 
 
 def _table(results: Results, dataset: str) -> str:
-    """Errors of all methods on the noise-free setting, with what was cut."""
+    """Errors of all methods without noise, and what they were fitted on."""
     setting = next(s for s in results.settings(dataset) if "noise" not in s)
     ratios = [mapml_name(ratio) for ratio in RATIOS if ratio != 0.10]
     methods = [
@@ -83,16 +83,16 @@ def _table(results: Results, dataset: str) -> str:
 def _line(results: Results, setting: str, method: str) -> str:
     errors, paper = results.values(setting, method), PAPER_TABLES.get(setting.split("-")[0], {})
     on = results.trials(setting, method)[0]["fitted_on"]
-    said = ["", ""]
+    published = ["", ""]
     if method in paper:
-        said = [f"{paper[method]:.2f}", f"{paper[method] / paper['Euclid']:.2f}"]
-    cells = [
+        published = [f"{paper[method]:.2f}", f"{paper[method] / paper['Euclid']:.2f}"]
+    columns = [
         method,
         f"{np.mean(errors):.2f} ± {np.std(errors):.2f}",
         f"{np.mean(errors) / results.mean(setting, 'Euclid'):.2f}",
-        *said,
+        *published,
         f"{results.mean(setting, method, 'fit_cpu_seconds'):.1f}",
         str(len(errors)),
         f"{on['rows']:,} × {on['columns']}",
     ]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(columns)} |"

@@ -1,1 +1,0 @@
-"""The paper's experiments, and what a user would pick instead, on the same splits."""

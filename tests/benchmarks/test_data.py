@@ -1,0 +1,174 @@
+import os
+from urllib.error import URLError
+
+import data
+import numpy as np
+import pytest
+import sklearn.datasets
+from data import BENCHMARK_SETS, load_benchmark, load_split
+from sklearn.utils import Bunch
+
+
+def write_sets(folder):
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (6, 2, 3)).astype(np.uint8)
+    rows, y = images.reshape(6, 6), np.arange(6) % 2
+    both = {"y_train": y, "y_test": y}
+    np.savez(folder / "mnist.npz", x_train=images, x_test=images[:3], **both)
+    for name in ("cifar10", "cifar100"):
+        scale = np.linspace(0.5, 2, 6).astype(np.float64)
+        np.savez(folder / f"{name}_features.npz", x_train=rows, x_test=rows, scale=scale, **both)
+    for name in ("clinc150", "banking77"):
+        half = rows.astype(np.float16)
+        np.savez(folder / f"{name}_embeddings.npz", x_train=half, x_test=half, **both)
+    np.savez(folder / "letter.npz", x=rows, y=y, n_train=4)
+    return rows
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """OpenML's answers, without a connection; what was asked for."""
+    asked = []
+    generator = np.random.default_rng(0)
+    answers = {
+        "mnist_784": (generator.integers(0, 256, (70_000, 784), dtype=np.uint8), "0123456789"),
+        "letter": (generator.integers(0, 16, (20_000, 16)), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    }
+
+    def fetch(name, **options):
+        asked.append((name, options))
+        rows, classes = answers[name]
+        target = np.array(list(classes), dtype=object)[np.arange(len(rows)) % len(classes)]
+        return Bunch(data=rows, target=target)
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
+    monkeypatch.delenv("LATENTMETRIC_DATA", raising=False)
+    data._from_openml.cache_clear()
+    yield asked
+    data._from_openml.cache_clear()
+
+
+def test_every_set_is_read_as_float32_rows(tmp_path):
+    rows = write_sets(tmp_path)
+    for name in BENCHMARK_SETS:
+        split = load_benchmark(name, tmp_path)
+        assert split.X_train.dtype == split.X_test.dtype == np.float32
+        assert split.X_train.ndim == 2
+        assert split.X_train.shape[1] == 6
+    np.testing.assert_allclose(load_benchmark("mnist", tmp_path).X_train, rows / 255, rtol=1e-6)
+    np.testing.assert_allclose(load_benchmark("cifar10", tmp_path).X_train[:, 0], rows[:, 0] / 2)
+    assert len(load_benchmark("letter", tmp_path).X_test) == 2
+
+
+def test_a_split_with_a_scale_is_multiplied_by_it(tmp_path):
+    rows = write_sets(tmp_path)
+    scaled = load_split("mine", tmp_path / "cifar10_features.npz")
+    np.testing.assert_allclose(scaled.X_test, rows * np.linspace(0.5, 2, 6), rtol=1e-6)
+    plain = load_split("mine", tmp_path / "banking77_embeddings.npz")
+    np.testing.assert_array_equal(plain.X_test, rows)
+
+
+def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
+    write_sets(tmp_path)
+    monkeypatch.setenv("LATENTMETRIC_DATA", str(tmp_path))
+    assert len(load_benchmark("letter").X_train) == 4
+    monkeypatch.delenv("LATENTMETRIC_DATA")
+    with pytest.raises(FileNotFoundError, match=r"cifar10_features\.npz.*--data.*_DATA"):
+        load_benchmark("cifar10")
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cifar10_features\.npz does not exist.*--data"):
+        load_benchmark("cifar10", tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        load_benchmark("mnist", tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="'imagenet'"):
+        load_benchmark("imagenet", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"mine\.npz, which does not exist"):
+        load_split("mine", tmp_path / "mine.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"not an archive at all", np.eye(2)])
+def test_a_damaged_file_is_named(tmp_path, content):
+    path = tmp_path / "cifar10_features.npz"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        with path.open("wb") as file:
+            np.save(file, content)
+    with pytest.raises(ValueError, match=r"cannot be read from .*cifar10_features\.npz"):
+        load_benchmark("cifar10", tmp_path)
+
+
+def test_mnist_and_letter_come_from_openml_if_there_is_no_file(openml, tmp_path, capsys):
+    mnist = load_benchmark("mnist", tmp_path)
+    assert (mnist.X_train.shape, mnist.X_test.shape) == ((60_000, 784), (10_000, 784))
+    assert (mnist.X_train.dtype, mnist.X_train.max()) == (np.float32, 1)
+    np.testing.assert_array_equal(mnist.y_test[:3], [0, 1, 2])
+    load_benchmark("mnist")
+    options = {"version": 1, "as_frame": False, "parser": "auto"}
+    assert openml == [("mnist_784", options)], "parsed once"
+    letter = load_benchmark("letter")
+    assert (letter.X_train.shape, letter.X_test.shape) == ((16_000, 16), (4_000, 16))
+    assert (letter.X_train.dtype, letter.X_train.max()) == (np.float32, 15)
+    np.testing.assert_array_equal(np.unique(letter.y_train), np.arange(26))
+    assert openml[1:] == [("letter", options)]
+    assert "mnist: from OpenML" in capsys.readouterr().err
+
+
+def test_a_file_is_preferred_to_openml(openml, tmp_path):
+    write_sets(tmp_path)
+    assert len(load_benchmark("mnist", tmp_path).X_train) == 6
+    assert openml == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (URLError("no route"), "(?s)mnist could not be downloaded.*no route.*again.*mnist.npz"),
+        (sklearn.datasets._openml.OpenMLError("busy"), "could not be downloaded.*busy"),
+        (EOFError("cut short"), "could not be downloaded.*cut short"),
+        (ImportError("requires pandas"), "pip install pandas"),
+    ],
+)
+def test_a_download_that_fails_says_what_to_do(openml, monkeypatch, cause, expected):
+    def fail(name, **options):
+        raise cause
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fail)
+    kind = ImportError if isinstance(cause, ImportError) else ConnectionError
+    with pytest.raises(kind, match=expected):
+        load_benchmark("mnist")
+
+
+def test_a_set_of_another_size_on_openml_is_refused(openml, monkeypatch):
+    monkeypatch.setattr(
+        sklearn.datasets,
+        "fetch_openml",
+        lambda name, **options: Bunch(data=np.ones((5, 784)), target=list("01234")),
+    )
+    with pytest.raises(ValueError, match=r"\(5, 784\), expected \(70000, 784\)"):
+        load_benchmark("mnist")
+
+
+def test_fetch_openml_takes_our_options(openml):
+    import inspect
+
+    load_benchmark("letter")
+    known = inspect.signature(sklearn.datasets._openml.fetch_openml).parameters
+    assert set(openml[0][1]) <= set(known)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("LATENTMETRIC_DATA"), reason="LATENTMETRIC_DATA names no folder of data"
+)
+def test_on_letter_original_references_beat_euclid():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    from latentmetric import MaPML
+
+    split = load_benchmark("letter")
+    euclid = KNeighborsClassifier(3).fit(split.X_train, split.y_train)
+    model = MaPML(reference="original", random_state=0).fit(split.X_train, split.y_train)
+    gain = model.score(split.X_test, split.y_test) - euclid.score(split.X_test, split.y_test)
+    assert gain > 0.01
