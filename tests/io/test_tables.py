@@ -56,7 +56,7 @@ def test_one_file_of_any_kind_gives_the_same_rows_and_labels(tmp_path, kind):
     np.testing.assert_allclose(np.asarray(table.rows), ROWS, rtol=1e-6)
     np.testing.assert_array_equal(table.labels, LABELS)
     assert table.feature_names == (None if kind in (".npz", ".h5") else NAMES)
-    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.told)
+    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.notes)
 
 
 def test_a_zarr_group_has_numbers_for_labels(tmp_path):
@@ -85,7 +85,7 @@ def test_a_line_more_than_rows_is_a_header(tmp_path):
     (tmp_path / "labels.csv").write_text("animal\n" + "\n".join(LABELS))
     table = open_table(tmp_path / "rows.npy", tmp_path / "labels.csv")
     np.testing.assert_array_equal(table.labels, LABELS)
-    assert "'animal', taken for a header" in table.told[-1]
+    assert "'animal', taken for a header" in table.notes[-1]
 
 
 def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
@@ -94,7 +94,7 @@ def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
     table = open_table(tmp_path / "rows.csv", tmp_path / "others.txt")
     assert table.feature_names == NAMES
     assert table.labels[:3].tolist() == ["x", "y", "z"]
-    assert "left out: label" in table.told
+    assert "left out: label" in table.notes
 
 
 def test_large_binary_files_are_not_read_when_opened(tmp_path):
@@ -110,7 +110,7 @@ def test_images_are_rows_of_all_their_pixels(tmp_path):
     np.savez(tmp_path / "images.npz", x=images, y=[0, 1, 0, 1])
     table = open_table(tmp_path / "images.npz")
     np.testing.assert_array_equal(np.asarray(table.rows), images.reshape(4, 6))
-    assert "4 × 2 × 3" in table.told[0]
+    assert "4 × 2 × 3" in table.notes[0]
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -223,7 +223,7 @@ BROKEN = {
     ),
     "quotes.csv": (b'a,b,label\n1,2,"x\ny"\n1,z,"x"\n', r"line 4, column 'b': 'z'"),
     "several.csv": (b"a,b,c\n1,x,y\n2,z,w\n", r"no column is plainly the labels among a, b, c"),
-    "words.csv": (b"label\ncat\ndog\n", r"no columns for features"),
+    "words.csv": (b"label\ncat\ndog\n", r"no column of numbers for the features"),
     "twice.csv": (b"a,a,label\n1,2,x\n", r"several columns 'a': name one by number, 1, 2"),
 }
 
@@ -282,7 +282,10 @@ def test_nested_columns_are_named(tmp_path):
     assert "column 'v' has 1 numbers in row 1 (counted from 0), but 2 in row 0" in refused(path)
     pyarrow.parquet.write_table(pyarrow.table({"v": [[1.0], [None]], "label": ["x", "y"]}), path)
     assert "lacks a number in row 1" in refused(path)
+    with_a_number = pyarrow.table({"a": [1.0], "v": [[1.0]]})
+    pyarrow.parquet.write_table(with_a_number, path)
     assert "column 'v' is nested" in refused(path, label="v")
+    assert "column 'v' is nested" in refused(path, id="v", labelled=False)
 
 
 def test_columns_of_the_same_name_are_named(tmp_path):

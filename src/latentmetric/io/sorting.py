@@ -18,17 +18,17 @@ IN_MEMORY_BYTES = 256 * 2**20
 READ_BYTES = 64 * 2**20
 """Bytes read at a time."""
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Called with the number of rows read and of all rows."""
 
 
 def sorted_by_class(
-    rows: RowFile, codes: Ints, dtype: np.dtype[Any], told: Told = lambda done, total: None
+    rows: RowFile, codes: Ints, dtype: np.dtype[Any], progress: Progress = lambda done, total: None
 ) -> tuple[Any, Ints]:
     """The rows in the order of their codes, and the number each of them had.
 
     Rows of a class keep their order. What does not fit into memory goes to a file without a
-    name in the folder for temporary files, which is gone with the process, however that ends.
+    name in the folder for temporary files, which the system deletes when the process ends.
     """
     order = np.argsort(codes, kind="stable")
     places = np.empty(len(codes), dtype=np.intp)
@@ -39,7 +39,7 @@ def sorted_by_class(
         block = rows[slice(start, start + step)].astype(dtype, copy=False)
         _check_finite(block, start)
         _put(store, block, places[start : start + len(block)])
-        told(start + len(block), len(rows))
+        progress(start + len(block), len(rows))
     return store, order
 
 
