@@ -81,8 +81,9 @@ def in_words(error: BaseException) -> str:
         return " ".join(f"there is not enough memory: {error}".split())
     if isinstance(error, OverflowError):
         return " ".join(f"a number is too large: {error}".split())
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}"
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -105,6 +105,8 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
     overwrite : bool
         Whether an existing file of another kind may be replaced.
     """
+    if out == Path("-"):
+        raise ValueError("-o - is not a file; name one")
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
     if not out.absolute().parent.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +30,13 @@ Model = Annotated[Path, typer.Argument(help="A model file that [bold]fit[/] has 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 _PANEL = "Reading files"
+
+
+class Decimal(StrEnum):
+    """The mark before the decimals of a number."""
+
+    point = "."
+    comma = ","
 
 
 def _choice(given: Any) -> Choice:
@@ -68,7 +76,7 @@ reads_tables = made_of(
             "header",
             bool | None,
             "--header/--no-header",
-            text="Whether the first line of text names the columns. Default: found out.",
+            text="Whether the first line of text names the columns. Default: detected.",
         ),
         _reading(
             "encoding",
@@ -78,10 +86,10 @@ reads_tables = made_of(
         ),
         _reading(
             "decimal",
-            str,
+            Decimal,
             "--decimal",
-            text="Decimal mark in text: a point or a comma.",
-            default=".",
+            text="Decimal mark in text.",
+            default=Decimal.point,
         ),
     ],
     _choice,
@@ -91,6 +99,8 @@ reads_tables = made_of(
 
 def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
     """Open a table and note on standard error what was taken."""
+    if features == STANDARD_INPUT and sys.stdin is None:
+        raise ValueError("the features are to come from standard input, but it is closed")
     source = sys.stdin.buffer if features == STANDARD_INPUT else features
     table = open_table(source, labels, choice)
     for line in table.notes:

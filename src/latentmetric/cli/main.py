@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
+import inspect
 import io
 import sys
 from collections.abc import Callable
@@ -85,8 +86,14 @@ def _command(name: str) -> Any:
 
     function: Callable[..., None] = getattr(import_module(f"latentmetric.cli.{name}"), name)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(function)
+    alone.command(name, help=_reflowed(function))(function)
     return typer.main.get_command(alone)
+
+
+def _reflowed(function: Callable[..., None]) -> str:
+    """The help of a command with a line a paragraph, which is wrapped to the terminal's width."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _not_imported() -> None:

@@ -180,7 +180,7 @@ def _text_is_no_feature(columns: ColumnsOfFile, places: list[int]) -> str:
     names = [columns.names[place] for place in places]
     first = shlex.quote(names[0])
     every = shlex.quote(",".join(names)) if len(names) <= 5 else first
-    more = f" (so do {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
+    more = f" (also {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
     return (
         f"{columns.file}: column {names[0]!r} holds {columns.described(places[0])}, not numbers"
         f"{more}; leave out with --ignore {every}, keep beside the answers with --id {first}, or "

@@ -46,6 +46,13 @@ class ColumnFile(ABC):
             return "nested"
         return "number" if _is_number(held) else "text"
 
+    def described(self, name: str) -> str:
+        """What a column that holds no numbers holds, for messages."""
+        from pyarrow import types
+
+        held = self.schema.field(name).type
+        return "text" if types.is_string(held) or types.is_large_string(held) else str(held)
+
     @abstractmethod
     def read(self, names: list[str], start: int, stop: int) -> Any:
         """Rows start … stop − 1 of some columns, as a table of pyarrow."""

@@ -133,7 +133,9 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str)
     note += f" (--key chooses another: {listed(others)})" if others else ""
     table = Table(_Checked(rows, file.path, suffix), notes=[note])
     if choice.id is not None:
-        table = replace(table, ids=_ids(file, choice.id, len(rows)), id_name=choice.id)
+        ids = _ids(file, choice.id, len(rows))
+        notes = [*table.notes, f"id: {file.named(choice.id)}"]
+        table = replace(table, notes=notes, ids=ids, id_name=choice.id)
     if not own_labels or not choice.labelled:
         return table
     label = _label_key(file, key, choice)
@@ -146,7 +148,7 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str)
     if len(_of_length(file, len(rows))) > 1:
         found = f"labels: {file.named(label)} (--label chooses another)"
     labels = _as_stored(file.values(label), file.named(label))
-    return replace(table, labels=labels, notes=[note, found])
+    return replace(table, labels=labels, notes=[*table.notes, found])
 
 
 def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
@@ -196,10 +198,9 @@ def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
 
 
 def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool, suffix: str) -> Table:
-    held = [file.schema.field(name).type for name in file.names]
     columns = ColumnsOfFile(
         file.path, file.names, True, [file.kind(name) for name in file.names],
-        lambda place: str(held[place]),
+        lambda place: file.described(file.names[place]),
     )  # fmt: skip
     roles = assign_roles(columns, choice, own_labels)
     needed = own_labels and choice.labelled
@@ -212,7 +213,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool, suffix: st
         _Checked(rows, file.path, suffix),
         labels,
         rows.feature_names,
-        _notes(columns, roles, needed),
+        _notes(columns, roles, choice, needed),
         None if id_name is None else file.ids(id_name),
         id_name,
     )
@@ -237,7 +238,7 @@ def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
         labels = as_labels(texts[0])
     names = [file.names[place] for place in roles.features] if file.has_header else None
     id_name = None if roles.id is None else file.names[roles.id]
-    return Table(rows, labels, names, _notes(columns, roles, needed), ids, id_name)
+    return Table(rows, labels, names, _notes(columns, roles, choice, needed), ids, id_name)
 
 
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
@@ -327,12 +328,13 @@ class _Checked(RowFile):
         return block
 
 
-def _notes(columns: ColumnsOfFile, roles: Roles, labels_needed: bool) -> list[str]:
+def _notes(columns: ColumnsOfFile, roles: Roles, choice: Choice, labels_needed: bool) -> list[str]:
     features = [columns.names[place] for place in roles.features]
     what = f"column {features[0]!r}"
     if len(features) > 1:
         what = f"{len(features)} columns, {features[0]!r} to {features[-1]!r}"
-    notes = [f"features: {what} of {columns.file} (--ignore leaves one out)"]
+    can_change = "" if choice.names else " (--ignore leaves one out)"
+    notes = [f"features: {what} of {columns.file}{can_change}"]
     out = [
         "the first column, which has no name"
         if place == 0 and columns.has_index

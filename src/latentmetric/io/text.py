@@ -314,7 +314,7 @@ def _is_header(sample: list[list[str]], decimal: str) -> bool:
     if len(unnamed) > 1 and unnamed == [str(place) for place in range(len(unnamed))]:
         return True
     return any(
-        bool(cell.strip()) and not _is_value(cell, decimal) and _is_value(beneath, decimal)
+        bool(cell.strip()) and not _may_be_value(cell, decimal) and _may_be_value(beneath, decimal)
         for row in below
         for cell, beneath in zip(first, row, strict=False)
     )
@@ -336,6 +336,11 @@ def _is_value(cell: str, decimal: str = ".") -> bool:
     except ValueError:
         return False
     return True
+
+
+def _may_be_value(cell: str, decimal: str) -> bool:
+    """Also with a decimal comma that was not asked for, which is reported later."""
+    return _is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell.strip()))
 
 
 def _is_boolean(cell: str) -> bool:
