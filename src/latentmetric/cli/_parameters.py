@@ -23,7 +23,7 @@ Estimator = StrEnum("Estimator", {name: name for name in ESTIMATORS})  # type: i
 DEFAULT_ESTIMATOR = Estimator("mapml")
 
 NOT_OFFERED = ("verbose", "warm_start")
-"""Progress is shown anyway, and a command has no fit before."""
+"""Progress is shown anyway, and a command fits once."""
 
 
 def described(kind: type[Any]) -> dict[str, tuple[str, str]]:

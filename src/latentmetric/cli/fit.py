@@ -44,9 +44,9 @@ def fit(
 ) -> None:
     """Learn a model from features and labels, and save it.
 
-    Ctrl-C ends the fit after the round that is running and saves the best one so far; the exit
-    code is then 130. A second Ctrl-C ends at once and leaves an older file as it was. With
-    --checkpoint a fit that was killed can be resumed, to the same model.
+    Ctrl-C ends the fit after the current round and saves the best one so far; the exit code is
+    then 130. A second Ctrl-C ends at once and leaves an existing file unchanged. With --checkpoint
+    a fit that was killed can be resumed, to the same model.
     """
     kept = _checkpoint_options(estimator, checkpoint, resume)
     model = make_estimator(estimator, parameters)

@@ -231,7 +231,7 @@ def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[A
     except Exception as error:  # its parser raises whatever the bytes make it
         raise ValueError(f"{name} has no readable .npy header: {error}") from error
     if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
-        raise ValueError(f"{name} claims the shape {shape} in its header, which cannot be")
+        raise ValueError(f"{name} claims the shape {shape} in its header, which is impossible")
     return shape, fortran_order, dtype
 
 

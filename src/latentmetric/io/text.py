@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -86,18 +86,20 @@ class TextFile:
     ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
         """Columns as numbers, and others as text."""
         with _faults_named(self.path, self.name, self.encoding):
-            converted = set() if self.decimal == "." else set(features)
+            converted = _booleans_in(self.sample, features)
+            if self.decimal != ".":
+                converted = set(features)
             try:
                 return self._read(features, texts, converted)
             except UnicodeError:
                 raise
             except ValueError as error:
-                # Plain numbers are read fastest; Booleans are looked for where that has failed.
-                booleans = self._columns_of_booleans(features)
+                # Plain numbers are read fastest; Booleans that come late are looked for only here.
+                booleans = _booleans_in((cells for _, cells in self._records()), features)
                 if booleans <= converted:
                     raise self._fault(set(features), error) from error
             try:
-                return self._read(features, texts, booleans)
+                return self._read(features, texts, booleans | converted)
             except ValueError as error:
                 raise self._fault(set(features), error) from error
 
@@ -152,12 +154,6 @@ class TextFile:
         """The line each record of data starts on, and its cells."""
         records = _records(self.path, self.name, self.encoding, self.delimiter)
         yield from islice(records, self.has_header, None)
-
-    def _columns_of_booleans(self, features: Sequence[int]) -> set[int]:
-        found: set[int] = set()
-        for _, cells in self._records():
-            found |= {p for p in features if p < len(cells) and _is_boolean(cells[p])}
-        return found
 
     def _fault(self, features: set[int], error: ValueError) -> ValueError:
         """What is wrong with the first record that cannot be read."""
@@ -281,7 +277,7 @@ def _records(
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise ValueError(f"{name}, line {line} cannot be cut into cells: {error}") from error
+            raise ValueError(f"{name}, line {line} cannot be split into cells: {error}") from error
 
 
 def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
@@ -341,6 +337,14 @@ def _is_value(cell: str, decimal: str = ".") -> bool:
 def _may_be_value(cell: str, decimal: str) -> bool:
     """Also with a decimal comma that was not asked for, which is reported later."""
     return _is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell.strip()))
+
+
+def _booleans_in(records: Iterable[list[str]], places: Sequence[int]) -> set[int]:
+    """The columns, among these, that hold a Boolean somewhere."""
+    found: set[int] = set()
+    for cells in records:
+        found |= {place for place in places if place < len(cells) and _is_boolean(cells[place])}
+    return found
 
 
 def _is_boolean(cell: str) -> bool:
