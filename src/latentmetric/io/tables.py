@@ -112,7 +112,8 @@ def _as_file(features: str | Path | BinaryIO) -> Iterator[tuple[Path, Format, st
         yield path, format_of(path), str(path)
         return
     name = str(getattr(features, "name", "<stream>"))
-    with tempfile.TemporaryDirectory() as folder:
+    # Windows deletes no file that is open, and a failed read may still hold it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / f"stream{STREAM.suffix}"
         with path.open("wb") as copy:
             shutil.copyfileobj(features, copy)
