@@ -7,8 +7,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from latentmetric import MaPML
 from latentmetric.comparison import METHODS, compare, sample_rows
-from latentmetric.registry import estimator_class
 from latentmetric.io import open_rows
+from latentmetric.registry import estimator_class
 
 
 @pytest.mark.parametrize("method", ["Euclid", "MaPML", "MaPML-O"])

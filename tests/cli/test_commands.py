@@ -353,7 +353,7 @@ def test_the_application_is_one_of_typer():
         (("fit", "good.csv", "-o", "."), "is a folder"),
         (("fit", "one.csv", "-o", "model"), "needs at least 2 classes"),
         (("fit", "real.csv", "-o", "model"), "Unknown label type: continuous"),
-        (("predict", "good.csv", "good.csv"), "not a model file"),
+        (("predict", "good.csv", "good.csv"), "not a latentmetric model file"),
         (("predict", "none", "good.csv"), "none: no such file"),
         (("predict", "saved", "narrow.csv"), "lacks 1 of the 2 columns"),
         (("predict", "saved", "wide.npy"), "has 5 features, but the model was fitted with 2"),
@@ -364,7 +364,7 @@ def test_the_application_is_one_of_typer():
         (("export", "none", "-o", "no/model.onnx"), "there is no folder no"),
         (("fit", "dated.parquet", "-o", "model"), "'label' of dated.parquet holds datetime64[D]"),
         (("compare", "good.csv", "--key", "z"), "--key has no meaning"),
-        (("info", "good.csv"), "not a model file"),
+        (("info", "good.csv"), "not a latentmetric model file"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):

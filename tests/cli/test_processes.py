@@ -1,5 +1,6 @@
 """The command as a process of its own: exit codes, pipes, signals, and never a traceback."""
 
+import errno
 import json
 import os
 import signal
@@ -93,6 +94,68 @@ def test_a_reader_who_has_had_enough_is_no_mistake(tmp_path):
         process.stderr.close()
         assert "Traceback" not in err
         assert "Broken" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("fit", "-h"),
+        ("--version",),
+        ("info", "{model}"),
+        ("info", "{model}", "--json"),
+        ("evaluate", "{model}", "{data}"),
+        ("neighbors", "{model}", "{data}"),
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_is_no_error(data, tmp_path, arguments):
+    """Closed before anything is written, so that every write meets it."""
+    model = tmp_path / "model"
+    table = open_table(data)
+    latentmetric.Euclidean().fit(np.asarray(table.rows), table.labels).save(model)
+    reading, writing = os.pipe()
+    os.close(reading)
+    named = [part.format(model=model, data=data) for part in arguments]
+    done = subprocess.run([*COMMAND, *named], stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+def test_an_error_stays_an_error_when_the_pipe_is_closed(tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "info", str(tmp_path / "none")], stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    assert done.returncode == 1
+
+
+def test_what_windows_raises_for_a_closed_pipe(monkeypatch):
+    from latentmetric.cli import _errors
+
+    invalid = OSError(errno.EINVAL, "Invalid argument")
+    assert not _errors.is_closed_pipe(invalid)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert _errors.is_closed_pipe(invalid)
+    assert not _errors.is_closed_pipe(OSError(errno.EINVAL, "Invalid argument", "name"))
+
+
+def test_standard_input_of_a_process(data, tmp_path):
+    table = open_table(data)
+    X = np.asarray(table.rows)
+    latentmetric.Euclidean().fit(X, table.labels).save(tmp_path / "model")
+    np.savetxt(tmp_path / "rows.csv", X, delimiter=",")
+    expected = call("predict", tmp_path / "model", tmp_path / "rows.csv")[1]
+    with (tmp_path / "rows.csv").open("rb") as file:
+        code, out, err = call("predict", tmp_path / "model", "-", stdin=file)
+    assert (code, out) == (0, expected)
+    assert "of <stdin>" in err
+    code, _, err = call("predict", tmp_path / "model", "-", stdin=subprocess.DEVNULL)
+    assert (code, err.strip()) == (1, "Error: <stdin> is empty")
 
 
 def wait_for(process, beginning):

@@ -1,3 +1,6 @@
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import h5py
 import numpy as np
 import pyarrow
@@ -5,7 +8,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io import is_lazy, open_rows
+from latentmetric.io import is_lazy, open_rows, sorting
 from latentmetric.io.rows import as_row_file
 
 
@@ -88,6 +91,49 @@ def test_a_memory_map_that_differs_from_its_file_is_taken_as_it_shows(table, tmp
     np.testing.assert_array_equal(as_row_file(mapped)[slice(0, 9)], table[:9])
     with pytest.raises(ValueError, match="two dimensions"):
         as_row_file(mapped[0])
+
+
+@pytest.fixture
+def like_windows(monkeypatch):
+    """A system that cannot read or write at a given place of a file."""
+    for name in ("preadv", "pwrite"):
+        monkeypatch.delattr(os, name, raising=False)
+
+
+def test_rows_are_read_where_the_system_only_seeks(like_windows, table, tmp_path):
+    rows = open_rows(write(".npy", table, tmp_path))
+    np.testing.assert_array_equal(rows[3:17], table[3:17])
+    np.testing.assert_array_equal(np.asarray(open_rows(write(".npz", table, tmp_path))), table)
+    long = np.zeros((9000, 4))
+    rows = open_rows(write(".npy", long, tmp_path))
+    os.truncate(tmp_path / "rows.npy", long.nbytes - 100)
+    with pytest.raises(EOFError, match="9000 rows of 4 features"):
+        rows[:]
+
+
+def test_threads_that_seek_do_not_disturb_each_other(like_windows, tmp_path):
+    table = np.arange(40_000.0).reshape(20_000, 2)
+    np.save(tmp_path / "rows.npy", table)
+    rows = open_rows(tmp_path / "rows.npy")
+    starts = np.random.default_rng(0).integers(0, 19_000, 2000).tolist()
+
+    def is_right(start):
+        return np.array_equal(rows[start : start + 700], table[start : start + 700])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(is_right, starts))
+
+
+def test_rows_are_sorted_on_disk_where_the_system_only_seeks(
+    like_windows, table, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(sorting, "READ_BYTES", 100)
+    codes = np.arange(50) % 3
+    store, order = sorting.sorted_by_class(
+        open_rows(write(".npy", table, tmp_path)), codes, table.dtype
+    )
+    np.testing.assert_array_equal(store[:], table[order])
 
 
 def test_a_missing_value_of_a_parquet_file_is_named(tmp_path):

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io import Choice, open_table
+from latentmetric.io import Choice, open_rows, open_table
 
 ROWS = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 LABELS = np.array(["cat", "dog", "eel"])[np.arange(30) % 3]
@@ -56,7 +56,7 @@ def test_one_file_of_any_kind_gives_the_same_rows_and_labels(tmp_path, kind):
     np.testing.assert_allclose(np.asarray(table.rows), ROWS, rtol=1e-6)
     np.testing.assert_array_equal(table.labels, LABELS)
     assert table.feature_names == (None if kind in (".npz", ".h5") else NAMES)
-    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.told)
+    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.notes)
 
 
 def test_a_zarr_group_has_numbers_for_labels(tmp_path):
@@ -85,7 +85,7 @@ def test_a_line_more_than_rows_is_a_header(tmp_path):
     (tmp_path / "labels.csv").write_text("animal\n" + "\n".join(LABELS))
     table = open_table(tmp_path / "rows.npy", tmp_path / "labels.csv")
     np.testing.assert_array_equal(table.labels, LABELS)
-    assert "'animal', taken for a header" in table.told[-1]
+    assert "'animal', taken for a header" in table.notes[-1]
 
 
 def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
@@ -94,7 +94,7 @@ def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
     table = open_table(tmp_path / "rows.csv", tmp_path / "others.txt")
     assert table.feature_names == NAMES
     assert table.labels[:3].tolist() == ["x", "y", "z"]
-    assert "left out: label" in table.told
+    assert "left out: label" in table.notes
 
 
 def test_large_binary_files_are_not_read_when_opened(tmp_path):
@@ -110,7 +110,7 @@ def test_images_are_rows_of_all_their_pixels(tmp_path):
     np.savez(tmp_path / "images.npz", x=images, y=[0, 1, 0, 1])
     table = open_table(tmp_path / "images.npz")
     np.testing.assert_array_equal(np.asarray(table.rows), images.reshape(4, 6))
-    assert "4 × 2 × 3" in table.told[0]
+    assert "4 × 2 × 3" in table.notes[0]
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
@@ -159,6 +159,118 @@ def test_columns_by_name_and_number(tmp_path):
         open_table(path, choice=Choice(label="z"))
 
 
+COLUMNS = ["table.csv", "table.parquet", "table.arrow"]
+
+
+def write_columns(path, held):
+    table = pandas.DataFrame(held)
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_feather(path)
+    return path
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_text_is_no_feature_in_any_format(tmp_path, name):
+    held = {"a": [1.0, 2.0], "where": ["n", "s"], "b": [3, 4], "who": ["x", "y"], "label": [0, 1]}
+    path = write_columns(tmp_path / name, held)
+    message = refused(path)
+    assert re.search(r"column 'where' holds text.*, not numbers \(also 'who'\)", message)
+    for advice in ("--ignore where,who", "--id where", "--label where"):
+        assert advice in message
+    assert open_table(path, choice=Choice(ignore=["where,who"])).feature_names == ["a", "b"]
+    table = open_table(path, choice=Choice(ignore=["where"], id="who"))
+    assert (table.feature_names, table.ids.tolist()) == (["a", "b"], ["x", "y"])
+    assert "id: column 'who'" in table.notes[2]
+    assert refused(path, label="where", ignore=["label"]).count("'who'") == 1
+    needed = open_table(path, choice=Choice(names=["b"], labelled=False))
+    assert needed.rows[:].tolist() == [[3], [4]]
+    assert "left out: label, a, where, who" in needed.notes
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_only_text_column_is_the_labels_unless_these_are_elsewhere(tmp_path, name):
+    path = write_columns(tmp_path / name, {"a": [1.0, 2.0], "kind": ["x", "y"]})
+    assert open_table(path).labels.tolist() == ["x", "y"]
+    assert open_table(path, choice=Choice(labelled=False)).feature_names == ["a"]
+    (tmp_path / "labels.txt").write_text("u\nv\n")
+    assert "column 'kind' holds text" in refused(path, tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_has_one_role(tmp_path, name):
+    path = write_columns(tmp_path / name, {"a": [1.0, 2.0], "b": [1.0, 2.0], "label": ["x", "y"]})
+    assert "'label' cannot be the labels and the id" in refused(path, id="label", label="label")
+    assert "'a' is a feature and cannot be the id too" in refused(path, id="a", names=["a", "b"])
+    assert "'a' is a feature and cannot be the labels" in refused(path, label="a", names=["a"])
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "table.npy", "table.npz"])
+def test_booleans_are_features_in_every_format(tmp_path, name):
+    path, flags = tmp_path / name, np.array([[True, False], [False, False], [True, True]])
+    if name.endswith(".npy"):
+        np.save(path, flags)
+    elif name.endswith(".npz"):
+        np.savez(path, x=flags)
+    else:
+        write_columns(path, {"one": flags[:, 0], "two": flags[:, 1]})
+    table = open_table(path, choice=Choice(labelled=False))
+    assert np.asarray(table.rows).astype(float).tolist() == flags.astype(float).tolist()
+
+
+def test_booleans_beside_numbers_of_a_file_of_columns(tmp_path):
+    path = write_columns(tmp_path / "t.parquet", {"a": [1.5, 2.5], "b": [True, False], "y": [0, 1]})
+    table = open_table(path)
+    assert np.asarray(table.rows).tolist() == [[1.5, 1.0], [2.5, 0.0]]
+    assert table.feature_names == ["a", "b"]
+
+
+def test_an_index_that_pandas_did_not_name_is_no_feature(tmp_path):
+    held = pandas.DataFrame({"a": [1.0, 2.0], "label": ["x", "y"]}, index=[5, 7])
+    held.to_csv(tmp_path / "table.csv")
+    held.to_parquet(tmp_path / "table.parquet")
+    for name in ("table.csv", "table.parquet"):
+        assert open_table(tmp_path / name).feature_names == ["a"]
+
+
+def test_rows_of_named_columns_carry_the_names(tmp_path):
+    path = write(tmp_path / "table.parquet")
+    assert open_rows(path).feature_names == NAMES
+    assert open_rows(path, columns=["c", "a"]).feature_names == ["c", "a"]
+    assert open_table(path).rows.feature_names == NAMES
+    np.save(tmp_path / "rows.npy", ROWS)
+    assert open_rows(tmp_path / "rows.npy").feature_names is None
+    vectors = {"vector": ROWS.tolist(), "label": LABELS}
+    pyarrow.parquet.write_table(pyarrow.table(vectors), path)
+    assert open_table(path).rows.feature_names is None
+
+
+def test_ids_of_files_of_columns_and_arrays(tmp_path):
+    path = tmp_path / "table.parquet"
+    for ids, expected in (
+        ([3, 1, 2], [3, 1, 2]),
+        ([3, None, 2], ["3", "", "2"]),
+        (["x", None, "z"], ["x", "", "z"]),
+        ([0.5, 1.5, 2.5], ["0.5", "1.5", "2.5"]),
+    ):
+        held = pyarrow.table({"n": ids, "a": [1.0, 2.0, 3.0], "label": ["u", "v", "u"]})
+        pyarrow.parquet.write_table(held, path)
+        table = open_table(path, choice=Choice(id="n"))
+        assert (table.ids.tolist(), table.feature_names) == (expected, ["a"])
+    np.savez(tmp_path / "t.npz", x=ROWS, y=LABELS, n=np.arange(30)[:, None], s=LABELS.astype("S"))
+    for name, expected in (("n", list(range(30))), ("s", LABELS.tolist())):
+        table = open_table(tmp_path / "t.npz", choice=Choice(id=name, label="y"))
+        assert table.ids.tolist() == expected
+    np.savez(tmp_path / "t.npz", x=ROWS, y=LABELS, n=np.arange(3))
+    assert "has the shape (3,), but the id is one value for each of 30" in refused(
+        tmp_path / "t.npz", id="n"
+    )
+    assert "no array 'z'" in refused(tmp_path / "t.npz", id="z")
+
+
 def refused(path, *labels, **choice):
     """The message of a refusal, which must be one line that names the file."""
     with warnings.catch_warnings():
@@ -192,7 +304,7 @@ BROKEN = {
     ),
     "beyond.npy": (
         npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 4)}"),
-        r"cannot be",
+        r"which is impossible",
     ),
     "odd.npy": (npy("{'descr': 'f0', 'fortran_order': False, 'shape': (2, 2)}"), r"\.npy"),
     "no.npz": (b"not a zip", r"cannot be read as \.npz"),
@@ -223,7 +335,7 @@ BROKEN = {
     ),
     "quotes.csv": (b'a,b,label\n1,2,"x\ny"\n1,z,"x"\n', r"line 4, column 'b': 'z'"),
     "several.csv": (b"a,b,c\n1,x,y\n2,z,w\n", r"no column is plainly the labels among a, b, c"),
-    "words.csv": (b"label\ncat\ndog\n", r"no columns for features"),
+    "words.csv": (b"label\ncat\ndog\n", r"no column of numbers for the features"),
     "twice.csv": (b"a,a,label\n1,2,x\n", r"several columns 'a': name one by number, 1, 2"),
 }
 
@@ -282,7 +394,10 @@ def test_nested_columns_are_named(tmp_path):
     assert "column 'v' has 1 numbers in row 1 (counted from 0), but 2 in row 0" in refused(path)
     pyarrow.parquet.write_table(pyarrow.table({"v": [[1.0], [None]], "label": ["x", "y"]}), path)
     assert "lacks a number in row 1" in refused(path)
+    with_a_number = pyarrow.table({"a": [1.0], "v": [[1.0]]})
+    pyarrow.parquet.write_table(with_a_number, path)
     assert "column 'v' is nested" in refused(path, label="v")
+    assert "column 'v' is nested" in refused(path, id="v", labelled=False)
 
 
 def test_columns_of_the_same_name_are_named(tmp_path):

@@ -255,6 +255,21 @@ def test_other_files_are_told(tmp_path):
             read_model_file(path)
 
 
+def test_a_file_that_is_no_model_is_called_that_and_a_model_cut_short_is_not(tmp_path, content):
+    for start, message in (
+        (b"sepal,petal,label\n1,2,x\n", "not a latentmetric model file, it looks like text$"),
+        ("größe,label\n".encode() * 200, "not a latentmetric model file, it looks like text$"),
+        (b"PAR1\x15\x04\x15\xff\x00", "not a latentmetric model file$"),
+        (b"", "not a latentmetric model file, it is empty$"),
+        (b"abc", "not a latentmetric model file"),
+        (content[:100], "cut short: the header has .* but only 92 are left"),
+        (content[:-1], "it was cut short"),
+    ):
+        with pytest.raises(ModelFileError, match=f"changed: .*{message}"):
+            read_bytes(tmp_path, start)
+        assert model_file.is_model_file(tmp_path / "changed") == (start in content and start != b"")
+
+
 def test_a_newer_version_is_refused_by_both_numbers(tmp_path, content):
     opened = Opened.of(content)
     opened.document["format_version"] = 2

@@ -1,30 +1,52 @@
-"""What commands print and write: tables for people, JSON for programs, files whole or not."""
+"""What commands print and write: tables for people, JSON for programs, files whole or not.
+
+An output file is checked before any work: no command writes over a file that it reads, and one
+that is not recognised as the command's own is replaced only with ``--overwrite``.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from latentmetric.cli._mistakes import tell
-from latentmetric.persistence.model_file import replacing
+from latentmetric.cli._errors import note
+from latentmetric.io import Table
+from latentmetric.persistence.model_file import is_model_file, replacing
 
 Columns = dict[str, np.ndarray[Any, Any]]
 """By name, each of the same length."""
 
-FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an existing file of any other kind.")
+]
+AnswersOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help=f"File to write: {' '.join(ANSWER_FORMATS)}. Default: CSV on standard output.",
+    ),
+]
 
 ROWS_AT_A_TIME = 10_000
 
 WIDTH_IN_PIPES = 160
 """Columns where there is no terminal whose width could be asked for."""
+
+SEEN_BYTES = 4096
+"""Bytes at the start of a file that show what it is."""
 
 
 def print_json(content: Any) -> None:
@@ -56,23 +78,132 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     Console(file=sys.stdout, width=width).print(table)
 
 
-def check_format(out: Path | None) -> None:
-    """Refuse, before any work, a file whose name does not tell what it is to be."""
+def check_answers(out: Path | None, reads: Sequence[Path | None], overwrite: bool) -> None:
+    """Check a file for the columns of answers, whose name says what it is to be."""
     if out is None:
         return
-    if out.suffix not in FORMATS:
+    if out.suffix not in ANSWER_FORMATS:
         raise typer.BadParameter(
-            f"{out} must end in one of {', '.join(FORMATS)}", param_hint="--out"
+            f"{out} must end in one of {', '.join(ANSWER_FORMATS)}", param_hint="--out"
         )
-    check_writable(out)
+    if out.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise ImportError(f"{out} needs pyarrow to be written: pip install 'latentmetric[files]'")
+    check_output(out, out.suffix, reads, overwrite)
 
 
-def check_writable(out: Path) -> None:
-    """Refuse, before any work, a file that has no folder to be in."""
+def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: bool) -> None:
+    """Refuse, before any work, a file that cannot be written or that must not be lost.
+
+    Parameters
+    ----------
+    out : path
+        The file to write.
+    kind : str
+        What it is to be: a key of ``KINDS``.
+    reads : sequence of path or None
+        The files that the command reads.
+    overwrite : bool
+        Whether an existing file of another kind may be replaced.
+    """
+    if out == Path("-"):
+        raise ValueError("-o - is not a file; name one")
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}")
+    for path in reads:
+        if path is not None and _would_destroy(out, path):
+            raise FileExistsError(
+                f"{out} is not written: this command reads {path}; name another file with -o"
+            )
+    if not out.exists():
+        return
+    if not out.is_file():
+        raise FileExistsError(f"{out} is not a regular file and cannot be replaced")
+    what, is_recognised = KINDS[kind]
+    if not overwrite and out.stat().st_size and not is_recognised(out):
+        raise FileExistsError(
+            f"{out} exists and is not recognised as {what}; name another file with -o, or replace "
+            "it with --overwrite"
+        )
+
+
+def _would_destroy(out: Path, read: Path) -> bool:
+    """Whether writing one path changes what is read from the other, links followed."""
+    written, source = out.resolve(), read.resolve()
+    if written == source or (read.is_dir() and source in written.parents):
+        return True
+    return out.exists() and read.exists() and os.path.samefile(out, read)
+
+
+def _begins_with(*marks: bytes) -> Callable[[Path], bool]:
+    """Recognise a file by its first bytes, and by words that occur soon after them."""
+
+    def is_recognised(path: Path) -> bool:
+        start = _start_of(path)
+        return start.startswith(marks[0]) and all(mark in start for mark in marks[1:])
+
+    return is_recognised
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(SEEN_BYTES)
+
+
+def _is_report(path: Path) -> bool:
+    is_page = _start_of(path).lstrip().lower().startswith(b"<!doctype html")
+    return is_page and b"latentmetric" in path.read_bytes()
+
+
+def _is_arrays_beside_index(path: Path) -> bool:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"labels.npy", "centre.npy", "scale.npy"} <= set(archive.namelist())
+    except zipfile.BadZipFile:
+        return False
+
+
+def _has_header_of_answers(delimiter: str) -> Callable[[Path], bool]:
+    def is_recognised(path: Path) -> bool:
+        line = _start_of(path).decode(errors="replace").splitlines()[:1]
+        return _are_names_of_answers(next(csv.reader(line, delimiter=delimiter), []))
+
+    return is_recognised
+
+
+def _is_parquet_of_answers(path: Path) -> bool:
+    from pyarrow import ArrowInvalid, parquet
+
+    try:
+        return _are_names_of_answers(parquet.read_schema(path).names)
+    except (ArrowInvalid, OSError):
+        return False
+
+
+def _are_names_of_answers(names: list[str]) -> bool:
+    """What predict and neighbors write: the row and the answer, perhaps after an id."""
+    beginnings = (["row", "label"], ["row", "rank", "reference", "label", "distance"])
+    return any(
+        names[skipped : skipped + len(own)] == own for own in beginnings for skipped in (0, 1)
+    )
+
+
+KINDS: dict[str, tuple[str, Callable[[Path], bool]]] = {
+    "model": ("a latentmetric model file", is_model_file),
+    "report": ("a report of latentmetric", _is_report),
+    "onnx": ("an ONNX model of latentmetric", _begins_with(b"\x08", b"latentmetric")),
+    "faiss": ("a flat index of faiss", _begins_with(b"IxF")),
+    "faiss arrays": ("the arrays beside a faiss index", _is_arrays_beside_index),
+    "sklearn": ("a pickled pipeline of scikit-learn", _begins_with(b"\x80", b"sklearn.pipeline")),
+    ".csv": ("answers of latentmetric", _has_header_of_answers(",")),
+    ".tsv": ("answers of latentmetric", _has_header_of_answers("\t")),
+    ".parquet": ("answers of latentmetric", _is_parquet_of_answers),
+    ".npy": ("answers of latentmetric, as .npy has no names", lambda path: False),
+}
+"""What commands write: its name for messages, and whether an existing file is such."""
 
 
 def write_columns(columns: Columns, out: Path | None) -> None:
@@ -81,15 +212,44 @@ def write_columns(columns: Columns, out: Path | None) -> None:
         _write_csv(columns, sys.stdout, ",")
         return
     with replacing(out) as file:
-        if out.suffix == ".npy":
-            np.save(file, _one_array(columns), allow_pickle=False)
-        elif out.suffix == ".parquet":
-            _write_parquet(columns, file, out)
+        if out.suffix == ".parquet":
+            _write_parquet(columns, file)
         else:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             _write_csv(columns, text, "\t" if out.suffix == ".tsv" else ",")
             text.detach()
-    tell(f"{out}: {len(next(iter(columns.values()))):,} rows")
+    note(f"{out}: {len(next(iter(columns.values()))):,} rows")
+
+
+def write_array(values: np.ndarray[Any, Any], out: Path) -> None:
+    """An array as an .npy file; objects become text, because nothing is pickled."""
+    with replacing(out) as file:
+        plain = values.astype(str) if values.dtype.kind == "O" else values
+        np.save(file, plain, allow_pickle=False)
+    note(f"{out}: {len(values):,} rows")
+
+
+def ids_of(table: Table) -> Columns:
+    """What identifies the rows of a table, if that was asked for, under the file's name for it."""
+    return {} if table.ids is None else {str(table.id_name): table.ids}
+
+
+def numbered(n_rows: int, table: Table) -> Columns:
+    """The columns that say which row an answer is for: the id, if there is one, and its number.
+
+    An id that the file calls row takes the number's place.
+    """
+    ids = ids_of(table)
+    return ids if "row" in ids else ids | {"row": np.arange(n_rows)}
+
+
+def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
+    """Refuse an id that is called as a column of the answers is."""
+    if id_name in taken:
+        raise ValueError(
+            f"the id is called {id_name!r}, and so is a column of the answers; rename it in the "
+            f"file: the answers have {', '.join(taken)}"
+        )
 
 
 def _write_csv(columns: Columns, file: Any, delimiter: str) -> None:
@@ -102,21 +262,9 @@ def _write_csv(columns: Columns, file: Any, delimiter: str) -> None:
     file.flush()
 
 
-def _write_parquet(columns: Columns, file: Any, out: Path) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        message = f"{out} needs pyarrow to be written: pip install 'latentmetric[files]'"
-        raise ImportError(message) from error
+def _write_parquet(columns: Columns, file: Any) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
     table = pyarrow.table({name: pyarrow.array(column) for name, column in columns.items()})
     pyarrow.parquet.write_table(table, file)
-
-
-def _one_array(columns: Columns) -> np.ndarray[Any, Any]:
-    """The columns after the first, which numbers the rows: .npy files have no names or objects."""
-    values = [
-        column.astype(str) if column.dtype.kind == "O" else column
-        for column in list(columns.values())[1:]
-    ]
-    return values[0] if len(values) == 1 else np.column_stack(values)

@@ -23,7 +23,7 @@ Estimator = StrEnum("Estimator", {name: name for name in ESTIMATORS})  # type: i
 DEFAULT_ESTIMATOR = Estimator("mapml")
 
 NOT_OFFERED = ("verbose", "warm_start")
-"""Progress is shown anyway, and a command has no fit before."""
+"""Progress is shown anyway, and a command fits once."""
 
 
 def described(kind: type[Any]) -> dict[str, tuple[str, str]]:
@@ -51,22 +51,22 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     panel = "Parameters of every estimator" if everyone else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
     choices = re.search(r"\{(.*)\}", types)
-    told = f"{_first_sentence(text)} {_default(kinds, defaults)}"
+    text = f"{_first_sentence(text)} {_default(kinds, defaults)}"
     if isinstance(defaults[0], bool):
         flag = "--" + name.replace("_", "-")
         return option(
-            name, Annotated[bool | None, typer.Option(flag, help=told, rich_help_panel=panel)]
+            name, Annotated[bool | None, typer.Option(flag, help=text, rich_help_panel=panel)]
         )
     if choices:
         words = re.findall(r'"([^"]+)"', choices[1])
         offered = StrEnum(name, {word: word for word in words})  # type: ignore[misc]
         return option(
-            name, Annotated[offered | None, typer.Option(help=told, rich_help_panel=panel)]
+            name, Annotated[offered | None, typer.Option(help=text, rich_help_panel=panel)]
         )
     number = (
-        typer.Option(help=told, rich_help_panel=panel, parser=_number, metavar="NUMBER")
+        typer.Option(help=text, rich_help_panel=panel, parser=_number, metavar="NUMBER")
         if "float" in types
-        else typer.Option(help=told, rich_help_panel=panel)
+        else typer.Option(help=text, rich_help_panel=panel)
     )
     return option(name, Annotated[(float if "float" in types else int) | None, number])
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from latentmetric.cli._mistakes import tell
+from latentmetric.cli._errors import note
 from latentmetric.estimators.progress import History, measured, seconds_left, watched_by
 
 
@@ -22,7 +22,7 @@ class Follower:
 
     def __init__(self, bar: Any = None, each_round: bool = True) -> None:
         self._bar, self._each_round = bar, each_round
-        self._task = None if bar is None else bar.add_task("fit", total=None, told="")
+        self._task = None if bar is None else bar.add_task("fit", total=None, detail="")
         self._title = ""
         self.n_rounds = 0
         self.interrupted = False
@@ -31,7 +31,7 @@ class Follower:
         """Another fit begins."""
         self._title = f"{title}: "
         if self._bar is not None:
-            self._bar.reset(self._task, total=None, description=title, told="")
+            self._bar.reset(self._task, total=None, description=title, detail="")
         elif not self._each_round:
             self.say(title)
 
@@ -43,7 +43,7 @@ class Follower:
                 completed=done,
                 total=total,
                 description=f"{self._title}read",
-                told=f"{done:,} rows",
+                detail=f"{done:,} rows",
             )
         elif done == total:
             self.say(f"{self._title}read {total:,} rows")
@@ -62,14 +62,14 @@ class Follower:
             self._bar.update(
                 self._task, completed=record["round"], total=n_rounds,
                 description=f"{self._title}round {record['round']}/{n_rounds}",
-                told=f"{measured(shown)}{remaining}",
+                detail=f"{measured(shown)}{remaining}",
             )  # fmt: skip
         return self.interrupted
 
     def say(self, line: str) -> None:
         """A line on standard error, above the bar if there is one."""
         if self._bar is None:
-            tell(line)
+            note(line)
         else:
             self._bar.console.print(line, markup=False, highlight=False)
 
@@ -112,7 +112,7 @@ def _bar() -> Iterator[Any]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[detail]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield bar

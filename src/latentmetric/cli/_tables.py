@@ -1,80 +1,95 @@
-"""What commands that read tables and models share: their arguments, and what was read, told."""
+"""What commands that read tables and models share: their arguments, and notes on what was read."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from latentmetric.cli._mistakes import tell
+from latentmetric.cli._errors import note
 from latentmetric.cli._signature import made_of, option
+from latentmetric.io import Choice, Table, open_table
+from latentmetric.io.formats import suffixes
+from latentmetric.persistence.model_file import ModelFileError, is_model_file
 
-if TYPE_CHECKING:
-    from latentmetric.io import Choice, Table
+STANDARD_INPUT = Path("-")
 
-FORMATS = ".csv .tsv .txt .npy .npz .h5 .zarr .parquet .arrow .feather"
-
-Features = Annotated[Path, typer.Argument(help=f"File of the rows: {FORMATS}.")]
+Features = Annotated[
+    Path,
+    typer.Argument(help=f"File of the rows: {' '.join(suffixes())}; - is CSV on standard input."),
+]
 Labels = Annotated[
     Path | None,
-    typer.Argument(help="File of their labels; else a column or array of the first file."),
+    typer.Argument(help="File of their labels. Default: a column or array of the first file."),
 ]
-Model = Annotated[Path, typer.Argument(help="A model that [bold]fit[/] has saved.")]
+Model = Annotated[Path, typer.Argument(help="A model file that [bold]fit[/] has written.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 _PANEL = "Reading files"
 
 
+class Decimal(StrEnum):
+    """The mark before the decimals of a number."""
+
+    point = "."
+    comma = ","
+
+
 def _choice(given: Any) -> Choice:
-    from latentmetric.io import Choice
-
-    return Choice(
-        key=given["key"],
-        label=given["label"],
-        ignore=tuple(given["ignore"] or ()),
-        header=given["header"],
-        encoding=given["encoding"],
-    )
+    return Choice(**given | {"ignore": tuple(given["ignore"] or ())})
 
 
-def _reading(kind: Any, *names: str, text: str) -> Any:
-    return Annotated[kind, typer.Option(*names, help=text, rich_help_panel=_PANEL)]
+def _reading(name: str, kind: Any, *flags: str, text: str, default: Any = None) -> Any:
+    annotation = Annotated[kind, typer.Option(*flags, help=text, rich_help_panel=_PANEL)]
+    return option(name, annotation, default)
 
 
 reads_tables = made_of(
     "choice",
     [
-        option(
-            "key",
-            _reading(str | None, "--key", text="Array, data set or column of lists with the rows."),
+        _reading(
+            "key", str | None, "--key", text="Array, data set or column of lists with the rows."
         ),
-        option(
+        _reading(
             "label",
-            _reading(
-                str | None,
-                "--label",
-                text="Column or array with the labels; a number counts columns, -1 is the last.",
-            ),
+            str | None,
+            "--label",
+            text="Column or array with the labels; a number counts columns, -1 is the last.",
         ),
-        option(
+        _reading(
+            "id",
+            str | None,
+            "--id",
+            text="Column or array that identifies the rows; not a feature, kept in the answers.",
+        ),
+        _reading(
             "ignore",
-            _reading(
-                list[str] | None, "--ignore", text="A column to leave out; may be given repeatedly."
-            ),
+            list[str] | None,
+            "--ignore",
+            text="Columns to leave out, with commas between; may be repeated.",
         ),
-        option(
+        _reading(
             "header",
-            _reading(
-                bool | None,
-                "--header/--no-header",
-                text="Whether the first line of text names the columns; else it is found out.",
-            ),
+            bool | None,
+            "--header/--no-header",
+            text="Whether the first line of text names the columns. Default: detected.",
         ),
-        option(
+        _reading(
             "encoding",
-            _reading(str | None, "--encoding", text="Of text that is not UTF-8, as latin-1."),
+            str | None,
+            "--encoding",
+            text="Encoding of text, such as latin-1. Default: UTF-8.",
+        ),
+        _reading(
+            "decimal",
+            Decimal,
+            "--decimal",
+            text="Decimal mark in text.",
+            default=Decimal.point,
         ),
     ],
     _choice,
@@ -83,12 +98,13 @@ reads_tables = made_of(
 
 
 def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
-    """Open a table with labels and tell on standard error what was taken."""
-    from latentmetric.io import open_table
-
-    table = open_table(features, labels, choice)
-    for line in table.told:
-        tell(line)
+    """Open a table and note on standard error what was taken."""
+    if features == STANDARD_INPUT and sys.stdin is None:
+        raise ValueError("the features are to come from standard input, but it is closed")
+    source = sys.stdin.buffer if features == STANDARD_INPUT else features
+    table = open_table(source, labels, choice)
+    for line in table.notes:
+        note(line)
     return table
 
 
@@ -110,8 +126,14 @@ def read_for(
     return table
 
 
-def load_model(path: Path) -> Any:
-    """A model, whose feature names the commands compare with the file's themselves."""
+def load_model(path: Path, features_follow: bool = True) -> Any:
+    """A model; where features are the next argument, say so if this is not one."""
     from latentmetric import load
 
-    return load(path)
+    try:
+        return load(path)
+    except ModelFileError as error:
+        if is_model_file(path) or not features_follow:
+            raise
+        message = f"{error}; the model is the first argument, features come second"
+        raise ModelFileError(message) from error

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from latentmetric import comparison
-from latentmetric.cli._mistakes import INTERRUPTED, tell
+from latentmetric.cli._errors import INTERRUPTED, note
 from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
@@ -22,28 +22,28 @@ def compare(
     labels: Labels = None,
     *,
     methods: Annotated[
-        str, typer.Option(help=f"Which, with commas between: {', '.join(METHODS)}.")
+        str, typer.Option(help=f"Methods, with commas between: {', '.join(METHODS)}.")
     ] = ",".join(METHODS),
-    folds: Annotated[int, typer.Option(min=2, help="Parts that take turns as test rows.")] = 5,
-    n_neighbors: Annotated[int, typer.Option(min=1, help="References that vote.")] = 3,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    n_neighbors: Annotated[int, typer.Option(min=1, help="Neighbours that vote.")] = 3,
     max_rows: Annotated[
-        int, typer.Option(min=10, help="Of more rows than this, as many are drawn.")
+        int, typer.Option(min=10, help="Draw this many rows at random where the file has more.")
     ] = 10_000,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
+    random_state: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     json: Json = False,
     choice: Choice,
 ) -> None:
-    """Cross-validated errors of Euclid, MaPML and its rivals on your data.
+    """Compare methods on your data by cross-validation.
 
-    Every method has its default parameters, the same folds and the same vote. Ctrl-C prints what
-    is there so far; the exit code is then 130.
+    Every method has its default parameters, the same folds and the same vote. Ctrl-C prints the
+    results so far; the exit code is then 130.
     """
     names = _chosen(methods)
     table = read_table(features, labels, choice)
     assert table.labels is not None
     rows, known = sample_rows(table.rows, table.labels, max_rows, random_state)
     if len(known) < len(table.labels):
-        tell(
+        note(
             f"compared on {len(known):,} rows drawn at random from {len(table.labels):,} "
             "(--max-rows)"
         )
@@ -64,7 +64,7 @@ def compare(
             interrupted = True
     _show(names, outcomes, folds, json)
     if interrupted:
-        tell("Interrupted; the table holds the folds that were done.")
+        note("Interrupted; the table holds the folds that were finished.")
         raise typer.Exit(INTERRUPTED)
 
 

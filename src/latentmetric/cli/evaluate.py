@@ -1,4 +1,4 @@
-"""``latentmetric evaluate``: how often a model errs on labelled rows, and where."""
+"""``latentmetric evaluate``: the error of a model on labelled rows, and where it lies."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def evaluate(
     json: Json = False,
     choice: Choice,
 ) -> None:
-    """The error of a model on labelled rows, by class and by confused pair.
+    """Measure the error of a model on labelled rows, by class and by confused pair.
 
-    Rows whose label the model does not know are errors; they are counted and told apart.
+    Rows whose label the model does not know are errors, and are also counted separately.
     """
     fitted = load_model(model)
     table = read_for(fitted, features, labels, choice, labelled=True)

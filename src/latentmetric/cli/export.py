@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._output import check_writable, print_json
+from latentmetric.cli._output import Overwrite, check_output, print_json
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.persistence.model_file import replacing
 
@@ -25,18 +25,21 @@ class Target(StrEnum):
 def export(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
-    to: Annotated[Target, typer.Option(help="The form to write.")] = Target.onnx,
+    to: Annotated[Target, typer.Option(help="Format to write.")] = Target.onnx,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """A model as ONNX, faiss index or plain scikit-learn.
+    """Convert a model to ONNX, a faiss index or plain scikit-learn.
 
     onnx: a graph from features to label, probabilities and neighbours. faiss: an index, and
     beside it OUT.npz with the labels of its rows and with centre, scale and components: queries
     are (x - centre) / scale @ components.T. sklearn: a pickled pipeline, to be opened with
     joblib; pickles can run code, so open only your own.
     """
-    check_writable(out)
-    fitted = load_model(model)
+    check_output(out, to.value, [model], overwrite)
+    if to is Target.faiss:
+        check_output(_beside(out), "faiss arrays", [model], overwrite)
+    fitted = load_model(model, features_follow=False)
     written = _WRITERS[to](fitted, out)
     if json:
         print_json({"files": [str(path) for path in written]})
@@ -59,7 +62,7 @@ def _write_faiss(fitted: Any, out: Path) -> list[Path]:
     import faiss
 
     labels = exported.labels
-    beside = out.with_name(out.name + ".npz")
+    beside = _beside(out)
     n_features = fitted.n_features_in_
     with replacing(out) as file:
         file.write(faiss.serialize_index(exported.index).data)
@@ -72,6 +75,11 @@ def _write_faiss(fitted: Any, out: Path) -> list[Path]:
             components=getattr(fitted, "components_", np.eye(n_features, dtype=np.float32)),
         )
     return [out, beside]
+
+
+def _beside(out: Path) -> Path:
+    """Where the arrays go that an index of faiss cannot hold."""
+    return out.with_name(out.name + ".npz")
 
 
 def _write_sklearn(fitted: Any, out: Path) -> list[Path]:

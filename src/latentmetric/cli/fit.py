@@ -10,8 +10,8 @@ import numpy as np
 import typer
 
 from latentmetric import save
-from latentmetric.cli._mistakes import INTERRUPTED
-from latentmetric.cli._output import check_writable, print_json
+from latentmetric.cli._errors import INTERRUPTED
+from latentmetric.cli._output import Overwrite, check_output, print_json
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
     Estimator,
@@ -29,28 +29,29 @@ def fit(
     features: Features,
     labels: Labels = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File of the model to write.")],
-    estimator: Annotated[Estimator, typer.Option(help="What to fit.")] = DEFAULT_ESTIMATOR,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
+    estimator: Annotated[Estimator, typer.Option(help="Estimator to fit.")] = DEFAULT_ESTIMATOR,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder to keep the state of the fit in after each round (MaPML)."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")
     ] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
     parameters: dict[str, Any],
 ) -> None:
     """Learn a model from features and labels, and save it.
 
-    Ctrl-C ends the fit after the round that is running and saves the best one so far; the exit
-    code is then 130. A second Ctrl-C ends at once and leaves an older file as it was. With
-    --checkpoint a fit that was killed can be resumed, to the same model.
+    Ctrl-C ends the fit after the current round and saves the best one so far; the exit code is
+    then 130. A second Ctrl-C ends at once and leaves an existing file unchanged. With --checkpoint
+    a fit that was killed can be resumed, to the same model.
     """
     kept = _checkpoint_options(estimator, checkpoint, resume)
     model = make_estimator(estimator, parameters)
-    check_writable(out)
+    check_output(out, "model", [features, labels, *_checkpoint_files(checkpoint)], overwrite)
     table = read_table(features, labels, choice)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
@@ -58,7 +59,7 @@ def fit(
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     save(model, out)
-    _tell(model, out, perf_counter() - since, follower.interrupted, json)
+    _report(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -66,7 +67,7 @@ def fit(
 def _checkpoint_options(
     estimator: Estimator, checkpoint: Path | None, resume: bool
 ) -> dict[str, Any]:
-    """What ``fit`` is told of checkpoints."""
+    """The arguments of ``fit`` about checkpoints."""
     if checkpoint is None:
         if resume:
             raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -76,7 +77,12 @@ def _checkpoint_options(
     return {"checkpoint": checkpoint, "resume": resume}
 
 
-def _tell(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:
+def _checkpoint_files(folder: Path | None) -> list[Path]:
+    """What a fit that is resumed would read."""
+    return [] if folder is None else list(folder.glob("checkpoint.*"))
+
+
+def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:
     kept = getattr(model, "best_iter_", model.history_[-1]["round"])
     facts = {
         "model": str(out),

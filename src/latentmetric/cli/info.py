@@ -15,8 +15,8 @@ SHOWN = ("objective", "active_share", "rank", "mean_margin", "impostors", "valid
 
 
 def info(model: Model, json: Json = False) -> None:
-    """What a model file holds: estimator, data, parameters, rounds."""
-    fitted = load_model(model)
+    """Show what a model file holds: estimator, data, parameters, rounds."""
+    fitted = load_model(model, features_follow=False)
     document, _ = read_model_file(model)
     facts = {
         "file": str(model),

@@ -1,23 +1,26 @@
 """The ``latentmetric`` command. A command's file is imported when it is run, so that help is quick.
 
-Exit codes: 0 done, 1 the input was bad, 2 the command was called wrongly, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import inspect
+import io
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 COMMANDS = {
     "fit": "Learn a model from features and labels, and save it.",
-    "predict": "Labels, or probabilities, of the rows of a file.",
-    "evaluate": "The error of a model on labelled rows, by class and by confused pair.",
-    "neighbors": "The nearest references of the rows of a file.",
-    "compare": "Cross-validated errors of Euclid, MaPML and its rivals on your data.",
-    "report": "A page to look at: data, errors, map, latent examples, confusions.",
-    "export": "A model as ONNX, faiss index or plain scikit-learn.",
-    "info": "What a model file holds.",
+    "predict": "Predict labels, or probabilities, for the rows of a file.",
+    "evaluate": "Measure the error of a model on labelled rows, by class and by confused pair.",
+    "neighbors": "Find the nearest references of the rows of a file.",
+    "compare": "Compare methods on your data by cross-validation.",
+    "report": "Write an HTML report: data, errors, map, latent examples, confusions.",
+    "export": "Convert a model to ONNX, a faiss index or plain scikit-learn.",
+    "info": "Show what a model file holds.",
     "demo": "Compare Euclid, MaPML and MaPML-O on digits, and draw the latent examples.",
 }
 """Names with one line each; ``latentmetric.cli.NAME`` has a function NAME."""
@@ -32,7 +35,10 @@ def run() -> None:
     except ImportError as error:
         message = "the command line needs typer and rich: pip install 'latentmetric[cli]'"
         raise SystemExit(message) from error
-    application()()
+    from latentmetric.cli._errors import run_into_pipes
+
+    _write_utf8_on_windows()
+    run_into_pipes(application())
 
 
 def application() -> Any:
@@ -40,7 +46,7 @@ def application() -> Any:
     import typer
     from typer.core import TyperGroup
 
-    from latentmetric.cli._mistakes import in_one_line
+    from latentmetric.cli._errors import one_line_errors
 
     class Commands(TyperGroup):
         def resolve_command(self, context: Any, arguments: list[str]) -> Any:
@@ -49,7 +55,7 @@ def application() -> Any:
             return super().resolve_command(context, arguments)
 
         def invoke(self, context: Any) -> Any:
-            with in_one_line():
+            with one_line_errors():
                 return super().invoke(context)
 
     app = typer.Typer(
@@ -58,8 +64,11 @@ def application() -> Any:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
-    version = typer.Option(False, "--version", is_eager=True, callback=_version, help="Its number.")
+    version = typer.Option(
+        False, "--version", is_eager=True, callback=_version, help="Show the version and exit."
+    )
 
     def every_command(version: bool = version) -> None:
         """Options that come before the name of a command."""
@@ -76,12 +85,26 @@ def _command(name: str) -> Any:
 
     function: Callable[..., None] = getattr(import_module(f"latentmetric.cli.{name}"), name)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(function)
+    alone.command(name, help=_reflowed(function))(function)
     return typer.main.get_command(alone)
 
 
+def _reflowed(function: Callable[..., None]) -> str:
+    """The help of a command with a line a paragraph, which is wrapped to the terminal's width."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 def _not_imported() -> None:
-    """Stands in the list of commands."""
+    """Stand in for a command in the list."""
+
+
+def _write_utf8_on_windows() -> None:
+    """Its pipes and files would else get an encoding that lacks most letters."""
+    if sys.platform == "win32":
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+                stream.reconfigure(encoding="utf-8")
 
 
 def _version(asked: bool) -> None:

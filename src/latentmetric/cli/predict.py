@@ -1,14 +1,23 @@
-"""``latentmetric predict``: labels, or probabilities, of the rows of a file."""
+"""``latentmetric predict``: labels, or probabilities, for the rows of a file."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from latentmetric.cli._output import Columns, check_format, print_json, write_columns
+from latentmetric.cli._output import (
+    AnswersOut,
+    Columns,
+    Overwrite,
+    check_answers,
+    check_id_name,
+    ids_of,
+    numbered,
+    print_json,
+    write_array,
+    write_columns,
+)
 from latentmetric.cli._tables import Features, Json, Model, load_model, read_for, reads_tables
 from latentmetric.io import Choice
 
@@ -20,47 +29,47 @@ OWN_COLUMNS = ("row", "label")
 def predict(
     model: Model,
     features: Features,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="File to write: .csv .tsv .parquet .npy; else CSV here."),
-    ] = None,
+    out: AnswersOut = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add each class's share of the vote.")
     ] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
     *,
     choice: Choice,
 ) -> None:
-    """Labels, or probabilities, of the rows of a file.
+    """Predict labels, or probabilities, for the rows of a file.
 
-    Rows are numbered from 0. With --proba there is a column for each class under its name; that
-    of a class called row or label is "probability of row" or "probability of label". An .npy
-    file holds the labels alone, or with --proba the probabilities alone, columns in the order of
-    the classes.
+    Rows are numbered from 0; --id puts a column of the file before that number. With --proba there
+    is a column for each class under its name; that of a class called row or label is "probability
+    of row" or "probability of label". An .npy file holds the labels alone, or with --proba the
+    probabilities alone, columns in the order of the classes.
     """
-    check_format(out)
+    check_answers(out, [model, features], overwrite)
     fitted = load_model(model)
     table = read_for(fitted, features, None, choice, labelled=False)
-    if not proba:
-        columns: Columns = {"label": fitted.predict(table.rows)}
-    else:
-        shares = fitted.predict_proba(table.rows)
-        columns = {"label": fitted.classes_[shares.argmax(axis=1)]}
-        columns |= dict(zip(_share_names(fitted.classes_.tolist()), shares.T, strict=True))
-    if json:
-        print_json(columns)
+    check_id_name(table.id_name, ["label"])
+    shares = fitted.predict_proba(table.rows) if proba else None
+    labels = fitted.predict(table.rows) if shares is None else fitted.classes_[shares.argmax(1)]
+    if out is not None and out.suffix == ".npy" and not json:
+        write_array(labels if shares is None else shares, out)
         return
-    numbered = {"row": np.arange(len(table.rows))} | columns
-    if proba and out is not None and out.suffix == ".npy":
-        del numbered["label"]
-    write_columns(numbered, out)
+    answers: Columns = {"label": labels}
+    if shares is not None:
+        names = _share_names(fitted.classes_.tolist(), table.id_name)
+        answers |= dict(zip(names, shares.T, strict=True))
+    if json:
+        print_json(ids_of(table) | answers)
+    else:
+        write_columns(numbered(len(labels), table) | answers, out)
 
 
-def _share_names(classes: list[Any]) -> list[str]:
+def _share_names(classes: list[Any], id_name: str | None) -> list[str]:
     """The classes' names, but for those that are already taken by the columns before them."""
     names = [str(label) for label in classes]
-    taken = {*OWN_COLUMNS, *names}
-    for own in OWN_COLUMNS:
+    own_columns = {*OWN_COLUMNS, *([] if id_name is None else [id_name])}
+    taken = {*own_columns, *names}
+    for own in own_columns:
         if own in names:
             place = names.index(own)
             while names[place] in taken:

@@ -1,4 +1,4 @@
-"""``latentmetric report``: one page that shows what a model has learned and where it errs."""
+"""``latentmetric report``: one page that shows what a model has learned and where it fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latentmetric.cli._output import check_writable, print_json
+from latentmetric.cli._output import Overwrite, check_output, print_json
 from latentmetric.cli._tables import (
     Features,
     Json,
@@ -28,28 +28,32 @@ def report(
     features: Features,
     labels: Labels = None,
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Page to write.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
     train: Annotated[
         Path | None,
         typer.Option(help="Rows the model was fitted on; Euclid and MaPML-O vote with them."),
     ] = None,
     train_labels: Annotated[
-        Path | None, typer.Option(help="Their labels, if these are in a file of their own.")
+        Path | None, typer.Option(help="Labels of the --train rows, if in a file of their own.")
     ] = None,
     image_shape: Annotated[
-        str | None, typer.Option(help="Of rows that are images: 28x28, or 32x32x3.")
+        str | None, typer.Option(help="Shape of rows that are images, such as 28x28 or 32x32x3.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
 ) -> None:
-    """A page to look at: data, errors, map, latent examples, confusions.
+    """Write an HTML report: data, errors, map, latent examples, confusions.
 
-    Give test rows, and with --train the rows of the fit; without them a part of the rows stands
-    for them, and the page says so. The page is one file, opens offline and sends no request.
+    Give test rows, and with --train the rows that the model was fitted on; without --train a part
+    of the test rows takes their place, and the page says so. The page is one file, opens offline
+    and sends no request.
     """
     shape = _shape(image_shape)
-    check_writable(out)
+    check_output(out, "report", [model, features, labels, train, train_labels], overwrite)
     fitted = load_model(model)
     table = read_for(fitted, features, labels, choice, labelled=True)
     known = None if train is None else read_for(fitted, train, train_labels, choice, labelled=True)

@@ -29,7 +29,7 @@ def sorted_by_class(
     """The rows in the order of their codes, and the number each of them had.
 
     Rows of a class keep their order. What does not fit into memory goes to a file without a
-    name in the folder for temporary files, which is gone with the process, however that ends.
+    name in the folder for temporary files, which the system deletes when the process ends.
     """
     order = np.argsort(codes, kind="stable")
     places = np.empty(len(codes), dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Arrays by name in .npy, .npz, .h5 and .zarr files: what there is, and rows of one of them.
+"""Arrays by name in files of NumPy, HDF5 and zarr: what there is, and rows of one of them.
 
 Listing reads headers only. Nothing is ever unpickled.
 """
@@ -19,8 +19,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.rows import RawRows, RowFile, SlicedRows, check_table, needs
-
-SUFFIXES = (".h5", ".hdf5", ".npy", ".npz", ".zarr")
 
 
 class ArrayFile(ABC):
@@ -67,12 +65,12 @@ class ArrayFile(ABC):
 
     def listed(self) -> str:
         """Names with shapes, for messages."""
-        told = [
+        held = [
             f"{name} {'×'.join(map(str, shape)) or 'a scalar'}"
             for name, shape in sorted(self.shapes.items())
         ]
-        told += [f"{name} that cannot be opened" for name in sorted(self.unopened)]
-        return ", ".join(told) or "no arrays"
+        held += [f"{name} that cannot be opened" for name in sorted(self.unopened)]
+        return ", ".join(held) or "no arrays"
 
 
 class _Npy(ArrayFile):
@@ -90,7 +88,7 @@ class _Npy(ArrayFile):
 
 
 class _Npz(ArrayFile):
-    """Rows are unpacked once, to a file that is gone when it is closed."""
+    """Rows are unpacked once, to a temporary file that is deleted when it is closed."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.shapes, self.unopened = path, {}, {}
@@ -173,14 +171,23 @@ class _Group(ArrayFile):
         return values
 
 
-def open_arrays(path: Path) -> ArrayFile:
-    """The arrays of an .npy, .npz, .h5 or .zarr file."""
-    if path.suffix == ".npy":
-        return _Npy(path)
-    if path.suffix == ".npz":
-        return _Npz(path)
-    if path.suffix == ".zarr":
-        return _Group(path, needs("zarr", "zarr", path).open(path, mode="r"))
+def open_npy(path: Path) -> ArrayFile:
+    """The array of an .npy file, which has no name."""
+    return _Npy(path)
+
+
+def open_npz(path: Path) -> ArrayFile:
+    """The arrays of an .npz file."""
+    return _Npz(path)
+
+
+def open_zarr(path: Path) -> ArrayFile:
+    """The arrays of a .zarr folder."""
+    return _Group(path, needs("zarr", "zarr", path).open(path, mode="r"))
+
+
+def open_hdf5(path: Path) -> ArrayFile:
+    """The data sets of a file of HDF5."""
     return _Group(path, needs("h5py", "h5py", path).File(path, "r"))
 
 
@@ -224,7 +231,7 @@ def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[A
     except Exception as error:  # its parser raises whatever the bytes make it
         raise ValueError(f"{name} has no readable .npy header: {error}") from error
     if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
-        raise ValueError(f"{name} claims the shape {shape} in its header, which cannot be")
+        raise ValueError(f"{name} claims the shape {shape} in its header, which is impossible")
     return shape, fortran_order, dtype
 
 

@@ -1,12 +1,19 @@
-"""Which column is what: by name, by number, or by what people call it."""
+"""Which column is what: by name, by number, or by what people call it.
+
+The rules are the same for text and for files of columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from latentmetric.io.text import LABEL_NAMES
+
+INDEX_NAMES = ("__index_level_0__",)
+"""What pandas calls an index without a name in a file of columns."""
 
 
 @dataclass(frozen=True)
@@ -19,93 +26,221 @@ class Choice:
         The array, data set or column of lists that holds the features.
     label : str, default=None
         The column or array with the labels. A number counts columns from 1, or from −1 backwards.
+    id : str, default=None
+        The column or array that identifies the rows. It is not a feature.
     ignore : sequence of str, default=()
-        Columns that are neither; names or numbers.
+        Columns that are none of these: names, numbers, or several with commas between. A name
+        that holds a comma is looked for first as it is.
     names : sequence of str, default=None
         The features wanted, by name and in this order, where the file names its columns.
     header : bool, default=None
         Whether the first line of a text file names its columns.
     encoding : str, default=None
-        Of a text file; by default its byte order mark tells, or it is UTF-8.
+        Of a text file; None means by its byte order mark, else UTF-8.
+    decimal : {".", ","}, default="."
+        The mark before the decimals in a text file.
     labelled : bool, default=True
         Whether labels must be found. If not, and a column is plainly the labels, it is left out.
     """
 
     key: str | None = None
     label: str | None = None
+    id: str | None = None
     ignore: Sequence[str] = ()
     names: Sequence[str] | None = None
     header: bool | None = None
     encoding: str | None = None
+    decimal: str = "."
     labelled: bool = True
 
 
-def label_and_ignored(
-    path: Path, names: list[str], texts: list[int], choice: Choice, with_labels: bool
-) -> tuple[int | None, set[int]]:
-    """The places of the label's column, if any, and of the columns to leave out."""
-    ignored = {find_column(names, name, path) for name in choice.ignore}
-    if choice.label is not None and with_labels:
-        return find_column(names, choice.label, path), ignored
-    required = choice.labelled and with_labels
-    wanted = {name.lower() for name in choice.names or ()}
-    known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
-    known = [
-        place for place in known if place not in ignored and names[place].lower() not in wanted
+@dataclass(frozen=True)
+class ColumnsOfFile:
+    """What is known of a file's columns before they are read."""
+
+    file: str | Path
+    """What messages call it."""
+    names: list[str]
+    are_named: bool
+    """Whether the file gives the names."""
+    kinds: list[str]
+    """Of each column: "number", "text", "list" (of numbers) or "nested"."""
+    described: Callable[[int], str]
+    """What a column that holds no numbers holds, for messages."""
+    has_index: bool = False
+    """Whether the first column only numbers the rows and has no name."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The places of the columns by what they are for."""
+
+    features: list[int]
+    label: int | None
+    """The labels' column, also where labels are not needed."""
+    id: int | None
+    left_out: list[int]
+    """Those that nothing is read from, but for the ones that were to be ignored."""
+
+
+def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Roles:
+    """Decide what each column is for; ``own_labels`` if no other file has the labels."""
+    wanted = None
+    if choice.key is not None:
+        wanted = [find_column(columns.names, choice.key, columns.file)]
+    elif choice.names is not None and columns.are_named:
+        wanted = places_of(choice.names, columns.names, columns.file)
+    id_place = None if choice.id is None else find_column(columns.names, choice.id, columns.file)
+    ignored = {
+        place
+        for entry in choice.ignore
+        for place in find_columns(columns.names, entry, columns.file)
+    }
+    taken = ignored | {*(wanted or []), *([] if id_place is None else [id_place])}
+    label = _find_label(columns, choice, own_labels, taken)
+    _refuse_two_roles(columns, wanted, label, id_place)
+    others = [
+        p for p in range(len(columns.names)) if p not in ignored and p not in (label, id_place)
     ]
-    if len(known) == 1:
-        return known[0], ignored
-    words = [place for place in texts if place not in ignored]
-    if not known and len(words) == 1 and required:
-        return words[0], ignored
-    if required:
+    features = _features_among(columns, others) if wanted is None else wanted
+    if not features:
         raise ValueError(
-            f"{path}: no column is plainly the labels among {listed(names)}; name one with "
-            "--label, or give a file of labels"
+            f"{columns.file} has no column of numbers for the features: {listed(columns.names)}"
         )
-    return None, ignored
+    return Roles(features, label, id_place, [place for place in others if place not in features])
 
 
-def find_column(names: Sequence[str], wanted: str, path: Path) -> int:
+def _find_label(
+    columns: ColumnsOfFile, choice: Choice, own_labels: bool, taken: set[int]
+) -> int | None:
+    if choice.label is not None and own_labels:
+        return find_column(columns.names, choice.label, columns.file)
+    free = [place for place in range(len(columns.names)) if place not in taken]
+    known = [place for place in free if columns.names[place].lower() in LABEL_NAMES]
+    if len(known) == 1:
+        return known[0]
+    index = _index_column(columns)
+    texts = [place for place in free if columns.kinds[place] == "text" and place != index]
+    if not known and len(texts) == 1 and own_labels:
+        return texts[0]
+    if own_labels and choice.labelled:
+        held = "".join(f"; {columns.names[p]} holds {columns.described(p)}" for p in texts[:1])
+        raise ValueError(
+            f"{columns.file}: no column is plainly the labels among {listed(columns.names)}{held}; "
+            "name one with --label, or give a file of labels"
+        )
+    return None
+
+
+def _refuse_two_roles(
+    columns: ColumnsOfFile, wanted: list[int] | None, label: int | None, id_place: int | None
+) -> None:
+    for place, role in ((label, "the labels"), (id_place, "the id")):
+        if place is not None and place in (wanted or []):
+            raise ValueError(
+                f"{columns.file}: column {columns.names[place]!r} is a feature and cannot be "
+                f"{role} too"
+            )
+    if id_place is not None and id_place == label:
+        raise ValueError(
+            f"{columns.file}: column {columns.names[id_place]!r} cannot be the labels and the id; "
+            "name another one with --label or --id"
+        )
+
+
+def _features_among(columns: ColumnsOfFile, places: list[int]) -> list[int]:
+    """The columns of numbers, or the only one of lists; refuse what is neither."""
+    kinds, index = columns.kinds, _index_column(columns)
+    left = [place for place in places if place != index]
+    texts = [place for place in left if kinds[place] == "text"]
+    if texts:
+        raise ValueError(_text_is_no_feature(columns, texts))
+    features = [place for place in left if kinds[place] == "number"]
+    nested = [place for place in left if kinds[place] in ("list", "nested")]
+    if not features and [kinds[place] for place in nested] == ["list"]:
+        return nested
+    for place in nested:
+        name = shlex.quote(columns.names[place])
+        take = f"take it alone with --key {name}, or " if kinds[place] == "list" else ""
+        raise ValueError(
+            f"{columns.file}: column {columns.names[place]!r} is nested "
+            f"({columns.described(place)}); {take}leave it out with --ignore {name}"
+        )
+    return features
+
+
+def _index_column(columns: ColumnsOfFile) -> int | None:
+    if columns.has_index:
+        return 0
+    found = [place for place, name in enumerate(columns.names) if name in INDEX_NAMES]
+    return found[0] if found else None
+
+
+def _text_is_no_feature(columns: ColumnsOfFile, places: list[int]) -> str:
+    names = [columns.names[place] for place in places]
+    first = shlex.quote(names[0])
+    every = shlex.quote(",".join(names)) if len(names) <= 5 else first
+    more = f" (also {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
+    return (
+        f"{columns.file}: column {names[0]!r} holds {columns.described(places[0])}, not numbers"
+        f"{more}; leave out with --ignore {every}, keep beside the answers with --id {first}, or "
+        f"take as labels with --label {first}"
+    )
+
+
+def find_column(names: Sequence[str], wanted: str, file: str | Path) -> int:
     """The place of a column given by name, or by number from 1 (−1 is the last)."""
     places = [place for place, name in enumerate(names) if name == wanted]
     if len(places) > 1:
         numbers = ", ".join(str(place + 1) for place in places)
-        raise ValueError(f"{path} has several columns {wanted!r}: name one by number, {numbers}")
+        raise ValueError(f"{file} has several columns {wanted!r}: name one by number, {numbers}")
     if places:
         return places[0]
+    place = _by_number(wanted, len(names))
+    if place is None:
+        raise ValueError(f"{file} has no column {wanted!r} among its {len(names)}: {listed(names)}")
+    return place
+
+
+def find_columns(names: Sequence[str], wanted: str, file: str | Path) -> list[int]:
+    """The places of one column, or of several given with commas between."""
+    if wanted in names or "," not in wanted:
+        return [find_column(names, wanted, file)]
+    parts = [part.strip() for part in wanted.split(",")]
+    return [find_column(names, part, file) for part in parts if part]
+
+
+def _by_number(text: str, n_columns: int) -> int | None:
     try:
-        number = int(wanted)
+        number = int(text)
     except ValueError:
-        number = 0
-    if 1 <= number <= len(names):
+        return None
+    if 1 <= number <= n_columns:
         return number - 1
-    if -len(names) <= number <= -1:
-        return len(names) + number
-    raise ValueError(f"{path} has no column {wanted!r} among its {len(names)}: {listed(names)}")
+    return n_columns + number if -n_columns <= number <= -1 else None
 
 
-def places_of(wanted: Sequence[str], names: list[str], path: Path) -> list[int]:
+def places_of(wanted: Sequence[str], names: list[str], file: str | Path) -> list[int]:
     """The places of the features that a model was fitted with."""
     missing = [name for name in wanted if name not in names]
     if missing:
         raise ValueError(
-            f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
+            f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
             f"with: {listed(missing)}; it has {listed(names)}"
         )
-    return [find_column(names, name, path) for name in wanted]
+    return [find_column(names, name, file) for name in wanted]
 
 
-def only_column(names: list[str], choice: Choice, path: Path) -> int:
+def only_column(names: list[str], choice: Choice, file: str | Path) -> int:
     """The place of the labels in a file of their own."""
     if choice.label is not None:
-        return find_column(names, choice.label, path)
+        return find_column(names, choice.label, file)
     if len(names) == 1:
         return 0
     known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
     if len(known) != 1:
         raise ValueError(
-            f"{path} has {len(names)} columns ({listed(names)}): name one with --label"
+            f"{file} has {len(names)} columns ({listed(names)}): name one with --label"
         )
     return known[0]
 

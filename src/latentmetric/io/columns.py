@@ -1,4 +1,4 @@
-"""Tables of named columns: .parquet, .arrow and .feather files, by pyarrow.
+"""Tables of named columns in files of Parquet and Arrow, by pyarrow.
 
 Nothing is read when a file is opened. A block of rows costs the row groups it lies in.
 """
@@ -14,15 +14,17 @@ import numpy as np
 
 from latentmetric.io.rows import RowFile, needs
 
-SUFFIXES = (".arrow", ".feather", ".parquet")
-
 
 class ColumnFile(ABC):
     """The columns of a file: their names and kinds, and rows of some of them."""
 
-    path: Path
-    schema: Any
-    n_rows: int
+    def __init__(self, path: Path, schema: Any, n_rows: int) -> None:
+        self.path, self.schema, self.n_rows = path, schema, n_rows
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"{path} has several columns {twice[0]!r}: give each a name of its own"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -31,7 +33,10 @@ class ColumnFile(ABC):
         return names
 
     def kind(self, name: str) -> str:
-        """What a column holds: "number", "list" (of numbers), "nested" or "text"."""
+        """What a column holds: "number", "list" (of numbers), "nested" or "text".
+
+        Booleans are numbers. "text" is whatever else has one value a row, dates too.
+        """
         from pyarrow import types
 
         held = self.schema.field(name).type
@@ -40,6 +45,13 @@ class ColumnFile(ABC):
         if types.is_nested(held):
             return "nested"
         return "number" if _is_number(held) else "text"
+
+    def described(self, name: str) -> str:
+        """What a column that holds no numbers holds, for messages."""
+        from pyarrow import types
+
+        held = self.schema.field(name).type
+        return "text" if types.is_string(held) or types.is_large_string(held) else str(held)
 
     @abstractmethod
     def read(self, names: list[str], start: int, stop: int) -> Any:
@@ -55,17 +67,28 @@ class ColumnFile(ABC):
         values: np.ndarray[Any, Any] = column.to_numpy()
         return np.array(values.tolist(), dtype=str) if values.dtype.kind == "O" else values
 
+    def ids(self, name: str) -> np.ndarray[Any, Any]:
+        """A whole column of whole numbers as such, of anything else as text."""
+        if self.kind(name) in ("list", "nested"):
+            held = self.schema.field(name).type
+            raise ValueError(f"{self.path}: column {name!r} is nested ({held}), not an id")
+        column = self.read([name], 0, self.n_rows).column(name)
+        if not column.null_count:
+            values: np.ndarray[Any, Any] = column.to_numpy()
+            if values.dtype.kind in "iu":
+                return values
+        return np.array(["" if value is None else str(value) for value in column.to_pylist()])
+
 
 class _Parquet(ColumnFile):
     """Whole row groups are read, and the rows asked for kept."""
 
     def __init__(self, path: Path) -> None:
         self._file = needs("pyarrow.parquet", "pyarrow", path).ParquetFile(path)
-        self.path, self.schema = path, self._file.schema_arrow
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.intp)
-        self.n_rows = int(self._starts[-1])
+        super().__init__(path, self._file.schema_arrow, int(self._starts[-1]))
 
     def read(self, names: list[str], start: int, stop: int) -> Any:
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
@@ -89,7 +112,7 @@ class _Arrow(ColumnFile):
         except ArrowInvalid:
             self._table = ipc.open_stream(memory_map(str(path))).read_all()
         self._table.validate()
-        self.path, self.schema, self.n_rows = path, self._table.schema, len(self._table)
+        super().__init__(path, self._table.schema, len(self._table))
 
     def read(self, names: list[str], start: int, stop: int) -> Any:
         table = self._table.select(names).slice(start, stop - start)
@@ -97,13 +120,14 @@ class _Arrow(ColumnFile):
         return table
 
 
-def open_columns(path: Path) -> ColumnFile:
-    """The columns of a .parquet, .arrow or .feather file, which must have different names."""
-    file = _Parquet(path) if path.suffix == ".parquet" else _Arrow(path)
-    twice = [name for name, count in Counter(file.names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{path} has several columns {twice[0]!r}: give each a name of its own")
-    return file
+def open_parquet(path: Path) -> ColumnFile:
+    """The columns of a file of Parquet."""
+    return _Parquet(path)
+
+
+def open_arrow(path: Path) -> ColumnFile:
+    """The columns of a file of Arrow, feather included."""
+    return _Arrow(path)
 
 
 class ColumnRows(RowFile):
@@ -128,6 +152,7 @@ class ColumnRows(RowFile):
         values = [kind.value_type if self._of_lists else kind for kind in types]
         self.dtype = np.result_type(*[value.to_pandas_dtype() for value in values])
         self.shape = (file.n_rows, self._width() if self._of_lists else len(self.columns))
+        self.feature_names = None if self._of_lists else self.columns
 
     def _width(self) -> int:
         """The length of the first list, which the others must have too."""
@@ -183,4 +208,4 @@ def _is_list(kind: Any) -> bool:
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
-    return bool(types.is_integer(kind) or types.is_floating(kind))
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from latentmetric.io import arrays
-from latentmetric.io import columns as _columns
+from latentmetric.io.arrays import ArrayFile
+from latentmetric.io.choosing import Choice
+from latentmetric.io.columns import ColumnFile, ColumnRows
+from latentmetric.io.formats import format_of
 from latentmetric.io.rows import RowFile
 
 UNREADABLE = (
@@ -18,7 +20,7 @@ UNREADABLE = (
 )  # fmt: skip
 """What libraries raise on damaged files, some of which promise more than memory holds.
 
-The last three come of zarr where its description of an array holds values of other types.
+The last three come from zarr where its description of an array holds values of other types.
 """
 
 PLAIN = (OSError, ValueError, EOFError)
@@ -33,13 +35,13 @@ def open_rows(
     Parameters
     ----------
     path : path
-        .npy, .npz, .h5, .zarr, .parquet, .arrow or .feather.
+        .npy, .npz, .h5, .hdf5, .zarr, .parquet, .arrow or .feather.
     key : str, default=None
         The array of an .npz, the data set of an .h5, the array of a .zarr group; None takes the
         only one with two dimensions or more. Dimensions after the first are taken as one.
     columns : list of str, default=None
-        The columns of a .parquet, .arrow or .feather file: several of numbers, or one of lists
-        of equal length. None takes those that hold numbers.
+        The columns of a .parquet, .arrow or .feather file: several of numbers or Booleans, or one
+        of lists of equal length. None takes those that hold numbers or Booleans.
 
     Returns
     -------
@@ -56,32 +58,23 @@ def open_rows(
            [4., 5.]])
     """
     path = Path(path)
-    check_exists(path, (*arrays.SUFFIXES, *_columns.SUFFIXES))
-    with readable(path):
-        if path.suffix in _columns.SUFFIXES:
-            return _columns.ColumnRows(_columns.open_columns(path), columns)
-        file = arrays.open_arrays(path)
+    form = format_of(path, ("arrays", "columns"))
+    with readable(str(path), form.suffix):
+        file = form.open(path, Choice(), str(path))
+        if isinstance(file, ColumnFile):
+            return ColumnRows(file, columns)
+        assert isinstance(file, ArrayFile)
         return file.rows(file.only_table() if key is None else key)
 
 
-def check_exists(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Refuse what is not there, or has a name that does not tell what it is."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
-    if path.suffix not in suffixes:
-        raise ValueError(f"{path} must end in one of {', '.join(sorted(suffixes))}")
-    if path.is_dir() and path.suffix != ".zarr":
-        raise IsADirectoryError(f"{path} is a folder, not a file")
-
-
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(name: str, suffix: str) -> Iterator[None]:
     """Name the file where a library only says what it did not like."""
     try:
         yield
     except UNREADABLE as error:
         message = " ".join(str(error).split()) or type(error).__name__
         is_plain = isinstance(error, PLAIN) and type(error).__module__ == "builtins"
-        if is_plain and str(path) in message:
+        if is_plain and name in message:
             raise
-        raise ValueError(f"{path} cannot be read as {path.suffix}: {message}") from error
+        raise ValueError(f"{name} cannot be read as {suffix}: {message}") from error

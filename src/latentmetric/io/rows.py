@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from importlib import import_module
 from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
 from weakref import finalize
 
@@ -25,6 +26,8 @@ class RowFile(ABC):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
+    feature_names: list[str] | None = None
+    """Of the columns, where the file names them."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -68,13 +71,18 @@ class RowFile(ABC):
 
 
 class RawRows(RowFile):
-    """Rows one after the other in an open file, from an offset on."""
+    """Rows one after the other in an open file, from an offset on.
+
+    Threads may read at the same time. Where the system cannot read at a given place, as Windows,
+    they take turns.
+    """
 
     def __init__(
         self, file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any], offset: int = 0
     ) -> None:
         self._file, self._offset = file, offset
         self.shape, self.dtype = shape, dtype
+        self._turn = None if hasattr(os, "preadv") and hasattr(os, "pwrite") else Lock()
         finalize(self, file.close)
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
@@ -82,7 +90,7 @@ class RawRows(RowFile):
         at = self._offset + start * self.shape[1] * self.dtype.itemsize
         left = rows.reshape(-1).view(np.uint8).data
         while len(left):
-            done = os.preadv(self._file.fileno(), [left], at)
+            done = self._read_at(at, left)
             if not done:
                 raise EOFError(
                     f"{self._file.name} ends after {at} bytes, but its header promises "
@@ -96,8 +104,22 @@ class RawRows(RowFile):
         at = self._offset + start * self.shape[1] * self.dtype.itemsize
         left = np.ascontiguousarray(rows, self.dtype).reshape(-1).view(np.uint8).data
         while len(left):
-            done = os.pwrite(self._file.fileno(), left, at)
+            done = self._write_at(at, left)
             at, left = at + done, left[done:]
+
+    def _read_at(self, at: int, buffer: memoryview) -> int:
+        if self._turn is None:
+            return os.preadv(self._file.fileno(), [buffer], at)
+        with self._turn:
+            self._file.seek(at)
+            return int(self._file.readinto(buffer))  # type: ignore[attr-defined]
+
+    def _write_at(self, at: int, content: memoryview) -> int:
+        if self._turn is None:
+            return os.pwrite(self._file.fileno(), content, at)
+        with self._turn:
+            self._file.seek(at)
+            return self._file.write(content)
 
 
 class SlicedRows(RowFile):

@@ -1,36 +1,38 @@
 """Features with their labels, out of the files people have: which column or array is which.
 
-What was taken is told in words, with the option that chooses another. Arrays and columns in
-binary files stay there until their rows are asked for; text is read.
+Notes say what was taken, with the option that chooses another. Arrays and columns in binary files
+stay there until their rows are asked for; text is read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from latentmetric.io import arrays, columns, text
-from latentmetric.io.arrays import ArrayFile, open_arrays
+from latentmetric.io.arrays import ArrayFile
 from latentmetric.io.choosing import (
     Choice,
-    find_column,
-    label_and_ignored,
+    ColumnsOfFile,
+    Roles,
+    assign_roles,
     listed,
     only_column,
-    places_of,
 )
-from latentmetric.io.columns import ColumnFile, ColumnRows, open_columns
-from latentmetric.io.files import check_exists, readable
+from latentmetric.io.columns import ColumnFile, ColumnRows
+from latentmetric.io.files import readable
+from latentmetric.io.formats import STREAM, Format, format_of
 from latentmetric.io.rows import RowFile, first_not_finite
-from latentmetric.io.text import LABEL_NAMES, TextFile, as_labels, open_text
+from latentmetric.io.text import LABEL_NAMES, TextFile, as_ids, as_labels
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
 """What people call the array of features, in lower case."""
-
-SUFFIXES = (*arrays.SUFFIXES, *columns.SUFFIXES, *text.SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -42,21 +44,29 @@ class Table:
     labels: np.ndarray[Any, Any] | None = None
     feature_names: list[str] | None = None
     """Of the columns, where the file names them."""
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """What was taken from where, one line each."""
+    ids: np.ndarray[Any, Any] | None = None
+    """What identifies each row, where it was asked for: whole numbers or text."""
+    id_name: str | None = None
+    """What the file calls that."""
 
 
 def open_table(
-    features: str | Path, labels: str | Path | None = None, choice: Choice | None = None
+    features: str | Path | BinaryIO,
+    labels: str | Path | None = None,
+    choice: Choice | None = None,
 ) -> Table:
     """Open a file of features, with its labels in a column, an array or a file of their own.
 
     Parameters
     ----------
-    features : path
-        .csv, .tsv, .txt, .npy, .npz, .h5, .zarr, .parquet, .arrow or .feather.
+    features : path or binary file
+        A path that ends in .csv, .tsv or .txt, also with .gz after it, .npy, .npz, .h5, .hdf5,
+        .zarr, .parquet, .arrow or .feather. Or an open binary file with a table in text, such as
+        ``sys.stdin.buffer``.
     labels : path, default=None
-        Any of these; None takes the labels from the first file.
+        Any such path; None takes the labels from the first file.
     choice : Choice, default=None
         Which column, array or key is which, where it is not to be found out.
 
@@ -75,48 +85,91 @@ def open_table(
     >>> table.rows.tolist(), table.labels.tolist(), table.feature_names
     ([[4.1, 46.0], [9.5, 60.0]], ['cat', 'dog'], ['weight', 'length'])
     """
-    path, own, choice = Path(features), labels is None, choice or Choice()
-    check_exists(path, SUFFIXES)
-    with readable(path):
-        if path.suffix in arrays.SUFFIXES:
-            table = _from_arrays(open_arrays(path), choice, own)
-        elif path.suffix in columns.SUFFIXES:
-            table = _from_columns(open_columns(path), choice, own)
-        else:
-            table = _from_text(open_text(path, choice.header, choice.encoding), choice, own)
-    if labels is not None:
-        table = _with_labels(table, path, Path(labels), choice)
-    _check(table, path)
-    return table
+    choice = choice or Choice()
+    with _as_file(features) as (path, form, name):
+        with readable(name, form.suffix):
+            file = form.open(path, choice, name)
+            if isinstance(file, ArrayFile):
+                table = _from_arrays(file, choice, labels is None, form.suffix)
+            elif isinstance(file, ColumnFile):
+                table = _from_columns(file, choice, labels is None, form.suffix)
+            else:
+                table = _from_text(file, choice, labels is None)
+        if labels is not None:
+            table = _with_labels(table, name, Path(labels), choice)
+        _check(table, name)
+        return table
 
 
-def _from_arrays(file: ArrayFile, choice: Choice, with_labels: bool) -> Table:
+@contextmanager
+def _as_file(features: str | Path | BinaryIO) -> Iterator[tuple[Path, Format, str]]:
+    """A path with its format and its name for messages; a stream is copied to a file first.
+
+    Text is read more than once: a stream could not be.
+    """
+    if isinstance(features, str | Path):
+        path = Path(features)
+        yield path, format_of(path), str(path)
+        return
+    name = str(getattr(features, "name", "<stream>"))
+    # Windows deletes no file that is open, and a failed read may still hold it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / f"stream{STREAM.suffix}"
+        with path.open("wb") as copy:
+            shutil.copyfileobj(features, copy)
+        yield path, STREAM, name
+
+
+def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str) -> Table:
     if choice.ignore:
         raise ValueError(f"{file.path} has arrays, not columns: --ignore has no meaning for it")
-    key = _features_key(file) if choice.key is None else file.find(choice.key)
+    key = _features_key(file, choice) if choice.key is None else file.find(choice.key)
     rows = file.rows(key)
-    told = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
-    others = [name for name, shape in file.shapes.items() if name != key and len(shape) > 1]
-    told += f" (--key chooses another: {listed(others)})" if others else ""
-    with_labels = with_labels and choice.labelled
-    label = _label_key(file, key, choice) if with_labels else None
+    note = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
+    others = [
+        name
+        for name, shape in file.shapes.items()
+        if name not in (key, choice.id) and len(shape) > 1
+    ]
+    note += f" (--key chooses another: {listed(others)})" if others else ""
+    table = Table(_Checked(rows, file.path, suffix), notes=[note])
+    if choice.id is not None:
+        ids = _ids(file, choice.id, len(rows))
+        notes = [*table.notes, f"id: {file.named(choice.id)}"]
+        table = replace(table, notes=notes, ids=ids, id_name=choice.id)
+    if not own_labels or not choice.labelled:
+        return table
+    label = _label_key(file, key, choice)
     if label is None:
-        if with_labels:
-            raise ValueError(
-                f"{file.path} holds no labels beside {key or 'its array'} (no other array has "
-                f"{len(rows)} values); give a file of labels, or name an array with --label"
-            )
-        return Table(_Checked(rows, file.path), told=[told])
+        raise ValueError(
+            f"{file.path} holds no labels beside {key or 'its array'} (no other array has "
+            f"{len(rows)} values); give a file of labels, or name an array with --label"
+        )
     found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
     if len(_of_length(file, len(rows))) > 1:
         found = f"labels: {file.named(label)} (--label chooses another)"
     labels = _as_stored(file.values(label), file.named(label))
-    return Table(_Checked(rows, file.path), labels, told=[told, found])
+    return replace(table, labels=labels, notes=[*table.notes, found])
 
 
-def _features_key(file: ArrayFile) -> str:
-    tables = [name for name, shape in file.shapes.items() if len(shape) >= 2]
-    if len(file.shapes) == 1 or len(tables) == 1:
+def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
+    values = file.values(file.find(name))
+    if values.shape not in ((n_rows,), (n_rows, 1)):
+        raise ValueError(
+            f"{file.named(name)} has the shape {values.shape}, but the id is one value for each "
+            f"of {n_rows} rows"
+        )
+    values = values.reshape(n_rows)
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8")
+    return values if values.dtype.kind in "iuU" else values.astype(str)
+
+
+def _features_key(file: ArrayFile, choice: Choice) -> str:
+    tables = [name for name, shape in file.shapes.items() if len(shape) >= 2 and name != choice.id]
+    if len(tables) == 1:
+        return tables[0]
+    if len(file.shapes) == 1:
         return file.only_table()
     known = [name for name in tables if name.lower() in FEATURE_NAMES]
     if len(known) == 1:
@@ -128,7 +181,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
     if choice.label is not None:
         return file.find(choice.label)
     n_rows = file.shapes[key][0]
-    fitting = [name for name in _of_length(file, n_rows) if name != key]
+    fitting = [name for name in _of_length(file, n_rows) if name not in (key, choice.id)]
     if len(fitting) > 1:
         known = [name for name in fitting if name.lower() in LABEL_NAMES]
         if len(known) != 1:
@@ -145,84 +198,67 @@ def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
     return [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
 
 
-def _from_columns(file: ColumnFile, choice: Choice, with_labels: bool) -> Table:
-    kinds = [file.kind(name) for name in file.names]
-    texts = [place for place, kind in enumerate(kinds) if kind == "text"]
-    label, ignored = label_and_ignored(file.path, file.names, texts, choice, with_labels)
-    with_labels = with_labels and choice.labelled
-    labels = None if label is None or not with_labels else _column(file, file.names[label])
-    left = [place for place in range(len(kinds)) if place not in ignored and place != label]
-    if choice.key is not None:
-        features = [find_column(file.names, choice.key, file.path)]
-    elif choice.names is not None:
-        features = places_of(choice.names, file.names, file.path)
-    else:
-        features = [place for place in left if kinds[place] == "number"]
-        nested = [place for place in left if kinds[place] in ("list", "nested")]
-        if not features and [kinds[place] for place in nested] == ["list"]:
-            features, nested = nested, []
-        for place in nested:
-            name = file.names[place]
-            held = file.schema.field(name).type
-            take = f"take it alone with --key {name}, or " if kinds[place] == "list" else ""
-            raise ValueError(
-                f"{file.path}: column {name!r} is nested ({held}); {take}leave it out with "
-                f"--ignore {name}"
-            )
-    names = [file.names[place] for place in features]
-    if not names:
-        raise ValueError(
-            f"{file.path} has no column of numbers for the features: {listed(file.names)}"
-        )
-    rows = ColumnRows(file, names)
-    of_lists = kinds[features[0]] == "list"
-    out = [file.names[place] for place in left if place not in features]
-    told = _told(file.path, names, file.names, label, out, with_labels)
+def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool, suffix: str) -> Table:
+    columns = ColumnsOfFile(
+        file.path, file.names, True, [file.kind(name) for name in file.names],
+        lambda place: file.described(file.names[place]),
+    )  # fmt: skip
+    roles = assign_roles(columns, choice, own_labels)
+    needed = own_labels and choice.labelled
+    labels = None
+    if roles.label is not None and needed:
+        labels = _column(file, file.names[roles.label])
+    rows = ColumnRows(file, [file.names[place] for place in roles.features])
+    id_name = None if roles.id is None else file.names[roles.id]
     return Table(
-        _Checked(rows, file.path, None if of_lists else names),
+        _Checked(rows, file.path, suffix),
         labels,
-        None if of_lists else names,
-        told,
+        rows.feature_names,
+        _notes(columns, roles, choice, needed),
+        None if id_name is None else file.ids(id_name),
+        id_name,
     )
 
 
-def _from_text(file: TextFile, choice: Choice, with_labels: bool) -> Table:
+def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
     if choice.key is not None:
-        raise ValueError(f"{file.path} has columns, not arrays: --key has no meaning for it")
-    texts = [place for place in range(len(file.names)) if not file.is_number(place)]
-    label, ignored = label_and_ignored(file.path, file.names, texts, choice, with_labels)
-    out: list[str] = []
-    if file.has_header and file.names[0] in ("column 1", "Unnamed: 0") and label != 0:
-        ignored.add(0)
-        out = ["the first column, which has no name"]
-    features = [p for p in range(len(file.names)) if p not in ignored and p != label]
-    if choice.names is not None and file.has_header:
-        features = places_of(choice.names, file.names, file.path)
-    if not features:
-        raise ValueError(f"{file.path} has no columns for features: {listed(file.names)}")
-    with_labels = with_labels and choice.labelled
-    rows, found = file.read(features, label if with_labels else None)
-    names = [file.names[place] for place in features]
-    told = _told(file.path, names, file.names, label, out, with_labels)
-    labels = None if found is None else as_labels(found)
-    return Table(rows, labels, names if file.has_header else None, told)
+        raise ValueError(f"{file.name} has columns, not arrays: --key has no meaning for it")
+    kinds = [file.kind(place) for place in range(len(file.names))]
+    columns = ColumnsOfFile(
+        file.name, file.names, file.has_header, kinds, file.described, file.has_index
+    )
+    roles = assign_roles(columns, choice, own_labels)
+    needed = own_labels and choice.labelled
+    label = roles.label if needed else None
+    rows, texts = file.read(roles.features, [p for p in (label, roles.id) if p is not None])
+    file.check_finite(rows, roles.features)
+    ids = None if roles.id is None else as_ids(texts.pop())
+    labels = None
+    if label is not None:
+        file.check_labels(texts[0], label)
+        labels = as_labels(texts[0])
+    names = [file.names[place] for place in roles.features] if file.has_header else None
+    id_name = None if roles.id is None else file.names[roles.id]
+    return Table(rows, labels, names, _notes(columns, roles, choice, needed), ids, id_name)
 
 
-def _with_labels(table: Table, features: Path, path: Path, choice: Choice) -> Table:
+def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
-    check_exists(path, SUFFIXES)
-    with readable(path):
-        labels, told = _labels_of(path, choice, len(table.rows))
+    form = format_of(path)
+    with readable(str(path), form.suffix):
+        labels, notes = _labels_of(path, form, choice, len(table.rows))
     if len(labels) != len(table.rows):
         raise ValueError(
             f"{features} has {len(table.rows):,} rows, but {path} has {len(labels):,} labels"
         )
-    return Table(table.rows, labels, table.feature_names, [*table.told, *told])
+    return replace(table, labels=labels, notes=[*table.notes, *notes])
 
 
-def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any, Any], list[str]]:
-    if path.suffix in arrays.SUFFIXES:
-        file = open_arrays(path)
+def _labels_of(
+    path: Path, form: Format, choice: Choice, n_rows: int
+) -> tuple[np.ndarray[Any, Any], list[str]]:
+    file = form.open(path, choice, str(path))
+    if isinstance(file, ArrayFile):
         name = choice.label
         if name is None:
             fitting = _of_length(file, n_rows)
@@ -231,19 +267,17 @@ def _labels_of(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any,
             name = fitting[0] if fitting else next(iter(file.shapes))
         values = file.values(file.find(name))
         return _as_stored(values, file.named(name)), [f"labels: {file.named(name)}"]
-    if path.suffix in columns.SUFFIXES:
-        held = open_columns(path)
-        place = only_column(held.names, choice, path)
-        return _column(held, held.names[place]), [f"labels: column {held.names[place]!r} of {path}"]
-    read = open_text(path, choice.header, choice.encoding)
-    place = only_column(read.names, choice, path)
-    texts = read.read([], place)[1]
-    assert texts is not None
-    told = [f"labels: {read.names[place]!r} of {path}" if read.has_header else f"labels: {path}"]
-    if len(texts) == n_rows + 1 and not read.has_header and choice.header is None:
-        told = [f"{told[0]}, the first line, {str(texts[0])!r}, taken for a header"]
-        texts = texts[1:]
-    return as_labels(texts), told
+    place = only_column(file.names, choice, path)
+    note = f"labels: column {file.names[place]!r} of {path}"
+    if isinstance(file, ColumnFile):
+        return _column(file, file.names[place]), [note]
+    labels = file.read([], [place])[1][0]
+    file.check_labels(labels, place)
+    note = note if file.has_header else f"labels: {path}"
+    if len(labels) == n_rows + 1 and not file.has_header and choice.header is None:
+        note = f"{note}, the first line, {str(labels[0])!r}, taken for a header"
+        labels = labels[1:]
+    return as_labels(labels), [note]
 
 
 def _column(file: ColumnFile, name: str) -> np.ndarray[Any, Any]:
@@ -263,10 +297,10 @@ def _as_stored(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     return labels
 
 
-def _check(table: Table, path: Path) -> None:
+def _check(table: Table, name: str) -> None:
     n_rows, n_features = table.rows.shape
     if not n_rows or not n_features:
-        raise ValueError(f"{path} holds {n_rows} rows of {n_features} features")
+        raise ValueError(f"{name} holds {n_rows} rows of {n_features} features")
     if table.labels is not None and table.labels.dtype.kind == "f":
         missing = ~np.isfinite(table.labels)
         if missing.any():
@@ -277,40 +311,45 @@ def _check(table: Table, path: Path) -> None:
 class _Checked(RowFile):
     """Rows of a file, refused with their place where they hold what is not a finite number."""
 
-    def __init__(self, rows: RowFile, path: Path, names: list[str] | None = None) -> None:
-        self._rows, self._path, self._names = rows, path, names
-        self.shape, self.dtype = rows.shape, rows.dtype
+    def __init__(self, rows: RowFile, path: Path, suffix: str) -> None:
+        self._rows, self._path, self._suffix = rows, path, suffix
+        self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        with readable(self._path):
+        with readable(str(self._path), self._suffix):
             block = self._rows[slice(start, stop)]
         bad = first_not_finite(block)
         if bad is not None:
-            column = repr(self._names[bad[1]]) if self._names else f"{bad[1]} (from 0 as well)"
+            names = self.feature_names
+            column = repr(names[bad[1]]) if names else f"{bad[1]} (from 0 as well)"
             raise ValueError(
                 f"{self._path}, row {start + bad[0]} (counted from 0), column {column}: "
-                f"{block[bad]} is not a finite number; fill it or leave the row out"
+                f"{block[bad]} is not a finite number; fill it in or remove the row"
             )
         return block
 
 
-def _told(
-    path: Path,
-    features: list[str],
-    names: list[str],
-    label: int | None,
-    out: list[str],
-    with_labels: bool,
-) -> list[str]:
+def _notes(columns: ColumnsOfFile, roles: Roles, choice: Choice, labels_needed: bool) -> list[str]:
+    features = [columns.names[place] for place in roles.features]
     what = f"column {features[0]!r}"
     if len(features) > 1:
         what = f"{len(features)} columns, {features[0]!r} to {features[-1]!r}"
-    told = [f"features: {what} of {path} (--ignore leaves one out)"]
-    if label is not None:
-        if with_labels:
-            told.append(f"labels: column {names[label]!r} of {path} (--label chooses another)")
+    can_change = "" if choice.names else " (--ignore leaves one out)"
+    notes = [f"features: {what} of {columns.file}{can_change}"]
+    out = [
+        "the first column, which has no name"
+        if place == 0 and columns.has_index
+        else columns.names[place]
+        for place in roles.left_out
+    ]
+    if roles.label is not None:
+        label = columns.names[roles.label]
+        if labels_needed:
+            notes.append(f"labels: column {label!r} of {columns.file} (--label chooses another)")
         else:
-            out = [names[label], *out]
+            out = [label, *out]
+    if roles.id is not None:
+        notes.append(f"id: column {columns.names[roles.id]!r} of {columns.file}")
     if out:
-        told.append(f"left out: {listed(out)}")
-    return told
+        notes.append(f"left out: {listed(out)}")
+    return notes

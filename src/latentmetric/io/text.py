@@ -1,36 +1,43 @@
-"""Tables in text: .csv, .tsv and .txt, with numbers, quoted fields, one column of labels.
+"""Tables in text: numbers, quoted fields, columns of labels; plain or packed by gzip.
 
 NumPy's own reader does the work, some 5 million numbers a second, so that plain text needs no
-further library. Where something is wrong, the file is gone through once more to name the line.
+further library. Where something is wrong, the file is read once more to name the line.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
 from latentmetric.core.types import Floats
 from latentmetric.io.rows import first_not_finite
 
-SUFFIXES = (".csv", ".tsv", ".txt")
-
 DELIMITERS = "\t;|,"
 """Tried in this order: commas also occur within numbers and words."""
 
 SAMPLE = 20
-"""Records that are looked at to tell delimiter and header."""
+"""Records that are looked at to find out delimiter, header and kinds of columns."""
 
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
+
+BOOLEANS = {"true": 1.0, "false": 0.0}
+"""Words that are numbers, in lower case."""
+
+GZIP_MARK = b"\x1f\x8b"
+
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -38,65 +45,115 @@ class TextFile:
     """How a file of text is laid out."""
 
     path: Path
+    name: str
+    """What messages call the file."""
     encoding: str
     delimiter: str
+    decimal: str
+    """The mark before the decimals: a point or a comma."""
     names: list[str]
     """Of the columns; "column 1" and so on where the file has no header."""
     has_header: bool
+    has_index: bool
+    """Whether the header leaves the first column without a name, as pandas does with an index."""
     lines_before: int
     """Lines before the first record of data."""
-    first: list[str]
-    """The first record of data."""
+    sample: list[list[str]]
+    """The first records of data."""
 
-    def is_number(self, place: int) -> bool:
-        """Whether the first cell of a column is a number, or might be one that is missing."""
-        return _is_number(self.first[place]) or not self.first[place].strip()
+    def kind(self, place: int) -> str:
+        """What most of the first cells of a column hold: "number" (Booleans are) or "text"."""
+        cells = self._first_cells(place)
+        values = sum(_is_value(cell, self.decimal) for cell in cells)
+        return "number" if 2 * values >= len(cells) else "text"
+
+    def described(self, place: int) -> str:
+        """What a column of text holds, for messages."""
+        cell = next(c for c in self._first_cells(place) if not _is_value(c, self.decimal))
+        return f"text such as {cell[:40]!r}{self._hint(cell)}"
+
+    def _first_cells(self, place: int) -> list[str]:
+        cells = [record[place].strip() for record in self.sample if place < len(record)]
+        return [cell for cell in cells if cell]
+
+    def _hint(self, cell: str) -> str:
+        if self.decimal == "." and DECIMAL_COMMA.fullmatch(cell.strip()):
+            return " (if that is a number with a decimal comma, add --decimal ,)"
+        return ""
 
     def read(
-        self, features: Sequence[int], label: int | None
-    ) -> tuple[Floats, np.ndarray[Any, Any] | None]:
-        """The columns of features as numbers, and that of the labels as text."""
-        codes: dict[str, int] = {}
-        read: dict[int | str, Any] = {
-            place: _skip for place in range(len(self.names)) if place not in set(features)
+        self, features: Sequence[int], texts: Sequence[int] = ()
+    ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
+        """Columns as numbers, and others as text."""
+        with _faults_named(self.path, self.name, self.encoding):
+            converted = _booleans_in(self.sample, features)
+            if self.decimal != ".":
+                converted = set(features)
+            try:
+                return self._read(features, texts, converted)
+            except UnicodeError:
+                raise
+            except ValueError as error:
+                # Plain numbers are read fastest; Booleans that come late are looked for only here.
+                booleans = _booleans_in((cells for _, cells in self._records()), features)
+                if booleans <= converted:
+                    raise self._fault(set(features), error) from error
+            try:
+                return self._read(features, texts, booleans | converted)
+            except ValueError as error:
+                raise self._fault(set(features), error) from error
+
+    def _read(
+        self, features: Sequence[int], texts: Sequence[int], converted: set[int]
+    ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
+        wanted, codes = set(features), [dict[str, int]() for _ in texts]
+        converters: dict[int | str, Any] = {
+            place: _skip for place in range(len(self.names)) if place not in wanted
         }
-        if label is not None:
-            read[label] = lambda cell: codes.setdefault(cell.strip(), len(codes))
-        try:
-            numbers = np.loadtxt(
-                str(self.path), delimiter=self.delimiter, comments=None, quotechar='"', ndmin=2,
-                encoding=self.encoding, skiprows=self.lines_before, converters=read,
+        converters |= dict.fromkeys(converted, self._number)
+        for place, known in zip(texts, codes, strict=True):
+            converters[place] = _encoder(known)
+        with _opened(self.path, self.encoding) as file:
+            table = np.loadtxt(
+                file, delimiter=self.delimiter, comments=None, quotechar='"', ndmin=2,
+                encoding=self.encoding, skiprows=self.lines_before, converters=converters,
             )  # fmt: skip
-        except UnicodeError as error:
-            raise self._undecodable(error) from error
-        except ValueError as error:
-            raise self._fault(set(features), error) from error
-        rows = numbers if not read else np.ascontiguousarray(numbers[:, list(features)])
+        found = [
+            np.array(list(known))[table[:, place].astype(np.intp)]
+            for place, known in zip(texts, codes, strict=True)
+        ]
+        is_whole = list(features) == list(range(len(self.names)))
+        return table if is_whole else np.ascontiguousarray(table[:, list(features)]), found
+
+    def check_finite(self, rows: Floats, features: Sequence[int]) -> None:
+        """Refuse NaN and infinity, with line and column."""
         bad = first_not_finite(rows)
         if bad is not None:
-            name = self.names[features[bad[1]]]
             raise ValueError(
-                f"{self.path}, line {self._line(bad[0])}, column {name!r}: {rows[bad]} is not a "
-                "finite number; fill it or leave the row out"
+                f"{self._place(bad[0], features[bad[1]])}: {rows[bad]} is not a finite number; "
+                "fill it in or remove the row"
             )
-        return rows, None if label is None else self._labels(numbers[:, label], codes, label)
 
-    def _labels(self, read: Floats, codes: dict[str, int], label: int) -> np.ndarray[Any, Any]:
-        indices = read.astype(np.intp)
-        if "" in codes:
-            line = self._line(int(np.argmax(indices == codes[""])))
+    def check_labels(self, labels: np.ndarray[Any, Any], place: int) -> None:
+        """Refuse empty cells, with line and column."""
+        missing = labels == ""
+        if missing.any():
             raise ValueError(
-                f"{self.path}, line {line}, column {self.names[label]!r}: the label is missing; "
-                "fill it or leave the row out"
+                f"{self._place(int(missing.argmax()), place)}: the label is missing; fill it in "
+                "or remove the row"
             )
-        return np.array(list(codes))[indices]
+
+    def _place(self, row: int, column: int) -> str:
+        line = next(islice(self._records(), row, None))[0]
+        return f"{self.name}, line {line}, column {self.names[column]!r}"
+
+    def _number(self, cell: str) -> float:
+        return _value(cell, self.decimal)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The line each record of data starts on, and its cells."""
-        yield from islice(_records(self.path, self.encoding, self.delimiter), self.has_header, None)
-
-    def _line(self, row: int) -> int:
-        return next(islice(self._records(), row, None))[0]
+        records = _records(self.path, self.name, self.encoding, self.delimiter)
+        yield from islice(records, self.has_header, None)
 
     def _fault(self, features: set[int], error: ValueError) -> ValueError:
         """What is wrong with the first record that cannot be read."""
@@ -104,45 +161,58 @@ class TextFile:
         for line, cells in self._records():
             if len(cells) != n_columns:
                 return ValueError(
-                    f"{self.path}, line {line}: {len(cells)} cells, but {n_columns} in the first "
+                    f"{self.name}, line {line}: {len(cells)} cells, but {n_columns} in the first "
                     "line; quote a cell that holds the delimiter "
-                    f"{self.delimiter!r}, or fill what is missing"
+                    f"{self.delimiter!r}, or fill in what is missing"
                 )
             for place in sorted(features):
-                if not _is_number(cells[place]):
-                    what = f"{cells[place][:40]!r} is not a number"
+                if not _is_value(cells[place], self.decimal):
+                    what = f"{cells[place][:40]!r} is not a number{self._hint(cells[place])}"
                     if not cells[place].strip():
                         what = "the cell is empty"
                     return ValueError(
-                        f"{self.path}, line {line}, column {self.names[place]!r}: {what}; mend "
+                        f"{self.name}, line {line}, column {self.names[place]!r}: {what}; fix "
                         "it, or leave the column out with --ignore"
                     )
-        return ValueError(f"{self.path} cannot be read: {' '.join(str(error).split())}")
-
-    def _undecodable(self, error: UnicodeError) -> ValueError:
-        return _undecodable(self.path, self.encoding, error)
+        return ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}")
 
 
-def open_text(path: Path, header: bool | None = None, encoding: str | None = None) -> TextFile:
-    """Look at the first lines; None for header and encoding means to find out."""
-    encoding = encoding or _encoding_by_mark(path)
-    with _faults_named(path, encoding):
-        delimiter = _delimiter(path, encoding)
-        sample = list(islice(_records(path, encoding, delimiter), SAMPLE))
+def open_text(
+    path: Path,
+    name: str = "",
+    *,
+    header: bool | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+) -> TextFile:
+    """Look at the first lines; what is None is found out."""
+    name = name or str(path)
+    if decimal not in (".", ","):
+        raise ValueError(f"the decimal mark is {decimal!r}; it must be a point or a comma")
+    encoding = encoding or _encoding_by_mark(path, name)
+    with _faults_named(path, name, encoding):
+        delimiter = delimiter or _delimiter(path, name, encoding, decimal)
+        sample = list(islice(_records(path, name, encoding, delimiter), SAMPLE))
     if not sample:
-        raise ValueError(f"{path} is empty")
-    has_header = _is_header([cells for _, cells in sample]) if header is None else header
-    names = [f"column {place}" for place in range(1, len(sample[0][1]) + 1)]
+        raise ValueError(f"{name} is empty")
+    records = [cells for _, cells in sample]
+    has_header = _is_header(records, decimal) if header is None else header
+    names = [f"column {place}" for place in range(1, len(records[0]) + 1)]
+    has_index = has_header and records[0][0].strip() in ("", "Unnamed: 0")
     if has_header:
-        names = [cell.strip() or name for cell, name in zip(sample[0][1], names, strict=True)]
+        names = [cell.strip() or given for cell, given in zip(records[0], names, strict=True)]
         if len(sample) == 1:
-            raise ValueError(f"{path} has a header but no rows below it")
+            raise ValueError(f"{name} has a header but no rows below it")
     line, first = sample[int(has_header)]
     if len(first) != len(names):
         raise ValueError(
-            f"{path}, line {line}: {len(first)} cells, but {len(names)} in the first line"
+            f"{name}, line {line}: {len(first)} cells, but {len(names)} in the first line"
         )
-    return TextFile(path, encoding, delimiter, names, has_header, line - 1, first)
+    below = records[int(has_header) :]
+    return TextFile(
+        path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below
+    )
 
 
 def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -160,8 +230,27 @@ def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return (numbers.astype(np.int64) if whole else numbers)[places]
 
 
-def _encoding_by_mark(path: Path) -> str:
+def as_ids(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Whole numbers where these print exactly as the texts, else the texts."""
+    if not all(re.fullmatch(r"0|-?[1-9]\d{0,17}", text) for text in texts.tolist()):
+        return texts
+    return texts.astype(np.int64)
+
+
+def _opened(path: Path, encoding: str, newline: str | None = None) -> TextIO:
+    codecs.lookup(encoding)  # before the file is open, so that nothing is left open
+    return io.TextIOWrapper(_opened_bytes(path), encoding=encoding, newline=newline)
+
+
+def _opened_bytes(path: Path) -> BinaryIO:
+    """The bytes of the text, unpacked if need be."""
     with path.open("rb") as file:
+        is_packed = file.read(len(GZIP_MARK)) == GZIP_MARK
+    return cast(BinaryIO, gzip.open(path)) if is_packed else path.open("rb")
+
+
+def _encoding_by_mark(path: Path, name: str) -> str:
+    with _opened_bytes(path) as file:
         start = file.read(2**16)
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
@@ -171,13 +260,15 @@ def _encoding_by_mark(path: Path) -> str:
         if start.startswith(mark):
             return encoding
     if b"\0" in start:
-        raise ValueError(f"{path} holds zero bytes: it is not a table in text")
+        raise ValueError(f"{name} holds zero bytes: it is not a table in text")
     return "utf-8"
 
 
-def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(
+    path: Path, name: str, encoding: str, delimiter: str
+) -> Iterator[tuple[int, list[str]]]:
     """Lines that are not blank, as cells, each with the number of the line it starts on."""
-    with path.open(encoding=encoding, newline="") as file:
+    with _opened(path, encoding, newline="") as file:
         reader = csv.reader(file, delimiter=delimiter)
         line = 1
         try:
@@ -186,26 +277,31 @@ def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, l
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise ValueError(f"{path}, line {line} cannot be cut into cells: {error}") from error
+            raise ValueError(f"{name}, line {line} cannot be split into cells: {error}") from error
 
 
-def _delimiter(path: Path, encoding: str) -> str:
+def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
     """What cuts the first records into the same number of cells, two or more."""
-    if path.suffix == ".tsv":
-        return "\t"
     widths = {}
     for delimiter in DELIMITERS:
-        sample = [cells for _, cells in islice(_records(path, encoding, delimiter), SAMPLE)]
-        widths[delimiter] = {len(cells) for cells in sample}
+        if delimiter == decimal and _is_spaced(path, name, encoding, decimal):
+            return " "
+        records = islice(_records(path, name, encoding, delimiter), SAMPLE)
+        widths[delimiter] = {len(cells) for _, cells in records}
         if len(widths[delimiter]) == 1 and widths[delimiter] != {1}:
             return delimiter
-    spaced = next(_records(path, encoding, " "), (1, []))[1]
-    if len(spaced) > 1 and all(_is_number(cell) for cell in spaced):
+    if _is_spaced(path, name, encoding, decimal):
         return " "
     return max(reversed(DELIMITERS), key=lambda delimiter: max(widths[delimiter], default=0))
 
 
-def _is_header(sample: list[list[str]]) -> bool:
+def _is_spaced(path: Path, name: str, encoding: str, decimal: str) -> bool:
+    """Whether the first record is numbers with spaces between."""
+    cells = next(_records(path, name, encoding, " "), (1, []))[1]
+    return len(cells) > 1 and all(_is_value(cell, decimal) for cell in cells)
+
+
+def _is_header(sample: list[list[str]], decimal: str) -> bool:
     """Names above numbers; or column numbers from 0 on, as pandas writes them; or a known name."""
     first, below = sample[0], sample[1:2]
     if any(cell.strip().lower() in LABEL_NAMES for cell in first):
@@ -214,45 +310,81 @@ def _is_header(sample: list[list[str]]) -> bool:
     if len(unnamed) > 1 and unnamed == [str(place) for place in range(len(unnamed))]:
         return True
     return any(
-        bool(cell.strip()) and not _is_number(cell) and _is_number(beneath)
+        bool(cell.strip()) and not _may_be_value(cell, decimal) and _may_be_value(beneath, decimal)
         for row in below
         for cell, beneath in zip(first, row, strict=False)
     )
 
 
-def _is_number(cell: str) -> bool:
+def _value(cell: str, decimal: str) -> float:
+    """The number that a cell holds; raise ``ValueError`` if it holds none."""
+    word = cell.strip()
+    if word.lower() in BOOLEANS:
+        return BOOLEANS[word.lower()]
+    if "_" in word or (decimal == "," and "." in word):
+        raise ValueError(f"{word!r} is not a number")
+    return float(word.replace(",", ".") if decimal == "," else word)
+
+
+def _is_value(cell: str, decimal: str = ".") -> bool:
     try:
-        float(cell)
+        _value(cell, decimal)
     except ValueError:
         return False
-    return "_" not in cell
+    return True
+
+
+def _may_be_value(cell: str, decimal: str) -> bool:
+    """Also with a decimal comma that was not asked for, which is reported later."""
+    return _is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell.strip()))
+
+
+def _booleans_in(records: Iterable[list[str]], places: Sequence[int]) -> set[int]:
+    """The columns, among these, that hold a Boolean somewhere."""
+    found: set[int] = set()
+    for cells in records:
+        found |= {place for place in places if place < len(cells) and _is_boolean(cells[place])}
+    return found
+
+
+def _is_boolean(cell: str) -> bool:
+    return cell.strip().lower() in BOOLEANS
+
+
+def _is_number(cell: str) -> bool:
+    return _is_value(cell) and not _is_boolean(cell)
 
 
 def _skip(cell: str) -> float:
     return 0.0
 
 
+def _encoder(codes: dict[str, int]) -> Any:
+    """A converter that numbers texts by their first occurrence."""
+    return lambda cell: codes.setdefault(cell.strip(), len(codes))
+
+
 @contextmanager
-def _faults_named(path: Path, encoding: str) -> Iterator[None]:
+def _faults_named(path: Path, name: str, encoding: str) -> Iterator[None]:
     try:
         yield
     except UnicodeError as error:
-        raise _undecodable(path, encoding, error) from error
+        raise _undecodable(path, name, encoding, error) from error
     except LookupError as error:
         raise ValueError(f"{encoding!r} is not an encoding that Python knows") from error
 
 
-def _undecodable(path: Path, encoding: str, error: UnicodeError) -> ValueError:
-    """Name the line and the byte, where lines can be told before decoding."""
+def _undecodable(path: Path, name: str, encoding: str, error: UnicodeError) -> ValueError:
+    """Name the line and the byte, where lines can be found before decoding."""
     advice = "name its encoding, for example --encoding latin-1"
     if encoding.startswith("utf-8"):
-        with path.open("rb") as file:
+        with _opened_bytes(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     line.decode(encoding)
                 except UnicodeDecodeError as fault:
                     return ValueError(
-                        f"{path}, line {number}: byte 0x{line[fault.start]:02x} is not UTF-8; "
+                        f"{name}, line {number}: byte 0x{line[fault.start]:02x} is not UTF-8; "
                         f"{advice}"
                     )
-    return ValueError(f"{path} is not text in {encoding} ({error}); {advice}")
+    return ValueError(f"{name} is not text in {encoding} ({error}); {advice}")

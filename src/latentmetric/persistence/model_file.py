@@ -34,6 +34,9 @@ MAX_HEADER_BYTES = 16 * 2**20
 MAX_HEADER_ITEMS = 500_000
 """Commas and brackets in a header: they bound how many objects its text can turn into."""
 
+SEEN_BYTES = 1024
+"""Bytes at the start of a file that show whether it is a model."""
+
 MAX_DIMENSIONS = 2
 MAX_NAME_LENGTH = 64
 
@@ -176,16 +179,15 @@ def _read(file: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _read_header(file: Any, file_bytes: int) -> tuple[dict[str, Any], int]:
-    if file_bytes < 8:
-        raise ModelFileError(f"not a model file: it has {file_bytes} bytes")
-    length = int.from_bytes(_exactly(file, bytearray(8)), "little")
+    start = file.read(SEEN_BYTES)
+    if not _begins_like_a_model(start):
+        raise ModelFileError(f"not a latentmetric model file{_what_else(start)}")
+    length = int.from_bytes(start[:8], "little")
     if length > file_bytes - 8:
         raise ModelFileError(
-            f"not a model file, or cut short: the header would have {length} bytes, "
-            f"the file has {file_bytes}"
+            f"cut short: the header has {length} bytes, but only {file_bytes - 8} are left"
         )
-    if length > MAX_HEADER_BYTES:
-        raise ModelFileError(f"the header has {length} bytes; at most {MAX_HEADER_BYTES} are read")
+    file.seek(8)
     encoded = bytes(_exactly(file, bytearray(length)))
     try:
         _check_header_size(encoded)
@@ -195,6 +197,26 @@ def _read_header(file: Any, file_bytes: int) -> tuple[dict[str, Any], int]:
     if not isinstance(header, dict) or not all(map(_is_name, header)):
         raise ModelFileError("the header is not a JSON object of named arrays")
     return header, length
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like a model that this library has written, whole or cut short."""
+    with open(path, "rb") as file:
+        start = file.read(SEEN_BYTES)
+    return _begins_like_a_model(start) and f'"{DOCUMENT_KEY}"'.encode() in start
+
+
+def _begins_like_a_model(start: bytes) -> bool:
+    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= MAX_HEADER_BYTES
+
+
+def _what_else(start: bytes) -> str:
+    """What a file that is no model may be, as far as its beginning shows."""
+    if not start:
+        return ", it is empty"
+    text = start.decode(errors="replace").rstrip("\ufffd")  # a letter may be cut at the end
+    is_text = "\0" not in text and "\ufffd" not in text
+    return ", it looks like text" if is_text else ""
 
 
 def _check_header_size(encoded: bytes) -> None:
@@ -296,8 +318,9 @@ def _check_places(places: dict[str, _Place], data_bytes: int) -> None:
             raise ModelFileError(f"arrays overlap or leave a gap at byte {end} of the data")
         end = place.stop
     if end != data_bytes:
+        cut = ": it was cut short" if end > data_bytes else ""
         raise ModelFileError(
-            f"the arrays need {end} bytes, but the file has {data_bytes} after its header"
+            f"the arrays need {end} bytes, but the file has {data_bytes} after its header{cut}"
         )
 
 

@@ -1,0 +1,96 @@
+"""Lines on standard error, and errors of bad input as one such line with exit code 1."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+BAD_INPUT = (ValueError, OverflowError, OSError, EOFError, ImportError, MemoryError)
+"""What bad input raises: wrong values, missing files, libraries that are not installed."""
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended before it was done, as shells have it."""
+
+
+def note(line: str) -> None:
+    """Print a line on standard error; the work goes on if that has been closed."""
+    try:
+        typer.echo(line, err=True)
+    except OSError:
+        _discard(sys.stderr)
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn the exceptions of bad input into one line and exit code 1; warnings into a line each."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        # The commands compare the names of columns themselves and hand over plain arrays.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        try:
+            yield
+            sys.stdout.flush()
+        except BAD_INPUT as error:
+            if is_closed_pipe(error):
+                raise
+            note(f"Error: {in_words(error)}")
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            note("Interrupted.")
+            raise typer.Exit(INTERRUPTED) from error
+
+
+def run_into_pipes(command: Callable[[], None]) -> NoReturn:
+    """Run a command and exit; a reader of its output that ends first, such as head, is no error.
+
+    Rich and typer exit with code 1 where the pipe is closed; the error is then behind their exit.
+    """
+    code: Any = 0
+    try:
+        command()
+    except SystemExit as ended:
+        code = 0 if is_closed_pipe(ended.__context__) else ended.code
+    except OSError as error:
+        if not is_closed_pipe(error):
+            raise
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard(sys.stdout)
+    raise SystemExit(code)
+
+
+def is_closed_pipe(error: BaseException | None) -> bool:
+    """Whether an error says that nothing reads a pipe any more, as Windows puts it or others."""
+    if not isinstance(error, OSError):
+        return False
+    is_invalid = error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and is_invalid)
+
+
+def in_words(error: BaseException) -> str:
+    """The message of an exception, on one line."""
+    if isinstance(error, MemoryError):
+        return " ".join(f"there is not enough memory: {error}".split())
+    if isinstance(error, OverflowError):
+        return " ".join(f"a number is too large: {error}".split())
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _discard(stream: Any) -> None:
+    """Drop what is still to be written to a closed pipe, now and when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _show_warning(message: Any, *rest: Any, **others: Any) -> None:
+    note(f"Warning: {' '.join(str(message).split())}")
