@@ -51,11 +51,11 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def test_rows(folder):
-    return pandas.read_csv(folder / "test.csv")
+    return pandas.read_csv(folder / "test.csv", float_precision="round_trip")
 
 
 def test_fit_is_the_fit_of_the_library(folder, model):
-    train = pandas.read_csv(folder / "train.csv")
+    train = pandas.read_csv(folder / "train.csv", float_precision="round_trip")
     same = latentmetric.MaPML(latent_ratio=0.2, weights="kernel", random_state=0)
     rows = np.ascontiguousarray(train.drop(columns="kind"))
     same.fit(rows, train["kind"].to_numpy(str))
