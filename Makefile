@@ -1,5 +1,6 @@
 # make demo         fit MaPML on the digits of scikit-learn; a table and a picture
 # make test         install what the tests need, check the code, run the tests
+# make lint         only check the code: style, spelling, types, layers
 # make test-oldest  run the tests with the oldest version of every dependency, as declared
 # make coverage     run the tests and print how many lines and branches of each file they reach
 # make dist         build the source archive and the wheel, and check what they say
@@ -12,18 +13,20 @@ VENV ?= .venv
 OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-oldest coverage dist format clean
+.PHONY: demo test lint test-oldest coverage dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
 
-test: $(VENV)/.test
+test: lint
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 # Old libraries warn of what newer ones among their own dependencies will remove. The tests with
 # the newest versions are where a warning is an error.
