@@ -31,6 +31,7 @@ def folder(tmp_path_factory):
     """A model of labelled rows with named columns, and test rows."""
     folder = tmp_path_factory.mktemp("commands")
     X, y = make_blobs()
+    X = X.round(6)  # pandas before 3 reads more digits inexactly
     names = [f"f{place}" for place in range(6)]
     train = pandas.DataFrame(X[:180], columns=names).assign(kind=WORDS[y[:180]])
     test = pandas.DataFrame(X[180:], columns=names).assign(kind=WORDS[y[180:]])
@@ -51,11 +52,11 @@ def model(folder):
 
 @pytest.fixture(scope="module")
 def test_rows(folder):
-    return pandas.read_csv(folder / "test.csv", float_precision="round_trip")
+    return pandas.read_csv(folder / "test.csv")
 
 
 def test_fit_is_the_fit_of_the_library(folder, model):
-    train = pandas.read_csv(folder / "train.csv", float_precision="round_trip")
+    train = pandas.read_csv(folder / "train.csv")
     same = latentmetric.MaPML(latent_ratio=0.2, weights="kernel", random_state=0)
     rows = np.ascontiguousarray(train.drop(columns="kind"))
     same.fit(rows, train["kind"].to_numpy(str))
