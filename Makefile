@@ -1,25 +1,49 @@
-# make demo   fit MaPML on the digits of scikit-learn; a table and a picture
-# make test   install what the tests need, check the code, run the tests
-# make format rewrite the code in the project's style
+# make demo         fit MaPML on the digits of scikit-learn; a table and a picture
+# make test         install what the tests need, check the code, run the tests
+# make lint         only check the code: style, spelling, types, layers
+# make test-oldest  run the tests with the oldest version of every dependency, as declared
+# make coverage     run the tests and print how many lines and branches of each file they reach
+# make dist         build the source archive and the wheel, and check what they say
+# make format       rewrite the code in the project's style
 #
 # The tests' matrices are small: threads of BLAS would only wait for each other.
 
 PYTHON ?= python3
 VENV ?= .venv
+OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
-.PHONY: demo test format clean
+.PHONY: demo test lint test-oldest coverage dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
 
-test: $(VENV)/.test
+test: lint
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+# Old libraries warn of what newer ones among their own dependencies will remove. The tests with
+# the newest versions are where a warning is an error.
+test-oldest: $(OLDEST)/.test
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning
+
+coverage: $(VENV)/.test
+	$(BIN)/coverage erase
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet
+	$(BIN)/coverage report
+
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .
@@ -33,8 +57,18 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[test]"
+	$(BIN)/python -m pip install --quiet -e ".[lint,test]"
+	touch $@
+
+$(VENV)/.dist: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet build twine
+	touch $@
+
+$(OLDEST)/.test: pyproject.toml tools/oldest_versions.py
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python tools/oldest_versions.py > $(OLDEST)/oldest.txt
+	$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/oldest.txt -e ".[test]"
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo dist
+	rm -rf $(VENV) $(OLDEST) demo dist htmlcov .coverage*

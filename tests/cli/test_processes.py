@@ -163,6 +163,7 @@ def wait_for(process, beginning):
     assert any(line.startswith(beginning) for line in iter(process.stderr.readline, ""))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 def test_ctrl_c_keeps_the_best_round(data, tmp_path):
     model = tmp_path / "model"
     many = ("--max-iter", "100000", "--n-steps", "200", "--random-state", "0")
@@ -182,6 +183,7 @@ def test_ctrl_c_keeps_the_best_round(data, tmp_path):
     np.testing.assert_array_equal(again.components_, kept.components_)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 def test_a_second_ctrl_c_leaves_the_older_model(data, tmp_path):
     """A round of three million steps gives time to press it again."""
     model = tmp_path / "model"

@@ -115,6 +115,7 @@ def test_answers_are_dask_arrays(client):
     np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
     X, y = unbalanced()
     local = MaPML(**PARAMETERS).fit(X, y)

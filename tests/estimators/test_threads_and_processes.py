@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from helpers import make_blobs
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -56,8 +56,8 @@ def test_sixteen_threads_get_the_answers_of_one(model):
 def test_fits_under_joblib_are_those_of_one_process(backend):
     X, y = make_blobs()
     before = blas_threads()
-    with parallel_config(backend, n_jobs=2):
-        found = Parallel()(delayed(fitted_answers)(model, X, y) for model in MODELS)
+    parallel = Parallel(n_jobs=2, backend=backend)
+    found = parallel(delayed(fitted_answers)(model, X, y) for model in MODELS)
     for model, one in zip(MODELS, found, strict=True):
         assert_same_answers(one, fitted_answers(model, X, y))
     assert blas_threads() == before

@@ -358,6 +358,7 @@ latentmetric.save(model.fit(X, y, checkpoint=sys.argv[1], resume=True), sys.argv
 """
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_fit_killed_again_and_again_ends_with_the_same_model(tmp_path):
     def start(folder, out):
         return subprocess.Popen([sys.executable, "-c", KILLED_FIT, folder, out], env=environment)

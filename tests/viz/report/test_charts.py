@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from latentmetric.viz.report.charts import HEIGHT, WIDTH, Line, bar, line_chart, nice_ticks
@@ -25,6 +25,7 @@ def places_of(drawing):
 
 
 @given(st.lists(VALUES, min_size=2, max_size=20), st.booleans())
+@example([0.0078125, 2e11], True)
 def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic):
     line = Line(
         Curve(list(range(len(values))), values), "t", "d", "x", marked=1, mark_text="m",

@@ -121,10 +121,10 @@ def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
 
 def _power_ticks(low: float, high: float) -> list[float]:
     """Powers of ten that cover the range, with 2 and 5 between them where they are few."""
-    powers = range(floor(log10(low)) - 1, ceil(log10(high)) + 2)
+    first, last = floor(log10(low)) - 1, ceil(log10(high)) + 1
     factors = (1, 2, 5) if high / low < 200 else (1,)
-    every = max(1, len(powers) // 6)
-    ticks = [factor * 10.0**power for power in powers[::every] for factor in factors]
+    powers = [*range(first, last, max(1, (last - first + 1) // 6)), last]
+    ticks = [factor * 10.0**power for power in powers for factor in factors]
     below = max(place for place, tick in enumerate(ticks) if tick <= low * (1 + 1e-9))
     above = min(place for place, tick in enumerate(ticks) if tick >= high * (1 - 1e-9))
     return ticks[below : max(above, below + 1) + 1]
