@@ -75,7 +75,7 @@ def _methods(value: Any) -> list[str]:
         for kind in value.__mro__
         if kind.__module__.startswith("latentmetric")
         for name, member in vars(kind).items()
-        if inspect.isfunction(member) and not name.startswith("_")
+        if inspect.isfunction(member) and not name.startswith(("_", "check_"))
     ]
     return sorted(set(own))
 

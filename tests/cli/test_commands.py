@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     test.drop(columns="kind")[names[::-1]].to_csv(folder / "turned.csv")
     call(
         "fit", folder / "train.csv", "-o", folder / "model", "--random-state", 0,
-        "--latent-ratio", 0.2, "--weights", "kernel",
+        "--n-latents", 0.2, "--weights", "kernel",
     )  # fmt: skip
     return folder
 
@@ -76,11 +76,11 @@ def test_every_estimator_can_be_fitted(folder, tmp_path, name):
 
 
 def test_every_parameter_of_every_estimator_is_an_option():
-    from latentmetric.cli._parameters import ESTIMATORS, NOT_OFFERED, described
+    from latentmetric.cli._parameters import KINDS, NOT_OFFERED, described
     from latentmetric.cli.fit import fit
 
     options = inspect.signature(fit).parameters
-    for kind in ESTIMATORS.values():
+    for kind in KINDS.values():
         parameters = inspect.signature(kind).parameters
         assert set(described(kind)) == set(parameters)
         assert set(parameters) - set(NOT_OFFERED) <= set(options)
@@ -308,10 +308,10 @@ def test_every_command_says_in_help_what_the_list_says():
     [
         ("fitt",),
         ("fit", "data.csv"),
-        ("fit", "data.csv", "-o", "model", "--latent-ratio", "2.5"),
-        ("fit", "data.csv", "-o", "model", "--latent-ratio", "many"),
+        ("fit", "data.csv", "-o", "model", "--n-latents", "2.5"),
+        ("fit", "data.csv", "-o", "model", "--n-latents", "many"),
         ("fit", "data.csv", "-o", "model", "--weights", "heavy"),
-        ("fit", "data.csv", "-o", "model", "--estimator", "lmnn", "--latent-ratio", "0.1"),
+        ("fit", "data.csv", "-o", "model", "--estimator", "lmnn", "--n-latents", "0.1"),
         ("fit", "data.csv", "-o", "model", "--metric-reg", "1" + "0" * 400),
         ("predict", "model", "data.csv", "-o", "out.docx"),
         ("compare", "data.csv", "--methods", "magic"),
@@ -325,7 +325,7 @@ def test_wrong_calls(arguments):
 
 
 @pytest.mark.parametrize(
-    ("where", "code"), [("_check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
+    ("where", "code"), [("check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
 )
 def test_a_number_beyond_all_bounds_is_a_mistake(folder, tmp_path, monkeypatch, where, code):
     def overflow(*_, **__):

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     table.to_csv(tmp_path / "bare.csv", index=False)
     np.save(tmp_path / "rows.npy", X)
     (tmp_path / "labels.txt").write_text("\n".join(WORDS[y]))
-    latentmetric.Euclidean().fit(table, WORDS[y]).save(tmp_path / "model")
+    latentmetric.save(latentmetric.Euclidean().fit(table, WORDS[y]), tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

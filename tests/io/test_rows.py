@@ -8,7 +8,8 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io import is_lazy, open_rows, sorting
+from latentmetric.engines import sorting
+from latentmetric.io import is_lazy, open_rows
 from latentmetric.io.rows import as_row_file
 
 
@@ -131,7 +132,11 @@ def test_rows_are_sorted_on_disk_where_the_system_only_seeks(
     monkeypatch.setattr(sorting, "READ_BYTES", 100)
     codes = np.arange(50) % 3
     store, order = sorting.sorted_by_class(
-        open_rows(write(".npy", table, tmp_path)), codes, table.dtype
+        open_rows(write(".npy", table, tmp_path)),
+        codes,
+        table.dtype,
+        lambda block, start: block,
+        lambda done, total: None,
     )
     np.testing.assert_array_equal(store[:], table[order])
 

@@ -1,4 +1,4 @@
-"""The parameters of the estimators as options, from their signatures and docstrings.
+"""The parameters of the estimators as options, from their signatures, rules and docstrings.
 
 An option belongs to all estimators that have the parameter. What is not given stays at the
 estimator's own default.
@@ -14,31 +14,33 @@ from typing import Annotated, Any
 
 import typer
 
-from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.cli._signature import made_of, option
+from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import ABool, ANumber, CountOrShare, OneOf, OrNone
 
-ESTIMATORS = {kind.__name__.lower(): kind for kind in (MaPML, LMNN, OASIS, HRSGD, Euclidean)}
+KINDS = {name.lower(): estimator_class(name) for name in ESTIMATORS}
+"""The estimators by the names that commands give them."""
 
-Estimator = StrEnum("Estimator", {name: name for name in ESTIMATORS})  # type: ignore[misc]
+Estimator = StrEnum("Estimator", {name: name for name in KINDS})  # type: ignore[misc]
 DEFAULT_ESTIMATOR = Estimator("mapml")
 
 NOT_OFFERED = ("verbose", "warm_start")
 """Progress is shown anyway, and a command fits once."""
 
 
-def described(kind: type[Any]) -> dict[str, tuple[str, str]]:
-    """The type and the text of each parameter in a class's numpydoc docstring."""
+def described(kind: type[Any]) -> dict[str, str]:
+    """The text of each parameter in a class's numpydoc docstring."""
     section = re.search(r"Parameters\n-+\n(.*?)\n\n", inspect.getdoc(kind) or "", re.DOTALL)
     entries = re.findall(
-        r"^(\w+) : (.*)$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
+        r"^(\w+) : .*$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
     )
-    return {name: (types, " ".join(text.split())) for name, types, text in entries}
+    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def _all_parameters() -> dict[str, list[type[Any]]]:
     """Which estimators have each parameter."""
     having: dict[str, list[type[Any]]] = {}
-    for kind in ESTIMATORS.values():
+    for kind in KINDS.values():
         for name in inspect.signature(kind).parameters:
             if name not in NOT_OFFERED:
                 having.setdefault(name, []).append(kind)
@@ -46,29 +48,24 @@ def _all_parameters() -> dict[str, list[type[Any]]]:
 
 
 def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
-    types, text = described(kinds[0])[name]
-    everyone = len(kinds) == len(ESTIMATORS)
+    everyone = len(kinds) == len(KINDS)
     panel = "Parameters of every estimator" if everyone else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
-    choices = re.search(r"\{(.*)\}", types)
-    text = f"{_first_sentence(text)} {_default(kinds, defaults)}"
-    if isinstance(defaults[0], bool):
+    text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
+    shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
+    rule = kinds[0].parameter_rules[name]
+    if isinstance(rule, OrNone):
+        rule = rule.rule
+    if isinstance(rule, ABool):
         flag = "--" + name.replace("_", "-")
-        return option(
-            name, Annotated[bool | None, typer.Option(flag, help=text, rich_help_panel=panel)]
-        )
-    if choices:
-        words = re.findall(r'"([^"]+)"', choices[1])
-        offered = StrEnum(name, {word: word for word in words})  # type: ignore[misc]
-        return option(
-            name, Annotated[offered | None, typer.Option(help=text, rich_help_panel=panel)]
-        )
-    number = (
-        typer.Option(help=text, rich_help_panel=panel, parser=_number, metavar="NUMBER")
-        if "float" in types
-        else typer.Option(help=text, rich_help_panel=panel)
-    )
-    return option(name, Annotated[(float if "float" in types else int) | None, number])
+        return option(name, Annotated[bool | None, typer.Option(flag, **shown)])
+    if isinstance(rule, OneOf):
+        offered = StrEnum(name, {word: word for word in rule.words})  # type: ignore[misc]
+        return option(name, Annotated[offered | None, typer.Option(**shown)])
+    if isinstance(rule, ANumber | CountOrShare):
+        number = typer.Option(parser=_number, metavar="NUMBER", **shown)
+        return option(name, Annotated[float | None, number])
+    return option(name, Annotated[int | None, typer.Option(**shown)])
 
 
 def _number(text: str) -> float | int:
@@ -113,7 +110,7 @@ takes_parameters = made_of(
 
 def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
     """An estimator with these parameters; a wrong one is a wrong call of the command."""
-    kind = ESTIMATORS[name]
+    kind = KINDS[name]
     own = inspect.signature(kind).parameters
     for parameter in parameters:
         if parameter not in own:
@@ -124,7 +121,7 @@ def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
             )
     estimator = kind(**parameters)
     try:
-        estimator._check_parameters()
+        estimator.check_parameters()
     except (OverflowError, TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     return estimator

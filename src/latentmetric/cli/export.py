@@ -61,18 +61,19 @@ def _write_faiss(fitted: Any, out: Path) -> list[Path]:
     exported = to_faiss(fitted)
     import faiss
 
-    labels = exported.labels
+    labels, model = exported.labels, fitted.model_
     beside = _beside(out)
-    n_features = fitted.n_features_in_
     with replacing(out) as file:
         file.write(faiss.serialize_index(exported.index).data)
     with replacing(beside) as file:
         np.savez(
             file,
             labels=labels.astype(str) if labels.dtype.kind == "O" else labels,
-            centre=fitted._coordinates.centre,
-            scale=fitted._coordinates.scale,
-            components=getattr(fitted, "components_", np.eye(n_features, dtype=np.float32)),
+            centre=model.coordinates.centre,
+            scale=model.coordinates.scale,
+            components=np.eye(model.n_features, dtype=np.float32)
+            if model.components is None
+            else model.components,
         )
     return [out, beside]
 

@@ -20,6 +20,7 @@ from latentmetric.cli._parameters import (
 )
 from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
+from latentmetric.estimators.progress import iterations
 from latentmetric.io import Choice
 
 
@@ -33,7 +34,7 @@ def fit(
     estimator: Annotated[Estimator, typer.Option(help="Estimator to fit.")] = DEFAULT_ESTIMATOR,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Folder to keep the state of the fit in after each round (MaPML)."),
+        typer.Option(help="Folder to keep the state of the fit in after each round."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")
@@ -49,13 +50,14 @@ def fit(
     then 130. A second Ctrl-C ends at once and leaves an existing file unchanged. With --checkpoint
     a fit that was killed can be resumed, to the same model.
     """
-    kept = _checkpoint_options(estimator, checkpoint, resume)
+    if resume and checkpoint is None:
+        raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
     model = make_estimator(estimator, parameters)
     check_output(out, "model", [features, labels, *_checkpoint_files(checkpoint)], overwrite)
     table = read_table(features, labels, choice)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
-        model.fit(table.rows, table.labels, **kept)
+        model.fit(table.rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     save(model, out)
@@ -64,47 +66,35 @@ def fit(
         raise typer.Exit(INTERRUPTED)
 
 
-def _checkpoint_options(
-    estimator: Estimator, checkpoint: Path | None, resume: bool
-) -> dict[str, Any]:
-    """The arguments of ``fit`` about checkpoints."""
-    if checkpoint is None:
-        if resume:
-            raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
-        return {}
-    if estimator != DEFAULT_ESTIMATOR:
-        raise typer.BadParameter(f"--checkpoint is for mapml, not for {estimator.value}")
-    return {"checkpoint": checkpoint, "resume": resume}
-
-
 def _checkpoint_files(folder: Path | None) -> list[Path]:
     """What a fit that is resumed would read."""
     return [] if folder is None else list(folder.glob("checkpoint.*"))
 
 
 def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:
-    kept = getattr(model, "best_iter_", model.history_[-1]["round"])
+    last = model.history_[-1]
+    kept = next(record for record in model.history_ if iterations(record) == model.best_iter_)
+    error = kept.get("validation_error")
     facts = {
         "model": str(out),
         "estimator": type(model).__name__,
-        "rounds": model.history_[-1]["round"],
-        "kept_round": kept,
+        "rounds": last["round"],
+        "kept_round": kept["round"],
+        "iterations": model.n_iter_,
         "interrupted": interrupted,
-        "references": len(model._references),
+        "references": len(model.model_.references),
         "classes": len(model.classes_),
         "features": int(model.n_features_in_),
         "seconds": round(seconds, 3),
-    }
-    errors = {record["round"]: record.get("validation_error") for record in model.history_}
-    if errors.get(kept) is not None:
-        facts["validation_error"] = errors[kept]
+    } | ({} if error is None else {"validation_error": error})
     if json:
         print_json(facts)
         return
     if interrupted:
-        typer.echo(f"Interrupted after round {facts['rounds']}; round {kept} was kept.")
-    error = f", validation error {errors[kept]:.2%}" if errors.get(kept) is not None else ""
+        typer.echo(f"Interrupted after round {last['round']}; round {kept['round']} was kept.")
+    measured = "" if error is None else f", validation error {error:.2%}"
     typer.echo(
-        f"{out}: {type(model).__name__}, round {kept}{error}, {facts['references']:,} references "
-        f"of {facts['classes']} classes, {facts['features']} features, {seconds:.1f} s"
+        f"{out}: {type(model).__name__}, round {kept['round']}{measured}, "
+        f"{facts['references']:,} references of {facts['classes']} classes, "
+        f"{facts['features']} features, {seconds:.1f} s"
     )

@@ -18,6 +18,7 @@ def info(model: Model, json: Json = False) -> None:
     """Show what a model file holds: estimator, data, parameters, rounds."""
     fitted = load_model(model, features_follow=False)
     document, _ = read_model_file(model)
+    components = fitted.model_.components
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
@@ -27,10 +28,11 @@ def info(model: Model, json: Json = False) -> None:
         "features": int(fitted.n_features_in_),
         "feature_names": document.get("feature_names"),
         "classes": fitted.classes_.tolist(),
-        "references": len(fitted._references),
-        "rank": len(fitted.components_) if hasattr(fitted, "components_") else None,
+        "references": len(fitted.model_.references),
+        "rank": None if components is None else len(components),
         "latent_examples": len(getattr(fitted, "latent_examples_", ())),
-        "kept_round": getattr(fitted, "best_iter_", None),
+        "iterations": fitted.n_iter_,
+        "kept_iteration": fitted.best_iter_,
         "parameters": document["parameters"],
         "history": document["history"],
     }
@@ -56,8 +58,8 @@ def _show(facts: dict[str, Any]) -> None:
         typer.echo(f"latent examples: {latents:,}")
     if facts["rank"] is not None:
         typer.echo(f"rank of the metric: {facts['rank']}")
-    if facts["kept_round"] is not None:
-        typer.echo(f"round kept: {facts['kept_round']}")
+    kept, made = facts["kept_iteration"], facts["iterations"]
+    typer.echo(f"iterations: {made:,}" + ("" if kept == made else f", of which {kept:,} was kept"))
     given = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
     typer.echo(f"parameters: {given}")
     _show_rounds(facts["history"])

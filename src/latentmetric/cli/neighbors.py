@@ -49,7 +49,7 @@ def neighbors(
     )
     check_id_name(table.id_name, answers)
     distances, found = fitted.kneighbors(table.rows, k)
-    labels = fitted.classes_[fitted._reference_codes[found]]
+    labels = fitted.classes_[fitted.model_.codes[found]]
     if json:
         print_json(ids_of(table) | dict(zip(answers, (found, labels, distances), strict=True)))
         return

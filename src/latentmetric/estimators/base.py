@@ -33,7 +33,7 @@ from latentmetric.engines.admission import admit, answer, in_this_process, refus
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import Driver, Policies
-from latentmetric.estimators.progress import Listener, ReadingLog
+from latentmetric.estimators.progress import Listener, ReadingLog, iterations
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
@@ -496,12 +496,11 @@ class _Outcome(Generic[AnyState]):
         attributes = estimator._attributes(data, kept, model)
         if model.components is not None:
             attributes = {"components_": model.components} | attributes
-        last, best = history[-1], kept.record
         return attributes | {
             "classes_": data.classes,
             "history_": list(history),
-            "n_iter_": last.get("iterations", last["round"]),
-            "best_iter_": best.get("iterations", best["round"]),
+            "n_iter_": iterations(history[-1]),
+            "best_iter_": iterations(kept.record),
             "model_": model,
         }
 

@@ -72,6 +72,12 @@ def measured(record: Mapping[str, Any]) -> str:
     )
 
 
+def iterations(record: Mapping[str, Any]) -> int:
+    """Iterations up to a round; MaPML's rounds are its iterations."""
+    done: int = record.get("iterations", record["round"])
+    return done
+
+
 def seconds_left(history: History, n_rounds: int) -> float | None:
     """By the last three rounds; round 0 has no metric to learn and does not count."""
     learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]

@@ -175,17 +175,6 @@ def check_table(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> tupl
     return shape[0], prod(shape[1:])
 
 
-def first_not_finite(block: np.ndarray[Any, Any]) -> tuple[int, int] | None:
-    """Row and column of the first NaN or infinity."""
-    if block.dtype.kind != "f":
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(block.sum(dtype=np.float64)):
-            return None
-    bad = np.argwhere(~np.isfinite(block))
-    return (int(bad[0][0]), int(bad[0][1])) if len(bad) else None
-
-
 def needs(module: str, package: str, path: Path) -> Any:
     """A module that reading this file takes."""
     try:

@@ -28,8 +28,9 @@ from latentmetric.io.choosing import (
 from latentmetric.io.columns import ColumnFile, ColumnRows
 from latentmetric.io.files import readable
 from latentmetric.io.formats import STREAM, Format, format_of
-from latentmetric.io.rows import RowFile, first_not_finite
+from latentmetric.io.rows import RowFile
 from latentmetric.io.text import LABEL_NAMES, TextFile, as_ids, as_labels
+from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
 """What people call the array of features, in lower case."""

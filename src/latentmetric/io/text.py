@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 
 from latentmetric.core.types import Floats
-from latentmetric.io.rows import first_not_finite
+from latentmetric.validation.rows import first_not_finite
 
 DELIMITERS = "\t;|,"
 """Tried in this order: commas also occur within numbers and words."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators.progress import iterations
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
     """A quantity over the rounds of a fit; rounds that did not measure it are left out."""
     known = [record for record in history if np.isfinite(record.get(quantity, np.nan))]
     return Curve(
-        [int(record.get("iterations", record["round"])) for record in known],
+        [iterations(record) for record in known],
         [float(record[quantity]) for record in known],
     )
 

@@ -1,0 +1,64 @@
+"""What the rooms of the house may know; import-linter holds the arrows between them."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import latentmetric
+from latentmetric import registry
+
+SOURCE = Path(latentmetric.__file__).parent
+CORE_KNOWS = {"numpy", "scipy", "threadpoolctl", "latentmetric", *sys.stdlib_module_names}
+
+
+def imported(path):
+    """The packages that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=lambda path: path.stem)
+def test_the_core_knows_numpy_scipy_and_threadpoolctl_only(path):
+    assert set(imported(path)) <= CORE_KNOWS
+
+
+def test_no_room_reaches_into_what_another_hides():
+    """Neither modules nor attributes of another class that begin with an underscore."""
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("latentmetric"):
+                hidden = [part for part in node.module.split(".") if part.startswith("_")]
+                hidden += [name.name for name in node.names if name.name.startswith("_")]
+                hidden = [name for name in hidden if not name.startswith("__")]
+                assert not hidden or node.module.split(".")[1] == room, (path, hidden)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                reaches = node.attr.startswith("_") and not node.attr.startswith("__")
+                if reaches and node.value.id in ("model", "fitted", "estimator"):
+                    assert room == "estimators", (path, node.attr)
+
+
+def test_the_registry_names_every_estimator_once():
+    from latentmetric.estimators.base import ReferenceClassifier
+
+    for name in registry.ESTIMATORS:
+        assert registry.estimator_class(name) is getattr(latentmetric, name)
+
+    def below(kind):
+        return {kind.__name__}.union(*map(below, kind.__subclasses__()))
+
+    assert below(ReferenceClassifier) >= set(registry.ESTIMATORS)
+    typed = Path(registry.__file__).read_text(encoding="utf-8")
+    assert all(f"import {name} as {name}" in typed for name in registry.ESTIMATORS)
+
+
+def test_votes_are_named_where_people_read_of_them():
+    from latentmetric.core.votes import VOTES
+
+    described = latentmetric.MaPML.__doc__.split("weights :")[1].split("index :")[0]
+    assert all(f'"{name}"' in described for name in VOTES)
