@@ -141,7 +141,7 @@ def test_a_state_can_be_taken_up_again():
     last, generator = states[-1], np.random.default_rng(1)
     known = Moved(last.latents, last.spreads, passes=0)
     again = state_from(rows, last.components, known, last.class_starts, SETTINGS, generator)
-    assert again.round == 0
+    assert again.record["round"] == 0
     np.testing.assert_array_equal(again.components, last.components)
     np.testing.assert_allclose(again.latents, last.latents)
     np.testing.assert_allclose(again.spreads, last.spreads)

@@ -83,7 +83,7 @@ def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path, monkeypatch
 def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
     X, y = make_blobs()
     whole = fit(X, y, tmp_path)
-    monkeypatch.setattr(Driver, "_following", None)
+    monkeypatch.setattr(Driver, "_step", None)
     assert_same(fit(X, y, tmp_path), whole)
 
 
@@ -342,7 +342,7 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Driver, "_following", interrupted)
+    monkeypatch.setattr(Driver, "_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
 

@@ -53,7 +53,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
     text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
-    rule = kinds[0].parameter_rules[name]
+    rule = kinds[0].parameter_rules.get(name)
     if isinstance(rule, OrNone):
         rule = rule.rule
     if isinstance(rule, ABool):

@@ -79,12 +79,6 @@ class State:
     finished: bool = False
 
     @property
-    def round(self) -> int:
-        """The number of the round that ended here."""
-        number: int = self.record["round"]
-        return number
-
-    @property
     def margins(self) -> Floats:
         """The margin of every class."""
         return class_margins(self.spreads)
@@ -97,26 +91,10 @@ def class_margins(spreads: Floats) -> Floats:
 
 
 def rounds(
-    rows: Population, settings: Settings, counts: Ints, init: str, max_iter: int
-) -> Steps[State]:
-    """Alg. 3 from the Euclidean metric, with so many latent examples of each class."""
-    return _steps(partial(first_state, rows, counts, init, settings), rows, settings, max_iter)
-
-
-def rounds_from(
-    rows: Population, settings: Settings, components: Floats, latents: Floats, class_starts: Ints,
-    max_iter: int,
+    rows: Population, settings: Settings, max_iter: int,
+    first: Callable[[np.random.Generator], State],
 ) -> Steps[State]:  # fmt: skip
-    """Alg. 3 from a metric and latent examples that are known already."""
-    known = Moved(latents, np.zeros(len(rows)), passes=0)
-    first = partial(state_from, rows, components, known, class_starts, settings)
-    return _steps(first, rows, settings, max_iter)
-
-
-def _steps(
-    first: Callable[[np.random.Generator], State], rows: Population, settings: Settings,
-    max_iter: int,
-) -> Steps[State]:  # fmt: skip
+    """Alg. 3 after ``first``: ``first_state`` or ``state_from`` with all but their generator."""
     following = partial(next_state, rows=rows, settings=settings)
     return Steps(first, following, max_iter, State, partial(_check, rows))
 
@@ -215,7 +193,7 @@ def _settle(
     clock.lap("mining")
     watched = draw_watched(candidates, generator) if before is None else before.watched
     record = {
-        "round": 0 if before is None else before.round + 1,
+        "round": 0 if before is None else before.record["round"] + 1,
         "objective": objective(points, of_latents, watched),
         "active_share": candidates.active_share,
         "norm": _norm(components),
@@ -300,14 +278,13 @@ def _norm(components: Floats) -> float:
     return float(np.linalg.norm(components @ components.T))
 
 
+@dataclass
 class _Clock:
     """Seconds of each part of a round."""
 
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._since = perf_counter()
+    laps: dict[str, float] = field(default_factory=dict)
+    since: float = field(default_factory=perf_counter)
 
     def lap(self, part: str) -> None:
         now = perf_counter()
-        self.laps[part] = now - self._since
-        self._since = now
+        self.laps[part], self.since = now - self.since, now

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.metric import Metric, pack
 from latentmetric.core.types import Floats, Ints
 
@@ -35,13 +36,14 @@ class OneClass:
         self, rows: InnerRows, members: Ints, drawing_order: Ints, keep_scatter: bool = True
     ) -> None:
         self._rows, self._members = rows, members
+        self.dtype = rows.dtype
+        self.has_scatter = len(members) >= rows.n_features
+        """Whether a matrix of all pairs of features is smaller than the rows."""
         self.drawing_order = drawing_order
         """The order that random draws refer to."""
         self._keep_scatter = keep_scatter
-        step = max(1, CLASS_BLOCK_BYTES // (rows.n_features * rows.dtype.itemsize))
-        self.blocks = [
-            slice(start, min(start + step, len(members))) for start in range(0, len(members), step)
-        ]
+        row_bytes = rows.n_features * rows.dtype.itemsize
+        self.blocks = list(row_blocks(len(members), row_bytes, CLASS_BLOCK_BYTES))
         self._whole: Floats | None = None
         self._kept_scatter: Floats | None = None
 
@@ -63,17 +65,13 @@ class OneClass:
         finally:
             self._whole = None
 
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """Of the rows."""
-        return self._rows.dtype
-
     @cached_property
     def mean(self) -> Floats:
         """In inner coordinates, in float64; what all rows are counted from."""
-        inside = (self._rows[self._members[block]] for block in self.blocks)
-        mean: Floats = sum(rows.sum(axis=0, dtype=np.float64) for rows in inside) / len(self)
-        return mean
+        total = np.zeros(self._rows.n_features)
+        for block in self.blocks:
+            total += self._rows[self._members[block]].sum(axis=0, dtype=np.float64)
+        return total / len(self)
 
     @cached_property
     def _from_mean(self) -> InnerRows:
@@ -88,11 +86,6 @@ class OneClass:
             rows = self._rows.rows[self._members[block]]
             sum_so_far = crc32(np.ascontiguousarray(rows).data, sum_so_far)
         return sum_so_far
-
-    @property
-    def has_scatter(self) -> bool:
-        """Whether a matrix of all pairs of features is smaller than the rows."""
-        return len(self) >= self._rows.n_features
 
     def _scatter(self) -> Floats:
         """Σ x xᵀ, one triangle of it."""
@@ -140,6 +133,11 @@ class ClassRows:
         """The code of the class at each position."""
         self.members = members
         """The row numbers of the class at each position."""
+        self.sizes = np.fromiter(map(len, members), dtype=np.intp)
+        """Rows of the class at each position."""
+        self.n_features = int(rows.shape[1])
+        self.dtype: np.dtype[np.floating[Any]] = rows.dtype
+        """The dtype all is computed in."""
         self._rows, self._radii = rows, radii
         self.classes = classes_of(InnerRows(rows, coordinates), members, radii)
 
@@ -153,22 +151,6 @@ class ClassRows:
 
     def __len__(self) -> int:
         return len(self.members)
-
-    @property
-    def n_features(self) -> int:
-        """Features of a row."""
-        return int(self._rows.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """The dtype all is computed in."""
-        dtype: np.dtype[np.floating[Any]] = self._rows.dtype
-        return dtype
-
-    @property
-    def sizes(self) -> Ints:
-        """Rows of the class at each position."""
-        return np.array([len(members) for members in self.members])
 
     def fingerprint_parts(self) -> list[Floats | Ints]:
         """Numbers that practically no other rows or classes have; all rows are read for them."""

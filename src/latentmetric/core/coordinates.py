@@ -33,7 +33,7 @@ class Coordinates:
     def with_radii(cls, rows: Floats, n_threads: int = 1) -> tuple[Coordinates, Floats]:
         """The same, and ‖x‖² of every row in them; the rows are read twice."""
         blocks = list(row_blocks(len(rows), 8 * rows.shape[1]))
-        sums, lows, highs = (np.empty((len(blocks), rows.shape[1])) for _ in range(3))
+        sums, lows, highs = np.empty((3, len(blocks), rows.shape[1]))
 
         def summarise(number: int) -> None:
             block = rows[blocks[number]]

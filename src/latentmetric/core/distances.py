@@ -31,9 +31,9 @@ Mask = Callable[[Floats, slice, slice], None]
 """Sets to infinity what a search must not find in a block of these queries and references."""
 
 
-def row_blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
+def row_blocks(n_rows: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[slice]:
     """Slices that cut ``n_rows`` into blocks of at most ``BLOCK_BYTES``, at least a row each."""
-    step = max(1, BLOCK_BYTES // max(1, row_bytes))
+    step = max(1, (block_bytes or BLOCK_BYTES) // max(1, row_bytes))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -80,7 +80,7 @@ class References:
         return References(self.rows[which], self.norms[which], self.factor)
 
     def replace(self, which: Ints, others: References) -> None:
-        """Put others of the same kind in the place of these, which belong to nobody else."""
+        """Put others of the same kind in the place of these, which are not shared."""
         self.rows[which], self.norms[which] = others.rows, others.norms
 
     def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
@@ -110,7 +110,7 @@ def search(
     dtype = np.result_type(queries, references.rows)
     values = np.full((len(queries), k), np.inf, dtype=dtype)
     indices = np.zeros((len(queries), k), dtype=np.intp)
-    tiles = _tiles(references, TILE_ROWS)
+    tiles = list(row_blocks(len(references), 1, TILE_ROWS))
 
     def search_block(rows: slice) -> None:
         for tile in tiles:
@@ -131,13 +131,6 @@ def search(
     return values, indices
 
 
-def _tiles(references: References, n_rows: int) -> list[slice]:
-    """References that are compared at a time, so many."""
-    return [
-        slice(at, min(at + n_rows, len(references))) for at in range(0, len(references), n_rows)
-    ]
-
-
 def search_within(
     queries: Floats, references: References, limits: Floats, most: int, mask: Mask | None = None,
     n_threads: int = 1,
@@ -148,7 +141,7 @@ def search_within(
     Limits are comparable distances. Much cheaper than ``search`` where few are near enough:
     nothing is sorted that is not found. Its blocks are a quarter as large, nothing being merged.
     """
-    tiles = _tiles(references, max(1, TILE_ROWS // 4))
+    tiles = list(row_blocks(len(references), 1, max(1, TILE_ROWS // 4)))
     blocks = list(row_blocks(len(queries), 4 * tiles[0].stop * queries.itemsize))
     found: list[tuple[Ints, Ints]] = [(np.empty(0, np.intp),) * 2] * len(blocks)
 
@@ -171,8 +164,8 @@ class _Near:
 
     def __init__(self, limits: Floats, most: int) -> None:
         self._limits, self._most = limits.copy(), most
-        nobody = np.empty(0, dtype=np.intp)
-        self._of, self._to = nobody, nobody
+        none = np.empty(0, dtype=np.intp)
+        self._of, self._to = none, none
         self._values = np.empty(0, dtype=limits.dtype)
 
     def add(self, block: Floats, start: int) -> None:

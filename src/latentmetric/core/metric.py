@@ -16,7 +16,7 @@ the 2B difference vectors, and what remains for each step is arithmetic on its c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
 
@@ -81,8 +81,8 @@ def learn_metric(
     """
     n_steps = len(triplets)
     start = components.T @ components
-    start_norm = _inner(start, start)
-    learned, suffix = _Triangle.like(start), _Triangle.like(start)
+    start_norm = float(np.vdot(start, start))
+    learned, suffix = _Triangle(start), _Triangle(start)
     start_share, suffix_start_share = 1.0, 0.0
     for first in range(0, n_steps, steps_per_block):
         block = triplets[first : first + steps_per_block]
@@ -116,17 +116,19 @@ def learn_metric(
     return average
 
 
+@dataclass
 class _Mixture:
     """M = start·M₀ + learned·N + Σ weightsᵢ Aᵢ through one block, and its sum over the suffix."""
 
-    def __init__(
-        self, start: float, squared_norm: float, with_start: float, start_norm: float
-    ) -> None:
-        self.start, self.learned = start, 1.0
-        self.squared_norm, self.with_start, self.start_norm = squared_norm, with_start, start_norm
-        self.suffix_start, self.suffix_learned = 0.0, 0.0
-        self.weights = np.zeros(0)
-        self.suffix_weights = np.zeros(0)
+    start: float
+    squared_norm: float
+    with_start: float
+    start_norm: float
+    learned: float = 1.0
+    suffix_start: float = 0.0
+    suffix_learned: float = 0.0
+    weights: Floats = field(default_factory=lambda: np.zeros(0))
+    suffix_weights: Floats = field(default_factory=lambda: np.zeros(0))
 
     def run(
         self,
@@ -142,12 +144,12 @@ class _Mixture:
         """Alg. 2's loop, step by step, on the coefficients.
 
         A step shrinks all earlier weights alike, so they are kept in units of what has been left
-        of them, ``scale``; ``told`` sums that up over the suffix.
+        of them, ``scale``; ``shrunk`` sums that up over the suffix.
         """
         weights, since = np.zeros(len(steps)), np.zeros(len(steps))
         self.suffix_weights = np.zeros(len(steps))
         squared = np.diagonal(products).tolist()
-        scale, told = 1.0, 0.0
+        scale, shrunk = 1.0, 0.0
         for j, step in enumerate(steps):
             gap = self.start * on_start[j] + self.learned * on_learned[j]
             gap += scale * float(products[j, :j] @ weights[:j])
@@ -155,16 +157,16 @@ class _Mixture:
             keep, clip = self._move(1 / step, rate, gap, on_start[j], squared[j], max_norm)
             scale *= clip * keep
             if scale < SMALLEST_SCALE:
-                self.suffix_weights += weights * (told - since)
+                self.suffix_weights += weights * (shrunk - since)
                 weights *= scale
-                since[:] = told = 0.0
+                since[:] = shrunk = 0.0
                 scale = 1.0
-            weights[j], since[j] = clip * rate / scale, told
+            weights[j], since[j] = clip * rate / scale, shrunk
             if step > suffix_after:
                 self.suffix_start += self.start
                 self.suffix_learned += self.learned
-                told += scale
-        self.suffix_weights += weights * (told - since)
+                shrunk += scale
+        self.suffix_weights += weights * (shrunk - since)
         self.weights = scale * weights
 
     def _move(
@@ -181,10 +183,6 @@ class _Mixture:
         self.start = clip * (keep * self.start + pull)
         self.learned *= clip * keep
         return keep, clip
-
-
-def _inner(left: Floats, right: Floats) -> float:
-    return float(np.vdot(left, right))
 
 
 def gaps(impostor: Floats, target: Floats) -> Floats:
@@ -213,14 +211,10 @@ def _triplet_products(vectors: Floats) -> Floats:
 class _Triangle:
     """N = Σ wᵢ Aᵢ, a symmetric matrix of which BLAS reads and writes one triangle."""
 
-    def __init__(self, entries: Floats) -> None:
-        self._entries = entries
-        self._syrk, self._symm = get_blas_funcs(("syrk", "symm"), (entries,))
-
-    @classmethod
-    def like(cls, matrix: Floats) -> _Triangle:
-        """Nothing yet, of this size and dtype."""
-        return cls(np.zeros_like(matrix, order="F"))
+    def __init__(self, matrix: Floats) -> None:
+        """Nothing yet, of the size and dtype of this matrix."""
+        self._entries: Floats = np.zeros_like(matrix, order="F")
+        self._syrk, self._symm = get_blas_funcs(("syrk", "symm"), (self._entries,))
 
     def gaps(self, vectors: Floats) -> Floats:
         """⟨A, N⟩ for every triplet of a block."""
@@ -246,8 +240,8 @@ class _Triangle:
 
     def inner(self, symmetric: Floats) -> float:
         """⟨N, symmetric⟩."""
-        on_diagonal = _inner(np.diagonal(self._entries), np.diagonal(symmetric))
-        return 2 * _inner(self._entries.T, symmetric) - on_diagonal
+        on_diagonal = float(np.vdot(np.diagonal(self._entries), np.diagonal(symmetric)))
+        return 2 * float(np.vdot(self._entries.T, symmetric)) - on_diagonal
 
     def squared_norm(self) -> float:
         """⟨N, N⟩."""

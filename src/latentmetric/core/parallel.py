@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
@@ -39,11 +39,13 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
     """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error."""
     n_workers = min(n_threads, len(items))
     if n_workers <= 1:
-        _exhaust(map(function, items))
+        for item in items:
+            function(item)
         return
     share = max(1, n_threads // n_workers)
     with blas_threads(share), ThreadPoolExecutor(n_workers) as pool:
-        _exhaust(pool.map(function, items))
+        for _ in pool.map(function, items):
+            pass
 
 
 class OrderedSum:
@@ -126,8 +128,3 @@ def _controller() -> ThreadpoolController:
     if not _SCANNED or _SCANNED[0][0] != n_modules:
         _SCANNED[:] = [(n_modules, ThreadpoolController())]
     return _SCANNED[0][1]
-
-
-def _exhaust(results: Iterable[object]) -> None:
-    for _ in results:
-        pass

@@ -38,17 +38,11 @@ class Population(Protocol):
 
     def __len__(self) -> int: ...
 
-    @property
-    def sizes(self) -> Ints:
-        """Rows of the class at each position."""
-
-    @property
-    def n_features(self) -> int:
-        """Features of a row."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """The dtype all is computed in."""
+    sizes: Ints
+    """Rows of the class at each position."""
+    n_features: int
+    dtype: np.dtype[np.floating[Any]]
+    """The dtype all is computed in."""
 
     def fingerprint_parts(self) -> Sequence[Floats | Ints]:
         """Numbers that practically no other rows or classes have."""

@@ -12,13 +12,19 @@ from latentmetric.engines.files import FileEngine
 from latentmetric.engines.memory import MemoryEngine
 from latentmetric.engines.protocol import Engine, LabelledRows
 
-ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine(), MemoryEngine())
-"""Asked in this order who holds the rows; the last one takes whatever becomes an array."""
+ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
+"""Asked in this order whether they hold the rows."""
+
+MEMORY = MemoryEngine()
+"""Takes everything else: whatever scikit-learn turns into an array."""
 
 
 def engine_of(X: Any) -> Engine:
     """The engine that holds these rows."""
-    return next(engine for engine in ENGINES if engine.holds(X))
+    for engine in ENGINES:
+        if engine.holds(X):
+            return engine
+    return MEMORY
 
 
 def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:

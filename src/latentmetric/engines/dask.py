@@ -35,7 +35,6 @@ from latentmetric.validation.rows import (
     first_fault,
     float_dtypes,
     has_room,
-    refuse,
 )
 
 MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
@@ -336,17 +335,15 @@ def _owners(sizes: Ints, n_parts: int) -> Ints:
 
 def _refuse_faults(summaries: list[_Summary], chunk_sizes: Any) -> None:
     for start, summary in zip(np.cumsum([0, *chunk_sizes]), summaries, strict=False):
-        refuse(summary.fault, int(start))
+        if summary.fault is not None:
+            raise summary.fault.error(int(start))
 
 
 def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type to compute in, by the range of all rows."""
-    low = min(float(summary.low.min()) for summary in summaries)
-    high = max(float(summary.high.max()) for summary in summaries)
-    candidates = float_dtypes(dtype)
-    return next(
-        (candidate for candidate in candidates if has_room(low, high, candidate)), candidates[-1]
-    )
+    ends = np.array([[summary.low.min(), summary.high.max()] for summary in summaries], np.float64)
+    *narrow, widest = float_dtypes(dtype)
+    return next((candidate for candidate in narrow if has_room(ends, candidate)), widest)
 
 
 def _coordinates(

@@ -10,7 +10,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar, Generic, Self
 
@@ -50,7 +50,6 @@ from latentmetric.validation.parameters import (
     Jobs,
     OneOf,
     Rule,
-    Seed,
     Verbosity,
 )
 
@@ -82,7 +81,6 @@ class ReferenceClassifier(
         "n_neighbors": AnInteger(1),
         "weights": OneOf.these(VOTES),
         "n_jobs": Jobs(),
-        "random_state": Seed(),
         "verbose": Verbosity(),
     }
     """What each parameter may be. Those of a subclass come on top."""
@@ -139,8 +137,11 @@ class ReferenceClassifier(
             self.check_parameters()
             self._check_libraries()
             generator = generator_from(self.random_state)
-            checkpoints = self._checkpoints(checkpoint, resume, generator)
+            ABool().check("resume", resume)
             ABool().check("keep_on_interrupt", keep_on_interrupt)
+            checkpoints = None
+            if checkpoint is not None or resume:
+                checkpoints = self._checkpoints(checkpoint, resume, generator)
             with blas_threads(thread_count(self.n_jobs)):
                 admitted = admit(X, y, self)
                 self.check_against(admitted.classes)
@@ -175,12 +176,9 @@ class ReferenceClassifier(
 
     def _checkpoints(
         self, folder: Any, resume: bool, generator: np.random.Generator
-    ) -> Checkpoints | None:
-        ABool().check("resume", resume)
+    ) -> Checkpoints:
         if folder is None:
-            if resume:
-                raise ValueError("resume=True needs checkpoint, the folder to go on from")
-            return None
+            raise ValueError("resume=True needs checkpoint, the folder to go on from")
         parameters = self.get_params(deep=False)
         deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
         identity = Identity(type(self).__name__, deciding, self._begun_from())
@@ -196,8 +194,8 @@ class ReferenceClassifier(
         """Rows by class, some of them held out where the estimator stops early."""
         partition = self._partition(admitted)
         if not getattr(self, "early_stopping", False):
-            return TrainingData.whole(admitted.classes, partition)
-        fraction: float = getattr(self, "validation_fraction")  # noqa: B009 not all have it
+            return TrainingData(admitted.classes, partition, partition.population)
+        fraction: float = self.validation_fraction
         return TrainingData.held_out_of(admitted.classes, partition, fraction, generator)
 
     def _partition(self, admitted: LabelledRows) -> Partition:
@@ -471,11 +469,12 @@ class ReferenceClassifier(
         return dtype
 
 
+@dataclass(frozen=True)
 class _Outcome(Generic[AnyState]):
     """What an estimator makes of the states of one fit; see ``driver.Outcome``."""
 
-    def __init__(self, estimator: ReferenceClassifier[AnyState], data: TrainingData) -> None:
-        self._estimator, self._data = estimator, data
+    _estimator: ReferenceClassifier[AnyState]
+    _data: TrainingData
 
     def measure(self, state: AnyState) -> Record:
         estimator, data = self._estimator, self._data
@@ -523,17 +522,13 @@ class _Outcome(Generic[AnyState]):
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Leave the estimator's fitted attributes as they were if the block does not finish."""
+    """Leave the estimator as it was if the block does not finish."""
 
-    def fitted() -> dict[str, Any]:
-        return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-
-    before = fitted()
+    before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in fitted().keys() - before.keys():
-            delattr(estimator, name)
+        vars(estimator).clear()
         vars(estimator).update(before)
         raise
 

@@ -64,18 +64,18 @@ class Driver(Generic[AnyState]):
 
     def follow(self) -> dict[str, Any]:
         """Take all steps; the fitted attributes of the state that is kept."""
-        self._listener.fit_begins()
-        finished = self._resume()
+        self._listener.begins()
+        finished = self._policies.checkpoints is not None and self._resume()
         try:
             while not finished:
-                self._listener.step_begins()
+                self._listener.begins()
                 finished = self._step()
             attributes = self._finish()
         except KeyboardInterrupt:
             if not self._policies.keep_on_interrupt or self._kept is None:
                 raise
             attributes = self._finish()
-        self._listener.fit_ends(lambda: attributes)
+        self._listener.ends(lambda: attributes, whole=True)
         return attributes
 
     def _finish(self) -> dict[str, Any]:
@@ -85,8 +85,7 @@ class Driver(Generic[AnyState]):
     def _resume(self) -> bool:
         """Continue from the checkpoint, if there is one; True if its fit was finished."""
         checkpoints = self._policies.checkpoints
-        if checkpoints is None:
-            return False
+        assert checkpoints is not None
         found = checkpoints.resumed(self._policies.fingerprint(), self._steps)
         if found is None:
             return False
@@ -97,7 +96,9 @@ class Driver(Generic[AnyState]):
 
     def _step(self) -> bool:
         """One step; True if it is the last."""
-        state = self._following()
+        steps, generator = self._steps, self._generator
+        before = self._state
+        state = steps.first(generator) if before is None else steps.following(before, generator)
         if state is None:
             return True
         record = self._outcome.measure(state)
@@ -112,20 +113,9 @@ class Driver(Generic[AnyState]):
         done = state.record["round"]
         last = state.finished or done >= self._steps.limit
         last = last or done - kept.record["round"] >= PATIENCE
-        self._write(last)
-        return last or asked
-
-    def _following(self) -> AnyState | None:
-        if self._state is None:
-            return self._steps.first(self._generator)
-        return self._steps.following(self._state, self._generator)
-
-    def _write(self, finished: bool) -> None:
         if self._policies.checkpoints is not None:
-            assert self._state is not None
-            assert self._kept is not None
             progress = Progress(
-                self._state, self._kept, self._kept_error, self._history,
-                self._generator.bit_generator.state, finished,
-            )  # fmt: skip
+                state, kept, self._kept_error, history, generator.bit_generator.state, last
+            )
             self._policies.checkpoints.write(progress)
+        return last or asked

@@ -7,6 +7,7 @@ The class drives; what it computes is in ``latentmetric.core``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
 from math import inf
 from numbers import Integral
@@ -14,9 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, rounds, rounds_from
+from latentmetric.core.alternation import Settings, State, first_state, rounds, state_from
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.parallel import thread_count
+from latentmetric.core.population import Moved
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
@@ -260,17 +262,18 @@ class MaPML(ReferenceClassifier[State]):
             )
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        settings = self._settings()
+        rows, settings = data.training, self._settings()
         if not self._continues():
             counts = self._latent_counts(data)
-            return rounds(data.training, settings, counts, self.init, self.max_iter)
-        dtype = data.training.dtype
-        latents = data.coordinates.into(self.latent_examples_.astype(dtype))
-        of_class = [latents[self.latent_labels_ == data.classes[c]] for c in data.training.codes]
-        return rounds_from(
-            data.training, settings, self.components_.astype(dtype), np.concatenate(of_class),
-            np.cumsum([0, *map(len, of_class)]), self.max_iter,
-        )  # fmt: skip
+            first = partial(first_state, rows, counts, self.init, settings)
+            return rounds(rows, settings, self.max_iter, first)
+        latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
+        of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
+        placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), passes=0)
+        class_starts = np.cumsum([0, *map(len, of_class)])
+        components = self.components_.astype(rows.dtype)
+        first = partial(state_from, rows, components, placed, class_starts, settings)
+        return rounds(rows, settings, self.max_iter, first)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -311,9 +314,10 @@ class MaPML(ReferenceClassifier[State]):
         return digest.hexdigest()
 
     def _record(self, data: TrainingData, state: State) -> Record:
-        unit = data.coordinates.unit
-        scaled = {name: state.record[name] * unit for name in ("objective", "mean_margin")}
-        return state.record | scaled
+        record, unit = dict(state.record), data.coordinates.unit
+        record["objective"] *= unit
+        record["mean_margin"] *= unit
+        return record
 
     def _fitted_model(self, data: TrainingData, state: State, everyone: bool) -> FittedModel:
         components = state.components
@@ -345,8 +349,6 @@ class MaPML(ReferenceClassifier[State]):
 
 def _by_code(data: TrainingData, state: State) -> tuple[Floats, Ints]:
     """The latent examples of a state in the order of ``classes_``, and their codes."""
-    positions = np.argsort(data.training.codes)
-    parts = np.split(state.latents, state.class_starts[1:-1])
-    latents = np.concatenate([parts[position] for position in positions])
-    codes = np.repeat(np.arange(len(parts)), [len(parts[position]) for position in positions])
-    return latents, codes
+    codes = np.repeat(data.training.codes, np.diff(state.class_starts))
+    order = np.argsort(codes, kind="stable")
+    return state.latents[order], codes[order]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -42,19 +43,21 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _WATCHER.reset(token)
 
 
-def _log_step(name: str, history: History, n_rounds: int, verbose: int) -> None:
+def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
     """One line on the last step, at level INFO if ``verbose`` and DEBUG otherwise.
 
     Where logging is not set up, ``verbose`` sends the lines to standard error.
     """
-    record = history[-1]
-    if verbose:
+    if estimator.verbose:
         _let_it_be_seen()
-    left = seconds_left(history, n_rounds)
+    level = logging.INFO if estimator.verbose else logging.DEBUG
+    if not logger.isEnabledFor(level):
+        return
+    record, left = history[-1], seconds_left(history, n_rounds)
     logger.log(
-        logging.INFO if verbose else logging.DEBUG,
+        level,
         "%s round %d/%d: %s%.1f s%s",
-        name,
+        type(estimator).__name__,
         record["round"],
         n_rounds,
         f"{values}, " if (values := measured(record)) else "",
@@ -85,14 +88,14 @@ def seconds_left(history: History, n_rounds: int) -> float | None:
     return left * sum(learned) / len(learned) if learned and left else None
 
 
+@dataclass
 class ReadingLog:
     """Lines on how far the reading of a file has come, every few seconds."""
 
-    def __init__(self, name: str, verbose: int) -> None:
-        self._name, self._level = name, logging.INFO if verbose else logging.DEBUG
-        self._start = self._last = perf_counter()
-        if verbose:
-            _let_it_be_seen()
+    name: str
+    verbose: int
+    start: float = field(default_factory=perf_counter)
+    last: float = field(default_factory=perf_counter)
 
     def __call__(self, done: int, total: int) -> None:
         """So many rows have been read."""
@@ -100,13 +103,15 @@ class ReadingLog:
         if watcher is not None:
             watcher.has_read(done, total)
         now = perf_counter()
-        if now - self._last < SECONDS_BETWEEN_LINES and done < total:
+        if now - self.last < SECONDS_BETWEEN_LINES and done < total:
             return
-        self._last = now
-        left = (now - self._start) * (total - done) / done
+        self.last = now
+        if self.verbose:
+            _let_it_be_seen()
         logger.log(
-            self._level, "%s read %s of %s rows, about %.0f s left", self._name, f"{done:,}",
-            f"{total:,}", left,
+            logging.INFO if self.verbose else logging.DEBUG,
+            "%s read %s of %s rows, about %.0f s left",
+            self.name, f"{done:,}", f"{total:,}", (now - self.start) * (total - done) / done,
         )  # fmt: skip
 
 
@@ -130,33 +135,30 @@ class Listener:
         self._data = {"estimator": estimator, "X": X, "y": y}
         start = getattr(estimator, "_init_callback_context", None)
         self._fit = start(max_subtasks=n_steps + 1) if start is not None else None
-        self._step: Any = None
+        self._tasks: list[Any] = []
+        """The fit and, while one runs, its step; none where scikit-learn has no callbacks."""
 
-    def fit_begins(self) -> None:
-        """Before the first step."""
+    def begins(self) -> None:
+        """The fit, and then each of its steps."""
         if self._fit is not None:
-            self._fit.call_on_fit_task_begin(**self._data)
-
-    def step_begins(self) -> None:
-        """Before each step."""
-        if self._fit is not None:
-            self._step = self._fit.subcontext(task_name="round")
-            self._step.call_on_fit_task_begin(**self._data)
+            task = self._fit.subcontext(task_name="round") if self._tasks else self._fit
+            self._tasks.append(task)
+            task.call_on_fit_task_begin(**self._data)
 
     def step_ends(self, history: History, attributes: Attributes) -> bool:
         """After each step; True where someone asks to stop."""
-        estimator = self._estimator
-        _log_step(type(estimator).__name__, history, self._n_steps, estimator.verbose)
+        _log_step(self._estimator, history, self._n_steps)
         watcher = _WATCHER.get()
         asked = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return (self._step is not None and self._ends(self._step, attributes)) or asked
+        return self.ends(attributes) or asked
 
-    def fit_ends(self, attributes: Attributes) -> None:
-        """After the last step."""
-        if self._fit is not None:
-            self._ends(self._fit, attributes)
+    def ends(self, attributes: Attributes, whole: bool = False) -> bool:
+        """A step, or the whole fit; True where a callback asks to stop.
 
-    def _ends(self, task: Any, attributes: Attributes) -> bool:
-        """Whether a callback asks to stop; ``attributes`` is called only if one wants them."""
+        ``attributes`` is called only if a callback wants them.
+        """
+        if not self._tasks:
+            return False
+        task = self._tasks[0] if whole else self._tasks.pop()
         stop: bool = task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes)
         return stop

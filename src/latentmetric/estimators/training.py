@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -22,13 +22,8 @@ class TrainingData:
     partition: Partition
     training: Population
     """The rows that train, class by class."""
-    held_out: Ints
+    held_out: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """Numbers of the others among the rows of the partition."""
-
-    @classmethod
-    def whole(cls, classes: np.ndarray[Any, Any], partition: Partition) -> TrainingData:
-        """All rows train."""
-        return cls(classes, partition, partition.population, np.empty(0, dtype=np.intp))
 
     @classmethod
     def held_out_of(

@@ -122,14 +122,6 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Seed:
-    """What scikit-learn accepts for ``random_state``, which checks it when it is used."""
-
-    def check(self, name: str, value: Any) -> None:
-        """See ``Rule``."""
-
-
-@dataclass(frozen=True)
 class CountOrShare:
     """A count for each class (int), a share of its rows (float), or counts by class (mapping)."""
 

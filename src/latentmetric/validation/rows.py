@@ -68,11 +68,13 @@ def as_floats(rows: np.ndarray[Any, Any], start: int = 0) -> Floats:
 
     ``start`` is the number of the first of them among all of the caller's rows.
     """
-    refuse(first_fault(rows), start)
+    fault = first_fault(rows)
+    if fault is not None:
+        raise fault.error(start)
     for dtype in float_dtypes(rows.dtype):
         with np.errstate(over="ignore"):
             floats: Floats = rows.astype(dtype, copy=False)
-        if has_room(*span(floats), dtype):
+        if has_room(floats, dtype):
             break
     return floats
 
@@ -86,6 +88,13 @@ class Fault:
     what: str
     advice: str
 
+    def error(self, start: int) -> ValueError:
+        """To raise on it; the first of the rows looked at has the number ``start``."""
+        return ValueError(
+            f"Input X contains {self.what}: row {start + self.row}, column {self.column} "
+            f"(counted from 0); {self.advice}"
+        )
+
 
 def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
     """The first value that is NaN or infinite, else the largest where even float64 has no room."""
@@ -93,31 +102,17 @@ def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
     if place is not None:
         what = "NaN" if np.isnan(rows[place]) else "infinity"
         return Fault(*place, what, "fill it or leave the row out")
-    if has_room(*span(rows), np.dtype(np.float64)):
+    if has_room(rows, np.dtype(np.float64)):
         return None
     row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
     what = f"{rows[row, column]!s}, which is too large to compute with"
     return Fault(int(row), int(column), what, "divide the column or leave the row out")
 
 
-def refuse(fault: Fault | None, start: int) -> None:
-    """Raise on a fault in rows whose first one has the number ``start``."""
-    if fault is not None:
-        raise ValueError(
-            f"Input X contains {fault.what}: row {start + fault.row}, column {fault.column} "
-            f"(counted from 0); {fault.advice}"
-        )
-
-
-def span(rows: np.ndarray[Any, Any]) -> tuple[float, float]:
-    """The smallest and the largest value."""
-    return (float(rows.min()), float(rows.max())) if rows.size else (0.0, 0.0)
-
-
-def has_room(low: float, high: float, dtype: np.dtype[Any]) -> bool:
-    """Whether differences and sums of a few values in this range stay among the floats."""
+def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:
+    """Whether differences and sums of a few of these values stay among the floats."""
     most = float(np.finfo(dtype).max) / 8
-    return -most <= low and high <= most
+    return not values.size or (-most <= float(values.min()) and float(values.max()) <= most)
 
 
 def first_not_finite(rows: np.ndarray[Any, Any]) -> tuple[int, int] | None:
