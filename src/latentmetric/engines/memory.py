@@ -21,6 +21,7 @@ from latentmetric.validation.rows import (
     as_floats,
     check_number_dtype,
     refuse_sparse,
+    refuse_text,
     refusing_overflow,
 )
 
@@ -55,6 +56,7 @@ class MemoryEngine:
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; rows of floats, all of them checked."""
         refuse_sparse(X)
+        refuse_text(X)
         with refusing_overflow():
             rows = validate_data(
                 estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
