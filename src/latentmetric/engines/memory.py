@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -30,6 +30,7 @@ from latentmetric.validation.rows import (
 class LabelledArray:
     """Rows as floats, with their codes."""
 
+    in_process: ClassVar[bool] = True
     rows: Floats
     codes: Ints
     classes: np.ndarray[Any, Any]
