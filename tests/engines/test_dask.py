@@ -182,7 +182,7 @@ def test_what_cannot_be_is_told_before_any_row_is_read(client):
         MaPML().fit(lazy, da.from_array(np.column_stack((y, y)), chunks=100))
     with pytest.raises(ValueError, match="early_stopping=True would bring rows"):
         MaPML(early_stopping=True).fit(lazy, y)
-    with pytest.raises(ValueError, match='reference="original" would bring rows'):
+    with pytest.raises(ValueError, match="reference='original' would bring rows"):
         MaPML(reference="original").fit(lazy, y)
 
 

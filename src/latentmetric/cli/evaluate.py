@@ -18,6 +18,7 @@ from latentmetric.cli._tables import (
     reads_tables,
 )
 from latentmetric.core.types import Ints
+from latentmetric.core.votes import VOTES
 from latentmetric.io import Choice
 from latentmetric.viz.summaries import class_errors, confused_pairs
 
@@ -78,7 +79,7 @@ def _codes_of(classes: Any, labels: Any) -> Ints:
 
 def _has_probabilities(fitted: Any) -> bool:
     """A vote of three has four shares; those of a kernel are worth measuring."""
-    return bool(fitted.weights == "kernel")
+    return VOTES[fitted.weights].needs_temperature
 
 
 def _facts(fitted: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -114,6 +114,7 @@ class DaskEngine:
 class LabelledChunks:
     """Rows and labels in chunks on the workers."""
 
+    in_process: ClassVar[bool] = False
     client: Any
     rows: Any
     chunks: list[Any]

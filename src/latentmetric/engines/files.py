@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from latentmetric.validation.rows import as_floats, check_description, float_dty
 class LabelledFile:
     """Rows in a file, with their codes."""
 
+    in_process: ClassVar[bool] = True
     file: RowFile
     codes: Ints
     classes: np.ndarray[Any, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -21,6 +21,7 @@ from latentmetric.validation.rows import (
     as_floats,
     check_number_dtype,
     refuse_sparse,
+    refuse_text,
     refusing_overflow,
 )
 
@@ -29,6 +30,7 @@ from latentmetric.validation.rows import (
 class LabelledArray:
     """Rows as floats, with their codes."""
 
+    in_process: ClassVar[bool] = True
     rows: Floats
     codes: Ints
     classes: np.ndarray[Any, Any]
@@ -55,6 +57,7 @@ class MemoryEngine:
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; rows of floats, all of them checked."""
         refuse_sparse(X)
+        refuse_text(X)
         with refusing_overflow():
             rows = validate_data(
                 estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,

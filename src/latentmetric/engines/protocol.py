@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class Partition:
 
 class LabelledRows(Protocol):
     """Admitted rows with admitted labels."""
+
+    in_process: ClassVar[bool]
+    """Whether this process can read the rows itself."""
 
     @property
     def classes(self) -> np.ndarray[Any, Any]:

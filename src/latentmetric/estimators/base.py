@@ -79,7 +79,7 @@ class ReferenceClassifier(
 
     parameter_rules: ClassVar[dict[str, Rule]] = {
         "n_neighbors": AnInteger(1),
-        "weights": OneOf.these(VOTES),
+        "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
         "verbose": Verbosity(),
     }
@@ -192,6 +192,12 @@ class ReferenceClassifier(
         self, admitted: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class, some of them held out where the estimator stops early."""
+        for name, value in (("early_stopping", True), ("reference", "original")):
+            if not admitted.in_process and getattr(self, name, None) == value:
+                raise ValueError(
+                    f"{name}={value!r} would bring rows of a cluster to one machine; fit with the "
+                    "default"
+                )
         partition = self._partition(admitted)
         if not getattr(self, "early_stopping", False):
             return TrainingData(admitted.classes, partition, partition.population)

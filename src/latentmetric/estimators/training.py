@@ -32,11 +32,7 @@ class TrainingData:
     ) -> TrainingData:  # fmt: skip
         """A share of every class judges."""
         population = partition.population
-        if not isinstance(population, LocalPopulation):
-            raise ValueError(
-                "early_stopping=True would bring rows of a cluster to one machine; fit with "
-                "early_stopping=False"
-            )
+        assert isinstance(population, LocalPopulation)
         training, held_out = population.hold_out(fraction, generator)
         if not len(held_out):
             raise ValueError(
@@ -54,11 +50,6 @@ class TrainingData:
     @property
     def rows(self) -> Any:
         """Rows this process can slice."""
-        if self.partition.rows is None:
-            raise ValueError(
-                'reference="original" would bring rows of a cluster to one machine; fit with '
-                'reference="latent"'
-            )
         return self.partition.rows
 
     @property

@@ -60,7 +60,7 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
                 if field.metadata.get("stored", True)
             }
         )
-    origin = get_origin(kind)
+    origin = get_origin(kind) or kind
     if origin is tuple:
         return tuple(_unpacked(get_args(kind)[0], item, arrays) for item in stored)
     if origin is np.ndarray:

@@ -6,7 +6,7 @@ choices all come from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Integral, Real
@@ -72,14 +72,9 @@ class ABool:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of a few words."""
+    """One of a few words, or of the names in a registry."""
 
-    words: tuple[str, ...]
-
-    @classmethod
-    def these(cls, words: Iterable[str]) -> OneOf:
-        """The words of a registry, for example."""
-        return cls(tuple(words))
+    words: Collection[str]
 
     def check(self, name: str, value: Any) -> None:
         """See ``Rule``."""

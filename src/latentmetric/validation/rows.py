@@ -41,6 +41,27 @@ def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: in
     check_number_dtype(dtype, None)
 
 
+def refuse_text(X: Any) -> None:
+    """Raise on cells of text, which scikit-learn would parse where they look like numbers."""
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind == "O" and _holds_text(X.ravel()):
+            raise ValueError("X must hold numbers, got text among its objects; convert it first")
+        return
+    names = getattr(X, "columns", None)
+    if names is None:
+        return
+    if not len(names):
+        raise ValueError(f"X has 0 feature(s) (shape={X.shape}), but at least 1 is required")
+    for name in names:
+        dtype = str(X[name].dtype).lower()
+        if dtype.startswith(("str", "utf8")) or (dtype == "object" and _holds_text(X[name])):
+            raise ValueError(f"X must hold numbers, got text in the column {name!r}")
+
+
+def _holds_text(values: Any) -> bool:
+    return any(isinstance(value, str | bytes) for value in values)
+
+
 def check_number_dtype(dtype: np.dtype[Any], X: Any) -> None:
     """Raise unless values of this type are numbers; ``X`` is what the caller gave."""
     if dtype.kind not in "biuf":

@@ -1,0 +1,97 @@
+"""The fitted model as a value, against plain loops."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.model import FittedModel, euclidean_model
+from latentmetric.core.votes import VOTES
+
+
+@pytest.fixture
+def made(rng):
+    rows, codes = rng.standard_normal((60, 5)) * 3 + 7, np.arange(60) % 4
+    components = rng.standard_normal((3, 5))
+    coordinates = Coordinates.of(rows)
+    points = InnerRows(rows, coordinates).under(components)
+    model = FittedModel.of_metric(coordinates, components, points, codes, 4)
+    return model, rows, codes, components
+
+
+def test_nearest_and_distances_are_those_of_the_metric(made, rng):
+    model, rows, _, components = made
+    queries = rng.standard_normal((20, 5)) * 3 + 7
+    neighbors = model.nearest(queries, 6, n_threads=2)
+    apart = cdist(queries @ components.T, rows @ components.T)
+    np.testing.assert_array_equal(neighbors.indices, np.argsort(apart, axis=1)[:, :6])
+    np.testing.assert_allclose(model.distances(neighbors.squared), np.sort(apart, axis=1)[:, :6])
+    np.testing.assert_allclose(model.scores(neighbors), -apart.min(axis=1))
+    assert neighbors.first(2).indices.shape == (20, 2)
+
+
+@pytest.mark.parametrize("weights", VOTES)
+def test_votes_and_shares_agree(made, rng, weights):
+    model, _, codes, _ = made
+    neighbors = model.nearest(rng.standard_normal((50, 5)) * 3 + 7, 7)
+    shares, elected = model.shares(neighbors, weights), model.vote(neighbors, weights)
+    assert shares.shape == (50, 4)
+    np.testing.assert_array_equal(shares.argmax(axis=1), elected)
+    ballots = VOTES[weights].weigh(neighbors.squared, model.temperature)
+    for row in range(50):
+        expected = np.bincount(codes[neighbors.indices[row]], ballots[row], minlength=4)
+        np.testing.assert_allclose(shares[row], expected / expected.sum(), atol=1e-12)
+
+
+def test_a_similarity_ranks_by_inner_products(rng):
+    rows, codes = rng.standard_normal((40, 5)), np.arange(40) % 2
+    similarity = rng.standard_normal((5, 5))
+    inner = InnerRows(rows, Coordinates.of(rows))
+    model = FittedModel.of_similarity(similarity, inner, codes, 2)
+    centred = rows - rows.mean(axis=0)
+    similar = centred @ similarity @ centred.T / np.square(centred).sum(axis=1).mean()
+    neighbors = model.nearest(rows, 4)
+    np.testing.assert_array_equal(neighbors.indices, np.argsort(-similar, axis=1)[:, :4])
+    np.testing.assert_allclose(
+        model.distances(neighbors.squared), np.sort(-similar, axis=1)[:, :4], atol=1e-12
+    )
+    other = model.with_references(rows[:10], codes[:10])
+    np.testing.assert_array_equal(
+        other.nearest(rows, 1).indices[:, 0], np.argmax(similar[:, :10], axis=1)
+    )
+    assert not other.is_metric
+
+
+def test_other_references_make_another_model(made):
+    model, rows, codes, _ = made
+    other = model.with_references(rows[:9], codes[:9])
+    assert len(model.references) == 60
+    assert len(other.references) == 9
+    np.testing.assert_allclose(other.references.rows, model.references.rows[:9])
+    assert other.components is model.components
+
+
+def test_a_model_cannot_be_changed(made):
+    model = made[0]
+    for field in dataclasses.fields(model):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(model, field.name, None)
+
+
+def test_euclid_measures_as_euclid(rng):
+    rows = (rng.standard_normal((30, 4)) * 5 + 100).astype(np.float32)
+    model = euclidean_model(rows, np.arange(30) % 3, 3)
+    squared = model.nearest(rows, 3).squared
+    np.testing.assert_allclose(
+        model.distances(squared), np.sort(cdist(rows, rows), axis=1)[:, :3], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_queries_out_of_reach_are_named(made):
+    model = made[0]
+    queries = np.zeros((3, 5))
+    queries[2, 4] = 1e150
+    with pytest.raises(ValueError, match=r"row 12, column 4 .* reach to 1e\+140 times"):
+        model.check_reach(queries, start=10)

@@ -1,0 +1,45 @@
+"""Rows in every place where they may be, and a cluster in this process for those on one."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+
+from latentmetric.io import open_rows
+
+PLACES = ("array", "frame", "map", "row file", "Dask array")
+
+
+@pytest.fixture(scope="session")
+def local_client():
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+    ) as client:
+        yield client
+
+
+@pytest.fixture(params=PLACES)
+def place(request):
+    """Where the rows of a test are."""
+    if request.param == "Dask array":
+        request.getfixturevalue("local_client")
+    return request.param
+
+
+@pytest.fixture
+def put(place, tmp_path):
+    """Puts an array of rows into the place."""
+
+    def put_there(X):
+        if place == "array":
+            return X
+        if place == "frame":
+            return pd.DataFrame(X, columns=[f"f{i}" for i in range(np.shape(X)[1])])
+        if place == "Dask array":
+            return da.from_array(X, chunks=(7, *[-1] * (X.ndim - 1)))
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
+        np.save(path, X)
+        return np.load(path, mmap_mode="r") if place == "map" else open_rows(path)
+
+    return put_there

@@ -1,0 +1,297 @@
+"""One door: rows and labels are admitted or refused by the same rules, wherever they are."""
+
+import warnings
+
+import dask.array as da
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from hard_cases import hard_cases
+from helpers import make_blobs
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.engines.admission import MEMORY, engine_of
+from latentmetric.engines.dask import DaskEngine
+from latentmetric.engines.files import FileEngine
+
+QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
+ESTIMATORS = [
+    MaPML(**QUICK),
+    LMNN(max_iter=2),
+    OASIS(n_steps=50),
+    OASIS(n_steps=50, psd=True),
+    HRSGD(n_steps=50),
+    Euclidean(),
+]
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def fresh(**parameters):
+    return MaPML(**QUICK | parameters)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("X", "y"), [pytest.param(X, y, id=name) for name, X, y in hard_cases()])
+def test_hard_data_gives_the_model_of_an_array(put, X, y, dtype):
+    X = X.astype(dtype)
+    expected = fresh().fit(X, y)
+    model = fresh().fit(put(X), y)
+    assert model.n_features_in_ == X.shape[1]
+    assert model.latent_examples_.dtype == expected.latent_examples_.dtype
+    scale = np.abs(expected.latent_examples_).max()
+    np.testing.assert_allclose(
+        model.latent_examples_ / scale, expected.latent_examples_ / scale, atol=1e-3
+    )
+    np.testing.assert_array_equal(model.latent_labels_, expected.latent_labels_)
+    assert np.all(np.isfinite(model.get_mahalanobis_matrix()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        assert set(model.predict(X)) <= set(y)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f2", "f4", "f8", "?", "g"])
+def test_numbers_of_every_type_become_the_same_floats(put, place, dtype):
+    if place == "frame" and dtype in ("f2", "g"):
+        pytest.skip("pandas has no such column")
+    X, y = make_blobs()
+    X = (np.rint(X) + 20 if dtype[0] in "ui" else X).astype(dtype)
+    model = fresh(max_iter=1).fit(put(X), y)
+    expected = np.float64 if dtype in ("i8", "f8", "g") else np.float32
+    assert model.components_.dtype == fresh(max_iter=1).fit(X, y).components_.dtype == expected
+
+
+def test_float32_near_its_maximum_is_widened(put):
+    X, y = make_blobs()
+    X = X.astype(np.float32)
+    X[0, 1] = -LARGEST
+    model = fresh().fit(put(X), y)
+    assert model.components_.dtype == np.float64
+    assert np.all(np.isfinite(model.latent_examples_))
+    assert np.all(np.isfinite(np.asarray(model.score_samples(put(X)))))
+
+
+def bad_rows():
+    X, _ = make_blobs()
+    with_nan, with_inf, too_large = X.copy(), X.copy(), X.copy()
+    with_nan[203, 1], with_inf[203, 1], too_large[203, 1] = np.nan, -np.inf, 1.7e308
+    yield "NaN", with_nan, r"Input X contains NaN: row 203, column 1 "
+    yield "infinity", with_inf, r"Input X contains infinity: row 203, column 1 "
+    yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203, col"
+    yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers|not compatible with arr"
+    yield "complex", X + 1j, "Complex data not supported|holds complex128, not numbers"
+    yield (
+        "dates",
+        X.astype("i8").astype("M8[s]"),
+        r"numbers, got datetime64|datetime64\[s\], not num",
+    )
+
+
+@pytest.mark.parametrize(
+    ("X", "message"), [pytest.param(X, message, id=name) for name, X, message in bad_rows()]
+)
+def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
+    rows, y = make_blobs()
+    model = fresh().fit(put(rows), y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=message):
+        model.fit(put(X), y)
+    assert vars(model) == before
+    with pytest.raises(ValueError, match=message):
+        np.asarray(model.predict(put(X)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((240,), "Expected 2D array, got 1D array"),
+        ((60, 2, 2), "Found array with dim 3|expected <= 2"),
+        ((1, 6), "1 sample"),
+        ((240, 0), r"0 feature\(s\)"),
+    ],
+)
+def test_shapes_that_are_no_table_are_refused(put, place, shape, message):
+    if place == "frame" and len(shape) != 2:
+        pytest.skip("a frame has two dimensions")
+    if place == "row file" and len(shape) != 2:
+        pytest.skip("open_rows takes further dimensions as one, and says so")
+    X = np.zeros(shape)
+    with pytest.raises(ValueError, match=message):
+        fresh().fit(put(X), np.arange(shape[0]) % 2)
+
+
+def bad_labels():
+    _, y = make_blobs()
+    words = np.array(["a", "b", "c"])[y]
+    yield "none", None, ValueError, "requires y to be passed, but the target y is None"
+    yield "too few", y[:-1], ValueError, "X has 240 rows, y has 239 labels"
+    yield "one class", np.full(240, 5), ValueError, "at least 2 classes.*only 1 class: 5"
+    yield "continuous", y + 0.5 * np.arange(240), ValueError, "Unknown label type|continuous"
+    yield "NaN", np.where(y == 0, np.nan, y), ValueError, r"missing value: row 0 "
+    yield "None", np.where(y == 0, None, words), ValueError, r"missing value: row 0 .* is None"
+    dates = np.array(["2020-01-01", "2020-01-02", "NaT"], dtype="M8[D]")[y]
+    yield "NaT", dates, ValueError, r"missing value: row 2 "
+    yield "NA", pd.Series(y, dtype="Int64").where(y > 0), ValueError, r"missing value: row 0 "
+    yield "NA text", pd.Series(words, dtype="string").where(y > 0), ValueError, "missing value"
+    yield "kinds", np.where(y == 0, "a", y.astype(object)), TypeError, "one kind.*int and str"
+    yield "table", np.column_stack((y, y)), ValueError, "y should be a 1d array"
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [pytest.param(y, error, message, id=name) for name, y, error, message in bad_labels()],
+)
+def test_bad_labels_are_refused(put, y, error, message):
+    X, _ = make_blobs()
+    with pytest.raises(error, match=message):
+        fresh().fit(put(X), y)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64", "int64 map"])
+def test_large_integer_labels_are_not_rounded(put, tmp_path, kind):
+    X, y = make_blobs()
+    labels = y + 2**60
+    if kind == "Int64":
+        labels = pd.Series(labels, dtype="Int64")
+    elif kind == "int64 map":
+        np.save(tmp_path / "labels.npy", labels)
+        labels = np.load(tmp_path / "labels.npy", mmap_mode="r")
+    model = fresh(max_iter=0).fit(put(X), labels)
+    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
+
+
+def _classes(X, y):
+    return MaPML(2, max_iter=0, random_state=0).fit(X, y).classes_.tolist()
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_parallel_call_that_maps_its_arguments_gives_what_a_direct_call_gives(nullable):
+    X, y = make_blobs(30_000)
+    assert X.nbytes > 2**20  # joblib hands such arrays to its workers as memory maps
+    labels = pd.Series(y + 2**60, dtype="Int64") if nullable else y + 2**60
+    expected = _classes(X, labels)
+    assert expected == [2**60, 2**60 + 1, 2**60 + 2]
+    for found in joblib.Parallel(n_jobs=2)(joblib.delayed(_classes)(X, labels) for _ in range(2)):
+        assert found == expected
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score_samples"])
+def test_answers_are_those_of_an_array(put, method):
+    X, y = make_blobs()
+    model = fresh().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X has feature names")
+        found = getattr(model, method)(put(X))
+    expected = getattr(model, method)(X)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_neighbours_are_those_of_an_array(put):
+    X, y = make_blobs()
+    model = fresh().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X has feature names")
+        distances, indices = model.kneighbors(put(X), 4)
+        alone = model.kneighbors(put(X), 4, return_distance=False)
+    expected = model.kneighbors(X, 4)
+    for found, right in zip((distances, indices, alone), (*expected, expected[1]), strict=True):
+        assert found.shape == right.shape
+        assert found.dtype == right.dtype
+        np.testing.assert_allclose(np.asarray(found), right, rtol=1e-9)
+
+
+def test_other_numbers_of_features_are_refused_with_both_numbers(put):
+    X, y = make_blobs()
+    model = fresh().fit(put(X), y)
+    for method in (model.predict, model.transform, model.kneighbors, model.score_samples):
+        with pytest.raises(ValueError, match=r"X has 5 features.*expecting 6|names should match"):
+            method(put(X[:, :5]))
+
+
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:14])
+def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model):
+    """And nothing is computed by the client on the way."""
+    X, y = make_blobs()
+    lazy, labels = da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
+    if not isinstance(model, MaPML):
+        with pytest.raises(TypeError, match=rf"{type(model).__name__}.fit needs X.*X.compute\(\)"):
+            model.fit(lazy, labels)
+        with pytest.raises(TypeError, match=r"pass both from the same place, or y.compute\(\)"):
+            model.fit(X, labels)
+    model.fit(X, y)
+    methods = ["predict", "predict_proba", "score_samples"]
+    methods += ["transform"] * hasattr(model, "transform")
+    for method in methods:
+        assert isinstance(getattr(model, method)(lazy), da.Array)
+    for answer in model.kneighbors(lazy):
+        assert isinstance(answer, da.Array)
+    for refused in (
+        lambda: model.score(lazy, y), lambda: model.score(X, labels),
+        lambda: model.set_references(lazy, y), lambda: model.set_references(X, labels),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"\.(score|set_references) needs .*compute\(\)"):
+            refused()
+
+
+def test_a_dask_frame_says_how_to_become_an_array(local_client):
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = make_blobs()
+    frame = frames.from_pandas(pd.DataFrame(X), npartitions=2)
+    with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
+        fresh().fit(frame, y)
+    with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
+        fresh().fit(X, y).predict(frame)
+
+
+def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole(local_client):
+    X, y = make_blobs()
+    model = fresh().fit(X, y)
+    X[203, 1] = np.nan
+    answers = model.predict(da.from_array(X, chunks=(50, -1)))
+    with pytest.raises(ValueError, match="NaN: row 203, column 1 "):
+        answers.compute()
+    X[203, 1] = 1e200
+    with pytest.raises(ValueError, match="row 203, column 1 "):
+        model.predict(da.from_array(X, chunks=(50, -1))).compute()
+
+
+def test_names_of_a_file_s_columns_are_those_of_the_features(tmp_path):
+    from latentmetric.io import open_rows
+
+    X, y = make_blobs()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame[list("fbcdea")].to_parquet(tmp_path / "other.parquet")
+    model = fresh(max_iter=0).fit(open_rows(tmp_path / "rows.parquet"), y)
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    model.predict(open_rows(tmp_path / "rows.parquet"))
+    with pytest.raises(ValueError, match=r"feature 0 \(counted from 0\) is 'f', but was 'a'"):
+        model.predict(open_rows(tmp_path / "other.parquet"))
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+
+
+def test_who_holds_what(tmp_path):
+    np.save(tmp_path / "rows.npy", np.eye(3))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert isinstance(engine_of(mapped), FileEngine)
+    assert isinstance(engine_of(da.zeros((3, 3))), DaskEngine)
+    for X in (np.eye(3), [[1.0]], pd.DataFrame(np.eye(3)), None):
+        assert engine_of(X) is MEMORY
+
+
+@pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "array of objects"])
+def test_text_is_no_number_even_if_it_looks_like_one(kind):
+    polars = pytest.importorskip("polars")
+    X, y = make_blobs()
+    mixed = {"a": X[:, 0], "b": [str(value) for value in X[:, 1]]}
+    frame = pd.DataFrame(mixed)
+    rows = {
+        "pandas object": frame.astype({"b": object}),
+        "pandas": frame.astype({"b": "string"}),
+        "polars": polars.DataFrame(mixed),
+        "array of objects": frame.to_numpy(dtype=object),
+    }[kind]
+    with pytest.raises(ValueError, match="must hold numbers, got text"):
+        fresh().fit(rows, y)
