@@ -1,9 +1,17 @@
-"""The code that the documents show runs as shown."""
+"""The documents match the code: examples run, links resolve, quoted constants are the code's.
 
+A number that a page quotes from the code is followed by a comment with its name, which is not
+rendered: ``192<!-- latentmetric.core.metric.STEPS_PER_BLOCK -->``. The name is a constant, an
+entry of a constant, ``NAME[key]``, or the default of a parameter, ``function(parameter)``.
+"""
+
+import inspect
 import re
 import runpy
 import shlex
+from math import isclose
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from typer.testing import CliRunner
@@ -13,14 +21,60 @@ from latentmetric.cli.main import COMMANDS, application
 ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "RELEASING.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 BLOCKS = [
-    pytest.param(block, id=f"{page.name} {number}")
+    pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
     for page in PAGES
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+    for number, block in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    )
 ]
+UNITS = {"": 1, "%": 0.01, "MB": 2**20, "GB": 2**30}
+QUOTED_NUMBER = re.compile(
+    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?P<power>[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]*)"
+    r"(?:th)?[`*]* ?(?P<unit>%|MB|GB|)[`*]*$"
+)
+CONSTANT = re.compile(r"([\w.]+)(?:\[(\w+)\]|\((\w+)\))?")
+FEWEST_QUOTED = 76
+"""A page that drops the comment of a number would escape the comparison."""
+
+
+def quoted_constants():
+    """Each comment in the pages, with the text before it on its line."""
+    for page in PAGES:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            for comment in re.finditer(r"<!--(.*?)-->", line):
+                name = comment[1].strip()
+                place = f"{page.relative_to(ROOT)}:{number} {name}"
+                yield pytest.param(line[: comment.start()], name, id=place)
+
+
+QUOTED = list(quoted_constants())
+
+
+def number_at_end(text):
+    """The number that a text ends with, its unit taken into account."""
+    found = QUOTED_NUMBER.search(text)
+    assert found, f"no number before the comment: {text[-40:]!r}"
+    value = float(found["digits"].replace(",", ""))
+    if found["power"]:
+        value **= int(found["power"].translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
+    return value * UNITS[found["unit"]]
+
+
+def value_in_code(name):
+    """The value of a constant, of an entry of one, or of the default of a parameter."""
+    path, key, parameter = CONSTANT.fullmatch(name).groups()
+    found = resolve_name(path)
+    if parameter is not None:
+        return inspect.signature(found).parameters[parameter].default
+    return found if key is None else found[key]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -29,18 +83,52 @@ def test_code_block_runs(block, tmp_path, monkeypatch):
     exec(compile(block, "documentation", "exec"), {})
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
-def test_links_to_files_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def anchors(page):
+    """What links to the headings of a page are called."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_resolve(page):
+    for path, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text(encoding="utf-8")):
+        if "://" not in path:
+            target = (page.parent / path) if path else page
+            assert target.exists(), path
+            assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize(("before", "name"), QUOTED)
+def test_quoted_constant_is_that_of_the_code(before, name):
+    assert isclose(number_at_end(before), value_in_code(name), rel_tol=1e-12)
+
+
+def test_constants_stay_quoted():
+    assert len(QUOTED) >= FEWEST_QUOTED
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("blocks of 192", 192),
+        ("up to 6,144", 6144),
+        ("S/32", 32),
+        ("1.7", 1.7),
+        ("its 4th", 4),
+        ("`0.01 %`", 1e-4),
+        ("at most 8 MB", 8 * 2**20),
+        ("**10¹⁴⁰**", 1e140),
+        ("by 10⁻⁶", 1e-6),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text, value):
+    assert isclose(number_at_end(text), value, rel_tol=1e-12)
 
 
 def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(
-        r"```(python|sh)\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL
-    )
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(python|sh)\n(.*?)```", text, re.DOTALL)
     exec(compile(blocks[0][1], "documentation", "exec"), {})
     lines = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
     for line in lines:
@@ -48,16 +136,17 @@ def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypa
         done = CliRunner().invoke(application(), arguments)
         assert (name, done.exit_code) == ("latentmetric", 0), done.output
     assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}
-    made = {"digits.model", "answers.csv", "neighbors.csv", "report.html", "digits.joblib"}
-    assert made <= {path.name for path in tmp_path.iterdir()}
+    written = {"digits.model", "answers.csv", "neighbors.csv", "report.html", "digits.joblib"}
+    assert written <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_every_command_has_its_section():
-    page = (ROOT / "docs" / "commands.md").read_text()
+def test_every_command_has_a_section():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     for name in COMMANDS:
         assert re.search(rf"^## .*\b{name}\b", page, re.MULTILINE), name
 
 
-def test_the_reference_lists_what_there_is():
-    made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
-    assert (ROOT / "docs" / "api.md").read_text() == made, "run python docs/make_api.py"
+def test_the_reference_is_up_to_date():
+    page = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
+    written = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert written == page, "run python docs/make_api.py"
