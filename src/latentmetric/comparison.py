@@ -14,6 +14,7 @@ from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.votes import n_voters
+from latentmetric.engines.admission import in_this_process
 from latentmetric.registry import ESTIMATORS, estimator_class
 
 ORIGINAL = "-O"
@@ -98,7 +99,8 @@ def compare(
             model = estimator.model_
             if method.endswith(ORIGINAL):
                 codes = np.searchsorted(estimator.classes_, y[train])
-                model = model.with_references(X[train], codes)
+                rows = in_this_process(X[train], estimator, "compare")
+                model = model.with_references(rows, codes)
             since = perf_counter()
             wrong = _predicted(estimator, model, X[test]) != y[test]
             queried = perf_counter() - since
@@ -111,7 +113,8 @@ def compare(
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:
     """Labels by the estimator's vote, with the references of a model of its own or another."""
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
-    neighbors = model.nearest(X, k, thread_count(estimator.n_jobs))
+    rows = in_this_process(X, estimator, "compare")
+    neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))
     labels: np.ndarray[Any, Any] = estimator.classes_[model.vote(neighbors, estimator.weights)]
     return labels
 

@@ -295,3 +295,30 @@ def test_text_is_no_number_even_if_it_looks_like_one(kind):
     }[kind]
     with pytest.raises(ValueError, match="must hold numbers, got text"):
         fresh().fit(rows, y)
+
+
+def test_what_stands_above_the_estimators_follows_the_same_rules(local_client):
+    """Nothing gathers a Dask array silently, and a missing label is refused everywhere."""
+    from latentmetric import evaluation, export, viz
+
+    X, y = make_blobs()
+    model = fresh().fit(X, y)
+    lazy, labels = da.from_array(X, chunks=50), da.from_array(y, chunks=50)
+    missing = np.where(y == 0, None, y.astype(object))
+    index = export.to_faiss(model)
+    takes_labels = (
+        model.score, model.set_references, evaluation.clustering_nmi, evaluation.retrieval_scores,
+        lambda X, y: viz.plot_errors_by_class(model, X, y),
+        lambda X, y: viz.plot_latents(model, X, y),
+        lambda X, y: viz.plot_latent_examples(model, X, y, (2, 3)),
+        lambda X, y: viz.write_report(model, X, y, "never-written.html"),
+    )  # fmt: skip
+    for use in takes_labels:
+        for given in ((lazy, y), (X, labels)):
+            with pytest.raises(TypeError, match=r"in the memory of one process.*compute\(\)"):
+                use(*given)
+        with pytest.raises(ValueError, match=r"contains NaN or another missing value: row 0 "):
+            use(X, missing)
+    for use in (lambda X: index.search(X, 3), index.queries):
+        with pytest.raises(TypeError, match=r"compute\(\)"):
+            use(lazy)

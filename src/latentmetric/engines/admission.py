@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
 from latentmetric.engines.memory import MemoryEngine
 from latentmetric.engines.protocol import Engine, LabelledRows
+from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
 ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
 """Asked in this order whether they hold the rows."""
@@ -58,7 +60,18 @@ def refuse_remote(asking: str, instead: str, **given: Any) -> None:
             )
 
 
-def in_this_process(X: Any, estimator: Any, asking: str) -> Any:
+def in_this_process(X: Any, estimator: Any, asking: str) -> Floats:
     """Queries as one array; ``TypeError`` where they are on a cluster."""
     engine = engine_of(X)
-    return engine.gather(engine.admit(X, estimator, training=False), asking)
+    rows = engine.gather(engine.admit(X, estimator, training=False), asking)
+    estimator.model_.check_reach(rows)
+    return rows
+
+
+def labelled_queries(X: Any, y: Any, estimator: Any, asking: str) -> tuple[Floats, Labels]:
+    """Queries and their labels as arrays, by the rules that ``admit`` has for training rows."""
+    refuse_remote(asking, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+    labels = checked_labels(y)
+    rows = in_this_process(X, estimator, asking)
+    check_same_length(len(rows), len(labels))
+    return rows, labels

@@ -29,7 +29,7 @@ from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
-from latentmetric.engines.admission import admit, answer, in_this_process, refuse_remote
+from latentmetric.engines.admission import admit, answer, labelled_queries, refuse_remote
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import Driver, Policies
@@ -38,7 +38,6 @@ from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import (
-    check_same_length,
     checked_labels,
     is_of_kind,
     known_codes,
@@ -192,11 +191,13 @@ class ReferenceClassifier(
         self, admitted: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class, some of them held out where the estimator stops early."""
-        for name, value in (("early_stopping", True), ("reference", "original")):
+        for name, value, default in (
+            ("early_stopping", True, False), ("reference", "original", "latent")
+        ):  # fmt: skip
             if not admitted.in_process and getattr(self, name, None) == value:
                 raise ValueError(
-                    f"{name}={value!r} would bring rows of a cluster to one machine; fit with the "
-                    "default"
+                    f"{name}={value!r} would bring rows of a cluster to one machine; fit with "
+                    f"{name}={default!r}"
                 )
         partition = self._partition(admitted)
         if not getattr(self, "early_stopping", False):
@@ -313,7 +314,7 @@ class ReferenceClassifier(
         """
         instead = "(model.predict(X) == y).mean().compute()"
         refuse_remote(f"{type(self).__name__}.score", instead, X=X, y=y)
-        return float(super().score(X, y, sample_weight))
+        return float(super().score(X, checked_labels(y), sample_weight))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -378,12 +379,8 @@ class ReferenceClassifier(
         """
         check_is_fitted(self)
         asking = f"{type(self).__name__}.set_references"
-        refuse_remote(asking, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
-        labels = checked_labels(y)
-        rows = in_this_process(X, self, asking)
-        check_same_length(len(rows), len(labels))
+        rows, labels = labelled_queries(X, y, self, asking)
         codes = known_codes(labels, self.classes_)
-        self.model_.check_reach(rows)
         self._set_fitted(self._with_references(rows, codes))
         return self
 

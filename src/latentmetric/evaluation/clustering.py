@@ -6,7 +6,10 @@ from typing import Any
 
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
-from sklearn.utils import check_X_y
+from sklearn.utils import check_array, check_consistent_length
+
+from latentmetric.engines.admission import refuse_remote
+from latentmetric.validation.labels import checked_labels
 
 
 def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) -> float:
@@ -23,7 +26,7 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     Returns
     -------
     float
-        From 0, where clusters tell nothing of the classes, to 1, where they are the classes. The
+        From 0, where clusters say nothing about the classes, to 1, where they are the classes. The
         mutual information is divided by the arithmetic mean of both entropies.
 
     Examples
@@ -32,6 +35,10 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     >>> clustering_nmi([[0.0], [0.1], [5.0], [5.1]], ["a", "a", "b", "b"], random_state=0)
     1.0
     """
-    rows, truth = check_X_y(embeddings, labels, dtype=("float64", "float32"))
+    given = {"embeddings": embeddings, "labels": labels}
+    refuse_remote("clustering_nmi", "compute() if they fit into memory", **given)
+    truth = checked_labels(labels, "labels")
+    rows = check_array(embeddings, dtype=("float64", "float32"), input_name="embeddings")
+    check_consistent_length(rows, truth)
     clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
     return float(normalized_mutual_info_score(truth, clusters.fit_predict(rows)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from latentmetric.core.distances import ranked
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.admission import refuse_remote
 from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 
@@ -78,6 +79,7 @@ class FaissIndex:
         return model.distances(squared[:, :k]), indices[:, :k]
 
     def _queries(self, X: Any) -> Floats:
+        refuse_remote("an index of faiss", "X.compute() if it fits into memory", X=X)
         X, n_features = np.asarray(X), self._parts.model.n_features
         if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.types import Ints
+from latentmetric.engines.admission import labelled_queries
 from latentmetric.viz.clusters import busiest_clusters
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def plot_latent_examples(
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'latentmetric[plot]'") from error
     check_is_fitted(model)
-    X, y = np.asarray(X, dtype=model.components_.dtype), np.asarray(y)
+    X, y = labelled_queries(X, y, model, "plot_latent_examples")
     if X.shape[1] != int(np.prod(image_shape)):
         raise ValueError(
             f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "

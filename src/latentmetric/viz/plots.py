@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.engines.admission import in_this_process
-from latentmetric.validation.labels import check_same_length, known_codes
+from latentmetric.engines.admission import labelled_queries
+from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import AnInteger
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.summaries import class_errors, curve, spectrum, widest_plane
@@ -117,10 +117,9 @@ def plot_errors_by_class(
     """
     check_is_fitted(model)
     AnInteger(1).check("n_classes", n_classes)
-    classes, labels = model.classes_, column_or_1d(y)
+    classes = model.classes_
+    rows, labels = labelled_queries(X, y, model, "plot_errors_by_class")
     true = known_codes(labels, classes)
-    rows = in_this_process(X, model, "plot_errors_by_class")
-    check_same_length(len(rows), len(labels))
     predicted = np.searchsorted(classes, model.predict(rows))
     errors = class_errors(true, predicted, len(classes))
     met = np.flatnonzero(errors.rows)
@@ -169,7 +168,7 @@ def plot_latents(
     plane = widest_plane(latents, codes)
     ax = _axes(ax)
     if X is not None:
-        _draw_rows(model, plane, X, column_or_1d(y), ax)
+        _draw_rows(model, plane, X, y, ax)
     flat = plane.shadow(latents)
     for code in range(len(model.classes_)):
         own = flat[codes == code]
@@ -187,13 +186,11 @@ def plot_latents(
 
 
 def _draw_rows(model: Any, plane: Any, X: Any, y: Any, ax: Axes) -> None:
-    rows = in_this_process(X, model, "plot_latents")
-    check_same_length(len(rows), len(y))
-    model.model_.check_reach(rows)
+    rows, labels = labelled_queries(X, y, model, "plot_latents")
     which = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_POINTS)).astype(np.intp))
     flat = plane.shadow(model.model_.points(rows[which]))
     for code, label in enumerate(model.classes_):
-        own = flat[y[which] == label]
+        own = flat[labels[which] == label]
         ax.scatter(own[:, 0], own[:, 1], s=5, alpha=0.35, linewidths=0, **_style(code))
 
 

@@ -2,7 +2,7 @@
 
 With training rows the rows given are queries, and the training rows stand beside the latent
 examples as references. Without them the rows given are parted, and the page says so. Time
-O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and one copy of them under a metric.
+O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies of them under a metric.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, euclidean_model
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process, refuse_remote
+from latentmetric.validation.labels import checked_labels
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
 
@@ -139,10 +140,10 @@ def gather(
 
 def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str]) -> LabelledRows:
     """Rows and labels as the model knows them; rows of unknown classes are left out."""
-    refuse_remote("a report", f"{called[0]}.compute() if it fits into memory", **{called[0]: X})
+    given = {called[0]: X, called[1]: y}
+    refuse_remote("a report", "compute() if it fits into memory", **given)
     rows = in_this_process(X, model, "a report")
-    model.model_.check_reach(rows)
-    labels = column_or_1d(y)
+    labels = checked_labels(y, called[1])
     _check_length(called[1], len(labels), called[0], len(rows))
     if names is not None:
         _check_length(called[2], len(names), called[0], len(rows))
