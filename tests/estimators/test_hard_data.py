@@ -163,7 +163,7 @@ def test_values_near_the_largest_of_all_are_refused(blobs, estimator, value, mes
         estimator().fit(X if isinstance(value, np.longdouble | int) else X.astype(float), y)
 
 
-def test_columns_that_are_no_numbers_are_named(blobs):
+def test_columns_that_are_not_numbers_are_named(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=list("abcdef"))
     frame["c"] = pd.Categorical(np.array(["x", "y"])[y % 2])
@@ -282,7 +282,7 @@ def test_an_offset_between_groups_does_not_drown_the_classes():
     assert model.score(X[400:], y[400:]) > 0.9
 
 
-def test_latents_are_found_in_groups_of_a_class_that_lie_far_apart():
+def test_latents_are_found_in_groups_of_a_class_that_are_far_apart():
     """Which side of a group a class is on differs between groups, so both need several latents."""
     generator = np.random.default_rng(0)
     y, group = np.arange(2000) % 2, generator.integers(0, 2, 2000)

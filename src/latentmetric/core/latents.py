@@ -289,15 +289,15 @@ class Members:
             remains = whole + float(np.vdot(places.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
-        return float(self.served(rows, latents, metric).sum(dtype=np.float64)), between
+        return float(self.squared_distances(rows, latents, metric).sum(dtype=np.float64)), between
 
-    def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
+    def squared_distances(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
         """D²(x, z) of every row."""
-        served = np.empty(len(rows), dtype=latents.dtype)
+        squared = np.empty(len(rows), dtype=latents.dtype)
         for block in rows.blocks:
             differences = rows[block] - latents[self.assignment[block]]
-            served[block] = metric.squared_lengths(differences)
-        return served
+            squared[block] = metric.squared_lengths(differences)
+        return squared
 
 
 def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Members) -> None:
@@ -308,15 +308,15 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     empty = np.flatnonzero(members.counts == 0)
     if not len(empty):
         return
-    served = members.served(rows, latents, metric)
-    worst_first = np.argsort(-served, kind="stable")[: len(empty)]
+    squared = members.squared_distances(rows, latents, metric)
+    worst_first = np.argsort(-squared, kind="stable")[: len(empty)]
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
         inside = rows[alone]
         rounding = (
             ROUNDING_SLACK * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
         )
-        gains = served[row] > members.pull(int(latent), inside[0], metric) + rounding
+        gains = squared[row] > members.pull(int(latent), inside[0], metric) + rounding
         if gains and members.counts[members.assignment[row]] > 1:
             members.reassign(alone, inside, np.array([latent]))
 
