@@ -69,7 +69,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save(folder, n_rows)
-        cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0")
         with cluster, Client(cluster) as client:
             empty = client.run(reset_peak)
             client_before = reset_peak()

@@ -27,7 +27,7 @@ from latentmetric import MaPML, ModelFileError, save
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
-from mutations import CODE_EVENTS, MENDED, PLAIN  # noqa: E402
+from mutations import CODE_EVENTS, PLAIN, WITH_VALID_CHECKSUMS  # noqa: E402
 
 ALLOWED_FACTOR, ALLOWED_BYTES = 2, 200 * 2**20
 
@@ -130,14 +130,18 @@ def main() -> None:
     warnings.simplefilter("ignore", RuntimeWarning)  # models of ugly numbers overflow
     np.seterr(all="ignore")
     generator, watch = np.random.default_rng(options.seed), CodeWatch()
-    counts: dict[str, Counter[str]] = {change.__name__: Counter() for change in PLAIN + MENDED}
+    counts: dict[str, Counter[str]] = {
+        change.__name__: Counter() for change in PLAIN + WITH_VALID_CHECKSUMS
+    }
     peak_share, peak = 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
         files = originals(Path(folder))
         path = Path(folder) / "changed"
         for number in range(options.files):
             content, queries, expected = files[generator.integers(len(files))]
-            change = (PLAIN + MENDED)[generator.integers(len(PLAIN + MENDED))]
+            change = (PLAIN + WITH_VALID_CHECKSUMS)[
+                generator.integers(len(PLAIN + WITH_VALID_CHECKSUMS))
+            ]
             path.write_bytes(change(content, generator))
             same = expected if change in PLAIN else None
             told, taken = outcome(path, queries, same, watch)

@@ -1,6 +1,6 @@
-"""Model files damaged on purpose: what lies in a file, and ways to change it.
+"""Model files damaged on purpose: the contents of a file, and ways to change them.
 
-A file whose checksums are mended after a change reaches the checks behind them.
+A file whose checksums are updated after a change reaches the checks behind them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Opened:
         dtype = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}[entry["dtype"]]
         return np.frombuffer(memoryview(self.data)[start:stop], dtype)
 
-    def mend(self) -> None:
-        """Let the arrays' checksums fit again, where they have a place in the data."""
+    def update_checksums(self) -> None:
+        """Recompute the checksums of the arrays, if the document has checksums."""
         if isinstance(self.document.get("checksums"), dict):
             for name, entry in self.arrays.items():
                 start, stop = entry["data_offsets"]
@@ -130,7 +130,7 @@ def change_names(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def change_document(content: bytes, generator: np.random.Generator) -> bytes:
-    """Values of the document replaced, removed or moved, its checksum mended."""
+    """Values of the document replaced, removed or moved, with its checksum updated."""
     opened = Opened.of(content)
     for _ in range(generator.integers(1, 3)):
         holder: Any = opened.document
@@ -199,7 +199,7 @@ def fill_header(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def change_numbers(content: bytes, generator: np.random.Generator) -> bytes:
-    """Ugly numbers in arrays, their checksums mended."""
+    """Ugly numbers in arrays, with their checksums updated."""
     opened = Opened.of(content)
     names = list(opened.arrays)
     for _ in range(generator.integers(1, 4)):
@@ -212,24 +212,24 @@ def change_numbers(content: bytes, generator: np.random.Generator) -> bytes:
         else:
             with np.errstate(over="ignore"):
                 array[at] = HOSTILE_NUMBERS[generator.integers(len(HOSTILE_NUMBERS))]
-    opened.mend()
+    opened.update_checksums()
     return opened.closed()
 
 
 def swap_arrays(content: bytes, generator: np.random.Generator) -> bytes:
-    """Two arrays under each other's names, checksums mended."""
+    """Two arrays under each other's names, with checksums updated."""
     opened = Opened.of(content)
     names = list(opened.arrays)
     one, other = (names[generator.integers(len(names))] for _ in range(2))
     opened.arrays[one], opened.arrays[other] = opened.arrays[other], opened.arrays[one]
-    opened.mend()
+    opened.update_checksums()
     return opened.closed()
 
 
 PLAIN = [flip_bits, flip_header_bits, truncate, append, change_length, change_places]
 """Changes that leave the checksums as they are: what still loads answers as before."""
 
-MENDED = [
+WITH_VALID_CHECKSUMS = [
     change_names, change_document, repeat_key, nest_deeply, fill_header, change_numbers,
     swap_arrays,
 ]  # fmt: skip

@@ -169,5 +169,5 @@ def test_an_engine_is_one_entry(monkeypatch):
         with pytest.raises(TypeError, match=r"heap|in the memory of one process"):
             refused()
     for parameters in ({"early_stopping": True}, {"reference": "original"}):
-        with pytest.raises(ValueError, match="would bring rows of a cluster to one machine"):
+        with pytest.raises(ValueError, match="would gather rows of a cluster on one machine"):
             MaPML(**QUICK, **parameters).fit(Heap(X), y)

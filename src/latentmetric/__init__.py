@@ -37,7 +37,7 @@ __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is: the command line's help must not wait for SciPy."""
+    """Import names on first use: the command line's help must not wait for SciPy."""
     if name in _PARTS:
         return import_module(f"latentmetric.{name}")
     if name not in _HOMES:

@@ -1,7 +1,7 @@
 """The estimators of the package, in one table: adding one means one entry here.
 
-Names lead to modules, which are imported when they are asked for: the command line's help must
-not wait for SciPy, and model files name their estimator without knowing it.
+Modules are imported on first use: the command line's help must not wait for SciPy. Model files
+store an estimator's name, and this table leads to its class.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ESTIMATORS = {
     "HRSGD": "latentmetric.estimators.hrsgd",
     "Euclidean": "latentmetric.estimators.euclidean",
 }
-"""By name, the module that defines each class."""
+"""The module that defines each class, by the name of the class."""
 
 
 def estimator_class(name: str) -> type[Any]:
-    """The class of this name, which must be in ``ESTIMATORS``."""
+    """The class with this name, which must be in ``ESTIMATORS``."""
     found: type[Any] = getattr(import_module(ESTIMATORS[name]), name)
     return found

@@ -41,7 +41,7 @@ def run(n_rounds, settings=SETTINGS, seed=0, data=None):
     return rows, states
 
 
-def test_round_zero_is_euclid_with_k_means_latents():
+def test_round_zero_is_euclidean_with_k_means_latents():
     rows, (state,) = run(0)
     np.testing.assert_array_equal(state.components, np.eye(6))
     assert len(state.latents) == 24
@@ -96,7 +96,7 @@ def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
     assert states[-1].record["objective"] < states[0].record["objective"]
 
 
-def test_the_active_share_is_that_of_the_round_it_stands_in():
+def test_the_active_share_belongs_to_its_own_round():
     _, states = run(4)
     shares = []
     for state in states:
@@ -117,7 +117,7 @@ def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
     assert np.abs(free[-1].latents - start).max() > 0.1
 
 
-def test_the_metric_learns_to_ignore_features_that_tell_nothing():
+def test_the_metric_learns_to_ignore_uninformative_features():
     _, states = run(8)
     weights = np.diag(states[-1].components.T @ states[-1].components)
     assert weights[-2:].min() > 1.5 * weights[:-2].max()
@@ -136,7 +136,7 @@ def test_the_number_of_threads_changes_nothing():
     np.testing.assert_allclose(one[-1].latents, three[-1].latents, rtol=1e-9)
 
 
-def test_a_state_can_be_taken_up_again():
+def test_a_state_can_be_resumed():
     rows, states = run(3, with_settings(max_passes=500))
     last, generator = states[-1], np.random.default_rng(1)
     known = Moved(last.latents, last.spreads, passes=0)
@@ -155,7 +155,7 @@ def test_rank_reduction_keeps_the_directions_in_which_latents_differ(rng):
     np.testing.assert_array_equal(reduce_rank(np.eye(4), latents, None), np.eye(4))
 
 
-def test_rank_reduction_finds_directions_even_where_latents_show_none():
+def test_rank_reduction_finds_directions_even_if_latents_show_none():
     factor = np.diag([1.0, 3.0, 2.0])
     for latents in (np.zeros((5, 3)), np.array([[1.0, 0, 0], [-1.0, 0, 0]])):
         assert reduce_rank(factor, latents, 2).shape == (2, 3)
@@ -163,7 +163,7 @@ def test_rank_reduction_finds_directions_even_where_latents_show_none():
     np.testing.assert_allclose(reduced.T @ reduced, np.diag([0, 9, 4]), atol=1e-9)
 
 
-def test_a_state_taken_up_is_brought_into_the_ball_and_to_the_rank():
+def test_a_given_state_is_brought_into_the_ball_and_to_the_rank():
     rows, states = run(2)
     last, settings = states[-1], with_settings(max_norm=0.2, n_components=3)
     known = Moved(last.latents, last.spreads, passes=0)

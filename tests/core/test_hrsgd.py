@@ -1,4 +1,4 @@
-"""HR-SGD against a plain version of itself, steps done by hand, and the odds of its coin."""
+"""HR-SGD against a plain version of itself, updates by hand, and the probability of an update."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def as_they_are(rows):
 
 
 def the_triplet(times=1):
-    """(0, 1, 2), so many times."""
+    """The triplet (0, 1, 2), repeated."""
     return Triplets(*(np.full(times, i) for i in range(3)), np.ones(times))
 
 
@@ -25,7 +25,7 @@ def slope(gap):
 
 
 def plain_hrsgd(rows, triplets, generator, learning_rate, batch_size):
-    """One matrix an iteration, and a full eigendecomposition an update."""
+    """One matrix per iteration, and a full eigendecomposition per update."""
     n_batches = len(triplets) // batch_size
     drawn, coins = generator.integers(batch_size, size=n_batches), generator.random(n_batches)
     metric = np.eye(rows.shape[1])
@@ -76,7 +76,7 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate):
 def test_runs_add_up():
     rows, triplets = problem(600, 5)
     whole, parts = Descent(PSDMatrix.identity(5), 0.1, 10), Descent(PSDMatrix.identity(5), 0.1, 10)
-    # Every triplet of these batches asks for its update, whatever the coin.
+    # Every triplet of these batches causes an update, whatever the coin shows.
     far = as_they_are(100 * rows[:, :1] * np.ones(5))
     violated = Triplets(triplets.anchors, triplets.impostors, triplets.anchors, triplets.margins)
     whole.run(far, violated, np.random.default_rng(0))
@@ -89,7 +89,7 @@ def test_runs_add_up():
 @pytest.mark.parametrize(
     ("learning_rate", "expected"),
     [
-        # o = 0, p = (2, 0), q = (0, 1): the gap is 1 − 4 = −3, the slope there all but 1.
+        # o = 0, p = (2, 0), q = (0, 1): the gap is 1 − 4 = −3, where the slope is nearly 1.
         pytest.param(0.1, [1 - 0.4 * slope(-3), 1 + 0.1 * slope(-3)], id="inside the cone"),
         pytest.param(1.0, [0, 1 + slope(-3)], id="projected to the cone"),
     ],
@@ -116,7 +116,7 @@ def test_batches_that_keep_their_margins_are_skipped():
 
 @pytest.mark.parametrize("gap", [0.5, 1.0, 1.7])
 def test_the_odds_of_an_update_are_the_slope_of_the_loss(gap):
-    # A step too short to change anything, so that every coin has the same odds.
+    # A step too short to change anything, so that every coin has the same probability.
     rows = as_they_are(np.array([[0.0, 0], [1, 0], [0, np.sqrt(1 + gap)]]))
     _, updates = Descent(PSDMatrix.identity(2), 1e-13, 1).run(
         rows, the_triplet(4000), np.random.default_rng(0)

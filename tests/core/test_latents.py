@@ -26,7 +26,7 @@ def nearest(points, latents):
 
 
 def from_mean(rows):
-    """As Alg. 1 counts the rows of a class."""
+    """Rows centred on the mean of the class, as in Alg. 1."""
     return rows - rows.mean(axis=0)
 
 
@@ -109,7 +109,7 @@ def test_no_step_raises_the_surrogate(seed, latent_reg):
 
 
 @pytest.mark.parametrize(("latent_reg", "expected"), [(0.0, [0, 0, 1, 0]), (1.0, [0, 0, 0, 0])])
-def test_an_empty_latent_takes_the_worst_served_row_where_that_gains(latent_reg, expected):
+def test_an_empty_latent_takes_the_farthest_row_if_that_gains(latent_reg, expected):
     points = from_mean(np.array([[0.0], [1.0], [10.0], [0.5]]))
     latents = points.min() + np.array([[0.5], [100.0]])
     members = members_of(points, np.zeros(4, int), latents, latent_reg)
@@ -164,9 +164,9 @@ def test_alg_1_agrees_with_plain_k_means_however_rows_are_read(rng, monkeypatch,
 
 @pytest.mark.parametrize("offset", [0, 1e3, 3e4])
 @pytest.mark.parametrize("within", [False, True])
-def test_groups_far_apart_keep_what_their_rows_differ_by(rng, offset, within):
+def test_groups_far_apart_keep_the_differences_of_their_rows(rng, offset, within):
     rows = rng.standard_normal((300, 4)).astype(np.float32)
-    # The sums round the rows, so that both dtypes start from the same ones.
+    # The sum is rounded to float32, so that both dtypes start from the same rows.
     rows[:, 0] += np.float32(offset) * (np.arange(300) % 2 if within else 1)
     exact = alg_1(rows.astype(np.float64), rows[:20].astype(np.float64), np.eye(4))
     found = alg_1(rows, rows[:20], np.eye(4, dtype=np.float32))
@@ -212,7 +212,7 @@ def test_alg_1_lowers_the_surrogate_with_every_pass_it_is_given(seed, latent_reg
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 0.5, 10.0])
-def test_alg_1_ends_also_where_latents_are_refilled(rng, latent_reg):
+def test_alg_1_ends_even_if_latents_are_refilled(rng, latent_reg):
     points = rng.standard_normal((60, 3))
     far = np.concatenate((points[:6], 100 + points[:4]))
     found = alg_1(points, far, np.eye(3), latent_reg)
@@ -222,7 +222,7 @@ def test_alg_1_ends_also_where_latents_are_refilled(rng, latent_reg):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_endless_pull_keeps_every_latent_in_its_place(rng, dtype):
+def test_a_huge_pull_keeps_every_latent_in_its_place(rng, dtype):
     rows = rng.standard_normal((30, 3)).astype(dtype)
     found = alg_1(rows, rows[:4] + 1, np.eye(3, dtype=dtype), 1e39, max_passes=5)
     np.testing.assert_allclose(found.latents, rows[:4] + 1, rtol=1e-6)
@@ -261,8 +261,8 @@ def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves,
         kept.references_moved(which, References.under(latents[which], metric.matrix))
 
 
-def test_rows_that_are_alike_settle_at_once(rng):
-    """More latent examples than distinct rows: nothing is gained by passing rows around."""
+def test_equal_rows_settle_at_once(rng):
+    """With more latent examples than distinct rows, passing rows around gains nothing."""
     rows = np.repeat(rng.standard_normal((6, 5)), 30, axis=0).astype(np.float32)
     found = alg_1(rows, rows[::9], np.eye(5, dtype=np.float32))
     assert found.passes < 10

@@ -14,7 +14,7 @@ class Value:
 
 
 def uneven_bowl(place):
-    """½ Σ aᵢⱼ (xᵢⱼ − 1)², a from 1 to 100; least at ones."""
+    """½ Σ aᵢⱼ (xᵢⱼ − 1)², with a from 1 to 100; the minimum is at ones."""
     weights = np.logspace(0, 2, place.size, dtype=place.dtype).reshape(place.shape)
     return Value(float((weights * (place - 1) ** 2).sum() / 2), weights * (place - 1))
 
@@ -34,7 +34,7 @@ def follow(evaluate, place, n_descents, curvature, n_iterations=1):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_least_loss_is_found(dtype):
+def test_the_minimum_is_found(dtype):
     place, _ = follow(uneven_bowl, np.zeros((3, 4), dtype), 100, Curvature())
     assert place.dtype == dtype
     np.testing.assert_allclose(place, 1, atol=1e-3)
@@ -89,7 +89,7 @@ def test_as_good_as_scipy_after_as_many_iterations():
     assert losses[-1] <= 10 * oracle.fun
 
 
-def test_a_descent_ends_where_the_loss_is_halved():
+def test_a_descent_ends_when_the_loss_is_halved():
     start = np.zeros((3, 4))
     place, made = descend(uneven_bowl, start, uneven_bowl(start), Curvature(), 1000)
     assert uneven_bowl(place).loss <= uneven_bowl(start).loss / 2
@@ -98,7 +98,7 @@ def test_a_descent_ends_where_the_loss_is_halved():
     assert uneven_bowl(short).loss > uneven_bowl(start).loss / 2 or made == 1
 
 
-def test_nothing_moves_where_the_gradient_is_zero():
+def test_nothing_moves_if_the_gradient_is_zero():
     best = np.ones((3, 4))
     place, made = descend(uneven_bowl, best, uneven_bowl(best), Curvature(), 10)
     assert made == 0

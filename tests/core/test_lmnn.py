@@ -118,10 +118,10 @@ def test_a_row_alone_in_its_class_is_its_own_target():
         assert np.isfinite(state.at.loss)
 
 
-def test_memory_is_one_copy_of_the_rows_beside_pairs_and_matrices(rng, monkeypatch):
-    """Of blocks so small n×n, 39 times the rows, or one more copy of them would show.
+def test_memory_is_one_copy_of_the_rows_plus_pairs_and_matrices(rng, monkeypatch):
+    """With small blocks, an n×n array (39 times the rows) or a second copy of the rows would show.
 
-    What is not that copy is pairs and matrices of d×d, which weigh more here than in large fits.
+    The rest is pairs and d×d matrices, which take a larger share here than in large fits.
     """
     monkeypatch.setattr(distances, "BLOCK_BYTES", 2**17)
     monkeypatch.setattr(distances, "TILE_ROWS", 512)

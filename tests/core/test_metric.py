@@ -9,7 +9,7 @@ from latentmetric.core.triplets import Triplets
 
 
 def plain_alg_2(latents, start, triplets, metric_reg, max_norm):
-    """One triplet a step, one matrix a step; the average of the second half, and what happened."""
+    """One triplet and one matrix per step; the average of the second half, and what happened."""
     metric, n_steps = start.copy(), len(triplets)
     total, active, clipped = np.zeros_like(start), 0, 0
     for step in range(1, n_steps + 1):

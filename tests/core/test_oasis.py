@@ -14,7 +14,7 @@ def as_they_are(rows):
 
 
 def plain_oasis(similarity, rows, triplets, aggressiveness):
-    """Algorithm 1 of the paper: one triplet and one matrix a step."""
+    """Algorithm 1 of the paper: one triplet and one matrix per step."""
     similarity, hinges = similarity.copy(), []
     for o, p, q in zip(triplets.anchors, triplets.targets, triplets.impostors, strict=True):
         gradient = np.outer(rows[o], rows[p] - rows[q])
@@ -89,7 +89,7 @@ def test_a_triplet_that_keeps_its_margin_moves_nothing():
         pytest.param([[1.0, 0], [2, 3], [2, 3]], id="target and impostor equal"),
     ],
 )
-def test_a_triplet_no_step_can_help_moves_nothing(rows):
+def test_a_triplet_that_no_step_can_help_moves_nothing(rows):
     learned = np.eye(2)
     assert learn_similarity(learned, as_they_are(np.array(rows)), TRIPLET, 1.0).tolist() == [1]
     np.testing.assert_array_equal(learned, np.eye(2))

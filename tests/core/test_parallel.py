@@ -10,8 +10,8 @@ from latentmetric.core.parallel import OrderedSum, blas_threads, for_each, threa
 
 
 def blas_limits():
-    """Of the BLAS that NumPy and SciPy use. One with threads of OpenMP, such as that of faiss, has
-    a limit for every thread that asks."""
+    """The limits of the BLAS that NumPy and SciPy use. An OpenMP BLAS, such as that of faiss, is
+    left out: its limit is per calling thread."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return [pool["num_threads"] for pool in pools if pool["threading_layer"] != "openmp"]
 
@@ -41,7 +41,7 @@ def test_threads_run_single_threaded_blas_and_restore_it():
         assert set(blas_limits()) == {2}
 
 
-def test_few_items_share_out_the_threads():
+def test_few_items_share_the_threads():
     inside = []
     for_each(lambda _: inside.extend(blas_limits()), range(2), 6)
     assert set(inside) == {3}
@@ -60,7 +60,8 @@ def test_the_last_of_overlapping_limits_restores_what_the_first_found():
 
 @pytest.mark.parametrize("moment", range(8))
 def test_an_interrupt_at_any_moment_leaves_the_limit_as_it_was(moment, monkeypatch):
-    """Before or after any call that sets or restores limits, the next block mends it at last."""
+    """An interrupt before or after any call that sets or restores limits is undone by the next
+    block at the latest."""
     moments = iter(range(8))
 
     def interrupted(function):
@@ -100,7 +101,7 @@ def test_many_callers_at_once_leave_the_limit_as_it_was():
         assert set(blas_limits()) == {2}
 
 
-def test_thread_count_follows_blas_unless_told(monkeypatch):
+def test_thread_count_follows_blas_unless_given(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     with threadpool_limits(1, user_api="blas"):
         assert thread_count(None) == 1
@@ -110,7 +111,7 @@ def test_thread_count_follows_blas_unless_told(monkeypatch):
     assert thread_count(-50) == 1
 
 
-def test_an_ordered_sum_does_not_depend_on_who_comes_first():
+def test_an_ordered_sum_does_not_depend_on_the_order_of_arrival():
     parts = [np.float32(10.0**power) for power in range(-6, 7)]
     expected = None
     for seed in range(20):

@@ -68,7 +68,7 @@ def test_dependent_vectors(make, rank, rng):
     assert np.linalg.norm(difference) <= 1e-6 * np.linalg.norm(after)
 
 
-def test_all_that_is_there_can_be_removed(rng):
+def test_the_whole_matrix_can_be_removed(rng):
     removed = rng.standard_normal((10, 150))
     matrix = np.zeros((150, 150))
     assert np.linalg.norm(cheap(matrix - removed.T @ removed, removed)) < 1e-6
@@ -76,7 +76,7 @@ def test_all_that_is_there_can_be_removed(rng):
     assert np.linalg.norm(cheap(matrix - removed.T @ removed, removed)) < 1e-6
 
 
-def test_the_krylov_space_is_what_finds_them_and_the_full_way_takes_over(rng, monkeypatch):
+def test_the_krylov_space_finds_them_and_eigh_is_the_fallback(rng, monkeypatch):
     removed = rng.standard_normal((10, 150)) / 20
     matrix = projected(
         np.eye(150) + psd_matrix(rng, 150, 20, 0.1, 10.0) - 2 * psd_matrix(rng, 150, 5)
@@ -89,7 +89,7 @@ def test_the_krylov_space_is_what_finds_them_and_the_full_way_takes_over(rng, mo
     monkeypatch.setattr(psd, "MOST_BLOCKS", 2)
     assert psd._few_negative(after, removed, norm) is None
     np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
-    # Where the matrix was not PSD before, the count is not valid and must not be trusted.
+    # If the matrix was not PSD before, the count is not valid and must not be trusted.
     after -= 5 * np.outer(np.eye(150)[0], np.eye(150)[0])
     assert psd._few_negative(after, removed, norm) is None
     np.testing.assert_allclose(cheap(after, removed), projected(after), atol=1e-6)
@@ -112,7 +112,7 @@ def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng)
     assert np.linalg.norm(matrix.matrix - exact) <= 1e-5 * np.linalg.norm(exact)
 
 
-def test_nothing_is_searched_for_while_the_boundary_is_far(rng, monkeypatch):
+def test_no_search_while_the_boundary_is_far(rng, monkeypatch):
     monkeypatch.setattr(psd, "negative_part", None)
     matrix, total = PSDMatrix.identity(100), np.eye(100)
     for _ in range(50):

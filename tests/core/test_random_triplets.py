@@ -1,4 +1,4 @@
-"""Random triplets: who may be in one, and how often."""
+"""Random triplets: which rows they may hold, and how often."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_every_triplet_is_equally_likely_given_its_anchor(rng):
     assert np.abs(deviation).max() < 5
 
 
-def test_parts_are_whole_batches_and_make_up_the_whole():
+def test_parts_are_whole_batches_and_add_up_to_all():
     assert part_sizes(25, 10) == [2, 3] * 5
     assert part_sizes(59, 2, batch_size=10) == [20, 30]
 

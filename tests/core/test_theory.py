@@ -1,8 +1,8 @@
-"""What the paper's three theorems and its margin preservation promise, and where they fail.
+"""What the paper's three theorems and its margin preservation claim, and where they fail.
 
-Both bounds replace a term that is linear in a move by a square, which is right for moves of
-length 0 or at least 1 and wrong between. The constants are those of the proofs, set right where
-a proof slips; ``docs/theory.md`` tells the story.
+Both bounds replace a term that is linear in a move by a square, which is correct for moves of
+length 0 or at least 1 and wrong in between. The constants are those of the proofs, corrected where
+a proof has a mistake; ``docs/theory.md`` explains it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Problem:
     classes: np.ndarray
     """The class of each latent example."""
     triplets: np.ndarray
-    """Lines (o, p, q) of latent examples."""
+    """Rows (o, p, q) of numbers of latent examples."""
     max_norm: float
     """δ: the bound on the metric's Frobenius norm."""
 
@@ -94,14 +94,14 @@ def gaps(problem: Problem, metric: np.ndarray, latents: np.ndarray) -> np.ndarra
 def loss(
     problem: Problem, metric: np.ndarray, latents: np.ndarray, spread: np.ndarray | None = None
 ) -> float:
-    """L(M, z); ``spread`` stands in for E[D²(x, z)] where a bound holds it fixed."""
+    """L(M, z); ``spread`` replaces E[D²(x, z)] where a bound holds it fixed."""
     spread = spreads(problem, metric, latents) if spread is None else spread
     of_anchor = spread[problem.classes[problem.triplets[:, 0]]]
     return float(np.maximum(1 + of_anchor - gaps(problem, metric, latents), 0).sum())
 
 
 def paper_reach(problem: Problem) -> float:
-    """c as the proof of Theorem 1 sets it, from a bound on D² taken for one on D."""
+    """c as the proof of Theorem 1 sets it, which takes a bound on D² for one on D."""
     return 8 * problem.max_norm * problem.radius**2
 
 
@@ -254,7 +254,7 @@ def losses_by_round(problem: Problem, **settings: float) -> np.ndarray:
 
 
 PULLED_TO_THE_IMPOSTOR = on_a_line([0.0, 0.4], [0.9], start=[0.0, 0.9], bound=1.0)
-"""The rows of the first class lie between its latent example and that of the second."""
+"""The rows of the first class are between its latent example and that of the second."""
 
 WIDER_THAN_THE_GAP = on_a_line([-2.0, 2.0], [0.5], start=[0.0, 0.5], bound=2.0)
 """E[D²(x, z)] is 4 in the first class and D²(o, q) is 1/4; no latent example has to move."""
@@ -297,7 +297,7 @@ def test_distances_after_small_moves(length, holds):
 
 @pytest.mark.parametrize("scale", [0.01, 0.1, 1.0, 10.0])
 def test_distances_are_within_half_the_constant(scale):
-    """The paper's c/2 bounds D², not D: too small exactly where no distance can reach 1."""
+    """The paper's c/2 bounds D², not D: it is too small exactly if no distance can reach 1."""
     generator = np.random.default_rng(0)
     problem = random_problem(0, scale)
     metric = random_metric(generator, 4, problem.max_norm)
@@ -318,8 +318,8 @@ def test_paper_constant_is_below_a_distance_in_small_data():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_lines_lie_over_the_hinges(seed):
-    """For every spread up to that of the round before (eq. 11), where they meet."""
+def test_lines_are_above_the_hinges(seed):
+    """This holds for every spread up to that of the round before (eq. 11), where they meet."""
     problem = random_problem(seed)
     metric = random_metric(np.random.default_rng(seed), 4, norm=1.0)
     bound = LatentBound.of(problem, metric, paper_reach(problem))
@@ -331,7 +331,7 @@ def test_lines_lie_over_the_hinges(seed):
 
 
 def test_lines_need_a_lift_that_is_not_negative():
-    """β ≥ −min c_t alone allows β = −0.1 where every c_t is 0.19."""
+    """β ≥ −min c_t alone allows β = −0.1 if every c_t is 0.19."""
     problem, metric = PULLED_TO_THE_IMPOSTOR, np.eye(1)
     bound = LatentBound.of(problem, metric, paper_reach(problem), least_lift=-0.1)
     no_spread = np.zeros(2)
@@ -481,20 +481,20 @@ def test_steps_of_the_constants_are_too_small_for_their_assumption(scale):
 @pytest.mark.parametrize("separation", [0.3, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_objective_falls_on_random_data_with_the_constants(seed, separation, scale):
-    """Not by the theorem, whose assumption fails here (see above): measured, round by round."""
+    """This is measured, round by round; the theorem's assumption fails here (see above)."""
     found = losses_by_round(random_problem(seed, scale, separation))
     assert np.all(np.diff(found) < 0)
 
 
 @pytest.mark.parametrize("problem", [PULLED_TO_THE_IMPOSTOR, WIDER_THAN_THE_GAP])
 def test_objective_can_rise_in_every_round_with_the_constants(problem):
-    """Theorem 3 fails in either half: here the other one has nothing to do."""
+    """Theorem 3 fails in either half-step alone: in each problem the other one changes nothing."""
     found = losses_by_round(problem)
     assert np.all(np.diff(found) > 0.01)
 
 
 def test_objective_can_rise_on_random_data_in_the_long_run():
-    """H holds the spreads fixed, so its minimisers go on past the minimum of L."""
+    """H holds the spreads fixed, so its minimisers continue past the minimum of L."""
     found = losses_by_round(random_problem(6, separation=0.3), n_rounds=300, n_steps=10)
     lowest = found.argmin()
     assert 100 < lowest < 200
@@ -511,9 +511,9 @@ def test_objective_can_rise_on_random_data_with_small_constants():
 @pytest.mark.parametrize("share", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("seed", range(3))
 def test_half_steps_rise_by_no_more_than_the_bounds_leave_out(seed, share):
-    """What does hold, for moves of any length: add the terms left out, take off the squares.
+    """What does hold, for moves of any length: add the omitted terms, subtract the squares.
 
-    So a half-step lowers the objective wherever its squares outweigh what it left out.
+    So a half-step lowers the objective if its squares outweigh the terms that it omits.
     """
     problem = random_problem(seed)
     for latent_bound, latents, metric_bound, metric in half_steps(problem, share=share):
@@ -546,7 +546,7 @@ class Draws:
 
     @classmethod
     def of(cls, seed: int, scales: tuple[float, float, float]) -> Draws:
-        """Skewed, correlated distortions of mean 0, the same up to these scales."""
+        """Skewed, correlated distortions of mean 0, equal apart from these scales."""
         generator = np.random.default_rng(seed)
         mixing = generator.normal(size=(3, 3))
         noise = (generator.exponential(size=(3, N_DRAWS, 3)) - 1) @ mixing
@@ -581,7 +581,7 @@ def test_expected_distances_are_those_of_latents_plus_spreads(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_margin_of_latents_is_preserved(seed):
-    """Also where q has no spread at all, which is where the bound is met with equality."""
+    """It is preserved even if q has no spread, where the bound is met with equality."""
     for impostor_scale in (0.0, 0.7, 2.0):
         draws = Draws.of(seed, scales=(1.0, 1.0, impostor_scale))
         promised = draws.between_latents(0, 2) - draws.between_latents(0, 1)
@@ -591,7 +591,7 @@ def test_margin_of_latents_is_preserved(seed):
             assert slack.mean() < five_errors(slack)
 
 
-def test_margin_is_lost_where_a_target_is_wider_than_anchor_and_impostor():
+def test_margin_is_lost_if_a_target_is_wider_than_anchor_and_impostor():
     """The exact difference is the gap + E[D²(x_k, z_q)] − E[D²(x_j, z_p)]."""
     generator = np.random.default_rng(0)
     latents, deviations = np.array([0.0, 0.5, 1.2]), np.array([0.1, 2.0, 0.1])
@@ -609,8 +609,8 @@ def test_margin_is_lost_where_a_target_is_wider_than_anchor_and_impostor():
 def test_margin_is_exact_on_the_training_rows_of_k_means(seed):
     """With γ = 0 latent examples are means, so distortions average 0 in every cluster.
 
-    For two clusters the spread of the target's own cluster takes the place of the class's; over
-    all target rows of the class, that of the class is right.
+    For two clusters, the spread of the target's own cluster replaces that of the class; over all
+    target rows of the class, the spread of the class is correct.
     """
     problem = random_problem(seed)
     metric = random_metric(np.random.default_rng(seed), 4, norm=1.0)

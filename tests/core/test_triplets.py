@@ -35,8 +35,8 @@ def test_mining_finds_what_brute_force_finds(
     starts = np.concatenate(([0], np.cumsum(sizes)))
     anchors = np.flatnonzero(rng.random(len(points)) < share)
     anchors = anchors if len(anchors) else np.array([1])
-    asked = None if share == 1 else anchors
-    candidates = mine(points, starts, margins, target_neighbors, impostors, n_threads, asked)
+    requested = None if share == 1 else anchors
+    candidates = mine(points, starts, margins, target_neighbors, impostors, n_threads, requested)
     expected = brute_force(points, classes, margins, target_neighbors, impostors)
     expected = {key: hinge for key, hinge in expected.items() if key[0] in anchors}
     triplets = candidates.take(candidates.all())

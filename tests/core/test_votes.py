@@ -72,7 +72,7 @@ def test_temperature_scales_with_the_squared_spacing(rng):
     assert temperature_from_references(References.of(rows[:1])) == 0
 
 
-def test_held_out_temperature_is_low_where_the_nearest_is_right_and_high_where_many_must_vote():
+def test_held_out_temperature_is_low_if_the_nearest_is_right_and_high_if_many_must_vote():
     squared = np.tile([1.0, 1.1, 1.2, 1.3], (50, 1))
     nearest_right = np.tile([True, False, False, False], (50, 1))
     others_right = np.tile([False, True, True, True], (50, 1))

@@ -14,7 +14,7 @@ PLACES = ("array", "frame", "map", "row file", "Dask array")
 @pytest.fixture(scope="session")
 def local_client():
     with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
     ) as client:
         yield client
 

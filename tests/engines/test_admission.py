@@ -218,7 +218,7 @@ def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model)
     if not isinstance(model, MaPML):
         with pytest.raises(TypeError, match=rf"{type(model).__name__}.fit needs X.*X.compute\(\)"):
             model.fit(lazy, labels)
-        with pytest.raises(TypeError, match=r"pass both from the same place, or y.compute\(\)"):
+        with pytest.raises(TypeError, match=r"pass both as Dask arrays, or pass y.compute\(\)"):
             model.fit(X, labels)
     model.fit(X, y)
     methods = ["predict", "predict_proba", "score_samples"]

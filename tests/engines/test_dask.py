@@ -1,4 +1,4 @@
-"""The cluster finds what one machine finds, whatever the chunks, and survives losses."""
+"""A fit on a cluster equals one on one machine, whatever the chunks, and survives lost workers."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ PARAMETERS = {"n_latents": 0.1, "max_iter": 3, "n_steps": 400, "random_state": 0
 def client():
     with (
         LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -137,7 +137,7 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
     client.wait_for_workers(3, timeout=60)
 
 
-def test_rows_do_not_come_to_the_client(client, monkeypatch):
+def test_rows_do_not_reach_the_client(client, monkeypatch):
     X, y = unbalanced()
     received = []
     gather = type(client).gather
@@ -167,7 +167,7 @@ def test_a_bad_row_is_named(client, bad):
         MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(100, -1)), y)
 
 
-def test_what_cannot_be_is_told_before_any_row_is_read(client):
+def test_invalid_input_is_reported_before_any_row_is_read(client):
     X, y = make_blobs(300)
     lazy = da.from_array(X, chunks=(100, -1))
     with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
@@ -180,13 +180,13 @@ def test_what_cannot_be_is_told_before_any_row_is_read(client):
         MaPML().fit(lazy[:, 0], y)
     with pytest.raises(ValueError, match="y should be a 1d array"):
         MaPML().fit(lazy, da.from_array(np.column_stack((y, y)), chunks=100))
-    with pytest.raises(ValueError, match="early_stopping=True would bring rows"):
+    with pytest.raises(ValueError, match="early_stopping=True would gather rows"):
         MaPML(early_stopping=True).fit(lazy, y)
-    with pytest.raises(ValueError, match="reference='original' would bring rows"):
+    with pytest.raises(ValueError, match="reference='original' would gather rows"):
         MaPML(reference="original").fit(lazy, y)
 
 
-def test_without_a_client_or_the_extra_the_way_out_is_named(monkeypatch):
+def test_a_missing_client_or_extra_is_reported_with_a_fix(monkeypatch):
     monkeypatch.setattr("distributed.get_client", _no_client)
     with pytest.raises(RuntimeError, match=r"dask\.distributed\.Client\(\)"):
         engine.active_client()

@@ -26,7 +26,7 @@ def place(request, monkeypatch):
     return request.param
 
 
-def test_rows_are_laid_out_by_class_and_keep_their_order(saved, place):
+def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
     path, X, y = saved
     said = []
     store, order = sorted_by_class(
@@ -72,13 +72,13 @@ def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
     assert model.components_ is before
 
 
-def test_rows_and_labels_of_different_number_are_told(saved):
+def test_different_numbers_of_rows_and_labels_are_reported(saved):
     path, _, y = saved
     with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
         MaPML().fit(open_rows(path), y[:-1])
 
 
-def test_too_little_room_is_told_before_any_work(saved, monkeypatch):
+def test_too_little_disk_space_is_reported_before_any_work(saved, monkeypatch):
     path, _, y = saved
     monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
     usage = type("usage", (), {"free": 10})
@@ -87,7 +87,7 @@ def test_too_little_room_is_told_before_any_work(saved, monkeypatch):
         MaPML().fit(open_rows(path), y)
 
 
-def test_reading_is_told_when_it_is_asked_for(saved, monkeypatch, caplog):
+def test_reading_is_logged_if_verbose(saved, monkeypatch, caplog):
     path, _, y = saved
     monkeypatch.setattr(sorting, "READ_BYTES", 1000)
     with caplog.at_level("INFO", logger="latentmetric"):

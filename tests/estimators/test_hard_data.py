@@ -130,7 +130,7 @@ def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estim
             np.longdouble("1e4000"),
             r"1e\+4000, which is too large to compute with: row 3, column 1 ",
         ),
-        (10**400, "a number that no float holds"),
+        (10**400, "a number that is too large for a float"),
     ],
 )
 def test_values_near_the_largest_of_all_are_refused(blobs, estimator, value, message):
@@ -141,7 +141,7 @@ def test_values_near_the_largest_of_all_are_refused(blobs, estimator, value, mes
         estimator().fit(X if isinstance(value, np.longdouble | int) else X.astype(float), y)
 
 
-def test_columns_that_are_no_numbers_are_named(blobs):
+def test_columns_that_are_not_numbers_are_named(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=list("abcdef"))
     frame["c"] = pd.Categorical(np.array(["x", "y"])[y % 2])
@@ -192,7 +192,7 @@ def test_an_unfitted_model_says_so(blobs):
         ({"n_latents": 0}, ValueError, "at least 1, got 0"),
         ({"n_latents": "many"}, TypeError, "must be a number, got 'many'"),
         ({"n_latents": {0: 3, 1: 2}}, ValueError, r"3 classes.*lacks \[2\]"),
-        ({"n_latents": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"names \[7\]"),
+        ({"n_latents": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"has \[7\]"),
         ({"n_latents": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
         ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer"),
@@ -260,7 +260,7 @@ def test_an_offset_between_groups_does_not_drown_the_classes():
     assert model.score(X[400:], y[400:]) > 0.9
 
 
-def test_latents_are_found_in_groups_of_a_class_that_lie_far_apart():
+def test_latents_are_found_in_groups_of_a_class_that_are_far_apart():
     """Which side of a group a class is on differs between groups, so both need several latents."""
     generator = np.random.default_rng(0)
     y, group = np.arange(2000) % 2, generator.integers(0, 2, 2000)

@@ -1,4 +1,4 @@
-"""Whatever the numbers: a sound model, or a refusal before any work."""
+"""Whatever the numbers are, a fit gives a sound model or is refused before any work."""
 
 from hostile import cases, outcome
 from hypothesis import HealthCheck, given, settings

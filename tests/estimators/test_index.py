@@ -33,7 +33,7 @@ def test_most_neighbours_are_found_at_exact_distances(model, made):
     assert np.all(np.diff(near, axis=1) >= 0)
 
 
-def test_looking_everywhere_finds_everything(model, made, monkeypatch):
+def test_searching_all_groups_finds_everything(model, made, monkeypatch):
     monkeypatch.setattr(index, "PROBED_SHARE", 1.0)
     predictions = model.predict(made.X[5000:])
     found = model.kneighbors(made.X[5000:], return_distance=False)

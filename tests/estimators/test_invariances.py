@@ -1,4 +1,4 @@
-"""What must not matter: scale, place, rotation, order of rows, names of classes, memory layout."""
+"""What must not matter: scale, position, rotation, row order, class names, memory layout."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ def test_scale(seed, exponent, factor):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
-def test_scale_and_place_on_real_data_of_whole_numbers(seed, dtype):
-    """Rows of whole numbers tie exactly, and rounding breaks ties otherwise at another scale."""
+def test_scale_and_position_on_real_data_of_whole_numbers(seed, dtype):
+    """Rows of whole numbers tie exactly, and rounding breaks ties differently at another scale."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(dtype)
     expected = fit(X, y, random_state=seed, n_steps=1000).predict(X)

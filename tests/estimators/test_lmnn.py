@@ -32,7 +32,7 @@ def lmnn_loss(X, y, components, n_targets=3):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_loss_is_no_worse_and_the_accuracy_as_good_as_metric_learns(name):
+def test_the_loss_and_the_accuracy_are_as_good_as_those_of_metric_learn(name):
     X, y = LOAD[name](return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.3, random_state=0, stratify=y
@@ -46,7 +46,7 @@ def test_the_loss_is_no_worse_and_the_accuracy_as_good_as_metric_learns(name):
 
 
 @pytest.mark.parametrize("max_iter", [1, 20, 50])
-def test_all_iterations_that_were_asked_for_are_made(max_iter, monkeypatch):
+def test_all_requested_iterations_are_run(max_iter, monkeypatch):
     made = []
     descend = core_lmnn._descend
 

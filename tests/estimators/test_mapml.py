@@ -1,4 +1,4 @@
-"""What MaPML's attributes and predictions are, against plain computations."""
+"""MaPML's attributes and predictions against plain computations."""
 
 import logging
 
@@ -58,7 +58,7 @@ def test_shapes_and_order_of_the_fitted_attributes(digits, on_digits):
     assert on_digits.history_[-1]["objective"] < on_digits.history_[0]["objective"]
 
 
-def test_latents_lie_among_the_rows_of_their_class(digits, on_digits):
+def test_latents_are_among_the_rows_of_their_class(digits, on_digits):
     X_train, _, y_train, _ = digits
     for label in range(10):
         rows = X_train[y_train == label]
@@ -175,7 +175,7 @@ def test_early_stopping_returns_the_best_round(reference, weights):
     assert model.n_iter_ - model.best_iter_ <= 3
 
 
-def test_warm_start_goes_on_from_the_last_fit(blobs):
+def test_warm_start_continues_from_the_last_fit(blobs):
     X, y = blobs
     model = MaPML(warm_start=True, **QUICK).fit(X, y)
     components, latents = model.components_, model.latent_examples_
@@ -221,7 +221,7 @@ def test_a_strong_pull_keeps_latents_near_rows(blobs):
     X, y = blobs
     held = MaPML(latent_reg=1e6, **QUICK).fit(X, y).latent_examples_
     free = MaPML(**QUICK).fit(X, y).latent_examples_
-    # They start a hundredth of the way from a row to the mean of its class.
+    # They start next to a row; see ``START_SHARE``.
     assert cdist(held, X).min(axis=1).max() < 0.2
     assert np.median(cdist(free, X).min(axis=1)) > 0.2
 
@@ -245,7 +245,7 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
     assert len(held_out) == 60
     if reference == "latent":
         oracle = model
-        # The latent examples, being means, are those of the other rows.
+        # The latent examples are means of the remaining rows.
         np.testing.assert_allclose(np.sort(training.sizes), np.bincount(y[kept]))
         state = first_state(
             training, np.rint(0.1 * training.sizes).astype(int), "random",
@@ -268,7 +268,7 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
         ([0.9, 0.8, 0.7, 0.6, 0.5], 4, 4),
     ],
 )
-def test_early_stopping_gives_up_after_three_rounds_without_gain(monkeypatch, errors, last, best):
+def test_early_stopping_ends_after_three_rounds_without_gain(monkeypatch, errors, last, best):
     X, y = make_blobs()
     errors, original = iter(errors), base._Outcome.measure
 
@@ -300,7 +300,7 @@ def test_rank_is_at_most_n_components(blobs):
     assert np.mean([model.score(X, y) for model in models]) > 0.84
 
 
-def test_verbose_logs_a_line_a_round(blobs, caplog):
+def test_verbose_logs_a_line_per_round(blobs, caplog):
     X, y = blobs
     with caplog.at_level(logging.INFO, logger="latentmetric"):
         MaPML(**QUICK).fit(X, y)

@@ -1,4 +1,4 @@
-"""Rows that are like nothing the model knows: their scores, and their rejection."""
+"""Rows of unknown classes: their scores and their rejection."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_rows_far_from_all_classes_score_lower(blobs, model, rng):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "kernel"])
-def test_rows_with_low_scores_are_rejected_and_others_left_as_they_are(blobs, model, weights):
+def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(blobs, model, weights):
     X, _ = blobs
     model.set_params(weights=weights)
     scores = model.score_samples(X)
@@ -65,7 +65,7 @@ def test_labels_of_every_kind(blobs, names, reject_label, dtype):
     np.testing.assert_array_equal(kept, names[y])
 
 
-def test_a_pipeline_passes_the_threshold_on(blobs):
+def test_a_pipeline_passes_on_the_threshold(blobs):
     X, y = blobs
     pipeline = make_pipeline(StandardScaler(), Euclidean()).fit(X, y)
     scores = pipeline.score_samples(X + 1)
@@ -78,7 +78,7 @@ def test_a_pipeline_passes_the_threshold_on(blobs):
     ("keywords", "error", "message"),
     [
         ({"reject_below": -1.0}, ValueError, "such as -1, got None"),
-        ({"reject_below": -1.0, "reject_label": 2}, ValueError, "none of the model's classes"),
+        ({"reject_below": -1.0, "reject_label": 2}, ValueError, "not one of the model's classes"),
         ({"reject_below": -1.0, "reject_label": "x"}, TypeError, "which are int64, got 'x'"),
         ({"reject_below": -1.0, "reject_label": 1j}, TypeError, "which are int64, got 1j"),
         ({"reject_below": -1.0, "reject_label": [7, 8]}, TypeError, "which are int64, got"),

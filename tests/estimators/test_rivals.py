@@ -1,4 +1,4 @@
-"""Euclidean, OASIS and HR-SGD under the contract of MaPML."""
+"""Euclidean, OASIS and HR-SGD with the interface of MaPML."""
 
 import pickle
 
@@ -66,7 +66,7 @@ def test_translation(name, seed, shift):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_what_tells_the_classes_apart_gains_weight(name):
+def test_features_that_separate_the_classes_gain_weight(name):
     X, y = make_blobs(600)
     queries, labels = make_blobs(600, seed=1)
     model = clone(RIVALS[name]).set_params(n_steps=20_000).fit(X, y)
@@ -145,7 +145,7 @@ def test_distances_are_those_of_the_transformed_rows(name, blobs):
 
 
 class TestSimilarity:
-    """What OASIS does while its model is not a metric."""
+    """The behaviour of OASIS if its model is not a metric."""
 
     def similarities(self, model, X, queries):
         centred = X - X.mean(axis=0)
@@ -172,7 +172,7 @@ class TestSimilarity:
         indices = model.kneighbors(X, 3, return_distance=False)
         np.testing.assert_array_equal(indices, np.argsort(-expected, axis=1)[:, :3])
 
-    def test_what_needs_a_metric_is_there_only_with_one(self, blobs):
+    def test_methods_that_need_a_metric_exist_only_with_one(self, blobs):
         X, y = blobs
         names = ["transform", "fit_transform", "get_feature_names_out", "get_mahalanobis_matrix"]
         for model in (OASIS(n_steps=10), OASIS(n_steps=10).fit(X, y)):
@@ -207,7 +207,7 @@ class TestSimilarity:
 
 
 class Recorder:
-    """A callback that writes down the scores on the way, and can ask for an end."""
+    """A callback that records the scores of each step and can stop the fit."""
 
     def __init__(self, stop_after=None):
         self.stop_after, self.scores = stop_after, []

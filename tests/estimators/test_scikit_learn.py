@@ -100,7 +100,7 @@ def test_a_column_of_labels_warns_and_works(blobs):
 
 
 class Recorder:
-    """A callback that writes down what it is told, and can ask for an end."""
+    """A callback that records its calls and can stop the fit."""
 
     def __init__(self, stop_after=None):
         self.stop_after, self.scores, self.events = stop_after, [], []

@@ -1,4 +1,4 @@
-"""One model asked by many, and fits wherever people run them: the same answers everywhere."""
+"""Predictions and fits give the same results in any number of threads and processes."""
 
 import multiprocessing
 import pickle
@@ -85,7 +85,7 @@ def test_a_fit_in_a_forked_child_is_the_same():
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_the_threads_of_blas_change_no_answer_and_are_restored(n_threads):
+def test_blas_threads_change_no_answer_and_are_restored(n_threads):
     X, y = make_blobs()
     expected = fitted_answers(MODELS[0], X, y)
     with threadpool_limits(n_threads, user_api="blas"):
@@ -98,7 +98,7 @@ def test_a_fit_inside_a_dask_worker_is_the_same():
     distributed = pytest.importorskip("distributed")
     X, y = make_blobs()
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as own,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as own,
         distributed.Client(own) as client,
     ):
         found = client.submit(fitted_answers, MODELS[0], X, y).result()

@@ -1,4 +1,4 @@
-"""A watcher follows a fit, with any version of scikit-learn, and may end it early."""
+"""A watcher observes a fit, with any version of scikit-learn, and can end it early."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ class Watcher:
         return len(self.seen) == self.stop_after
 
 
-def test_every_round_is_told_and_nothing_changes():
+def test_every_round_is_reported_and_nothing_changes():
     X, y = make_blobs()
     watcher = Watcher()
     with watched_by(watcher):
@@ -32,7 +32,7 @@ def test_every_round_is_told_and_nothing_changes():
 
 
 @pytest.mark.parametrize("model", [MaPML(random_state=0), LMNN(), HRSGD(random_state=0)])
-def test_it_can_end_a_fit_with_what_there_is(model):
+def test_it_can_end_a_fit_early(model):
     X, y = make_blobs()
     watcher = Watcher(stop_after=2)
     with watched_by(watcher):
@@ -50,7 +50,7 @@ def test_a_fit_ended_early_keeps_its_best_round():
     assert model.best_iter_ == int(np.argmin(errors))
 
 
-def test_it_hears_of_rows_read_and_only_inside_the_block(tmp_path):
+def test_it_is_notified_of_rows_read_only_inside_the_block(tmp_path):
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)
     watcher = Watcher()

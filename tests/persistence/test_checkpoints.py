@@ -1,4 +1,4 @@
-"""A fit that was interrupted goes on to the same model, bit for bit, or says why it cannot."""
+"""An interrupted fit resumes to the same model, bit for bit, or says why it cannot."""
 
 import copy
 import errno
@@ -49,7 +49,7 @@ def assert_same(model, other):
 @pytest.mark.parametrize("number", [1, 2, 4])
 @pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_resumed_fit_is_the_one_never_interrupted(
+def test_a_resumed_fit_equals_one_never_interrupted(
     tmp_path, monkeypatch, number, early_stopping, dtype
 ):
     X, y = make_blobs()
@@ -59,7 +59,7 @@ def test_a_resumed_fit_is_the_one_never_interrupted(
     assert_same(fit(X, y, tmp_path, early_stopping=early_stopping), whole)
 
 
-def test_a_fit_on_a_file_is_resumed_and_knows_the_file_again(tmp_path, monkeypatch):
+def test_a_fit_on_a_file_is_resumed_and_recognises_the_file(tmp_path, monkeypatch):
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)
     rows, folder = open_rows(tmp_path / "rows.npy"), tmp_path / "checkpoints"
@@ -72,7 +72,7 @@ def test_a_fit_on_a_file_is_resumed_and_knows_the_file_again(tmp_path, monkeypat
         fit(open_rows(tmp_path / "rows.npy"), y, tmp_path / "others")
 
 
-def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path, monkeypatch):
+def test_a_fit_without_a_seed_resumes_with_the_one_it_drew(tmp_path, monkeypatch):
     X, y = make_blobs()
     state = np.random.RandomState(5)
     whole = fit(X, y, early_stopping=True, random_state=np.random.RandomState(5))
@@ -100,7 +100,7 @@ def test_what_a_killed_write_left_is_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 
 
-def test_an_interrupted_fit_is_not_overwritten_unasked(tmp_path, monkeypatch):
+def test_an_interrupted_fit_is_not_overwritten(tmp_path, monkeypatch):
     X, y = make_blobs()
     interrupted_fit(monkeypatch, X, y, tmp_path, 3)
     with pytest.raises(ValueError, match="interrupted after round 2; pass resume=True"):
@@ -108,21 +108,21 @@ def test_an_interrupted_fit_is_not_overwritten_unasked(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"n_steps": 300}, "n_steps is 300 now and was 200"),
         ({"max_iter": 5, "init": "k-means++"}, "init is 'k-means\\+\\+' now and was 'random'; max"),
         ({"random_state": None}, "random_state is None now and was 3"),
     ],
 )
-def test_other_parameters_are_refused(tmp_path, monkeypatch, change, told):
+def test_other_parameters_are_refused(tmp_path, monkeypatch, change, message):
     X, y = make_blobs()
     interrupted_fit(monkeypatch, X, y, tmp_path, 2)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         fit(X, y, tmp_path, **change)
 
 
-def test_threads_and_words_may_differ(tmp_path, monkeypatch):
+def test_n_jobs_and_verbose_may_differ(tmp_path, monkeypatch):
     X, y = make_blobs()
     interrupted_fit(monkeypatch, X, y, tmp_path, 2, verbose=0, n_jobs=1)
     assert_same(fit(X, y, tmp_path, verbose=1, n_jobs=2), fit(X, y))
@@ -133,14 +133,14 @@ def test_other_data_is_refused(tmp_path, monkeypatch):
     interrupted_fit(monkeypatch, X, y, tmp_path, 2)
     touched = X.copy()
     touched[17, 2] += 1e-6
-    for other, labels, told in (
+    for other, labels, message in (
         (touched, y, "other data: fingerprint is"),
         (X, (y + 1) % 3, "other data: fingerprint is"),
         (X, np.array(["a", "b", "c"])[y], "other data: fingerprint is"),
         (X[:100], y[:100], "number of training rows is 100 now and was 240"),
         (X[:, :5], y, "number of features is 5 now and was 6"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             fit(other, labels, tmp_path)
     assert_same(fit(X, y, tmp_path), fit(X, y))
 
@@ -240,7 +240,7 @@ def with_first(value):
         put("state", lambda state: {**state, "finished": "no"}), put("state", lambda _: None),
     ],
 )  # fmt: skip
-def test_a_checkpoint_whose_contents_cannot_be_is_refused(tmp_path, monkeypatch, change):
+def test_a_checkpoint_with_invalid_contents_is_refused(tmp_path, monkeypatch, change):
     X, y = make_blobs()
     interrupted_fit(monkeypatch, X, y, tmp_path, 2)
     document, arrays = read_model_file(tmp_path / FILE_NAME)
@@ -252,7 +252,7 @@ def test_a_checkpoint_whose_contents_cannot_be_is_refused(tmp_path, monkeypatch,
     assert not hasattr(model, "components_")
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path):
+def test_other_files_are_refused_as_checkpoints(tmp_path):
     X, y = make_blobs()
     save(fit(X, y), tmp_path / FILE_NAME)
     with pytest.raises(ModelFileError, match="is not a checkpoint"):
@@ -276,7 +276,7 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
 
     with monkeypatch.context() as patched:
         patched.setattr(checkpoints, "write_model_file", full)
-        with pytest.warns(CheckpointWarning, match="goes on without checkpoints") as warned:
+        with pytest.warns(CheckpointWarning, match="continues without checkpoints") as warned:
             assert_same(fit(X, y, tmp_path), fit(X, y))
     assert len(warned) == 1
     assert len(calls) == 5
@@ -307,7 +307,7 @@ def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path, monkeypa
     assert model.n_iter_ == 4
 
 
-def test_an_interrupt_leaves_the_estimator_or_the_best_round_as_asked(monkeypatch):
+def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(monkeypatch):
     X, y = make_blobs()
     model = MaPML(**PARAMETERS)
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""The format: what is written is read, writes are whole or not at all, damage is told."""
+"""The file format: round trips, writes that are complete or not at all, and reported damage."""
 
 import errno
 import json
@@ -30,7 +30,7 @@ def arrays(rng):
 
 @pytest.fixture
 def content(tmp_path, arrays):
-    """A small file's bytes."""
+    """The bytes of a small model file."""
     write_model_file(tmp_path / "model", DOCUMENT, arrays)
     return (tmp_path / "model").read_bytes()
 
@@ -40,7 +40,7 @@ def read_bytes(folder, content):
     return read_model_file(folder / "changed")
 
 
-def test_what_is_written_is_read_and_lies_the_same_way(tmp_path, arrays, content):
+def test_round_trip_keeps_values_and_memory_order(tmp_path, arrays, content):
     document, found = read_bytes(tmp_path, content)
     assert document | DOCUMENT == document
     assert found.keys() == arrays.keys()
@@ -85,7 +85,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, con
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch, arrays):
-    """The temporary file is opened on a device that takes nothing."""
+    """The temporary file is opened on a device that is always full."""
     really_open = open
 
     def open_on_full_disk(path, mode):
@@ -100,7 +100,7 @@ def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch, arrays):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_missing_folder_and_a_folder_are_told(tmp_path):
+def test_a_missing_folder_and_a_folder_are_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write_model_file(tmp_path / "no" / "model", DOCUMENT, {})
     with pytest.raises(IsADirectoryError, match="is a folder"):
@@ -113,9 +113,9 @@ def test_a_missing_folder_and_a_folder_are_told(tmp_path):
 
 @pytest.mark.skipif(
     sys.platform == "win32" or os.geteuid() == 0,
-    reason="everything is writable to an administrator",
+    reason="an administrator can write to everything",
 )
-def test_a_folder_that_is_read_only_is_told(tmp_path):
+def test_a_read_only_folder_is_reported(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError):
         write_model_file(tmp_path / "model", DOCUMENT, {})
@@ -159,20 +159,20 @@ def test_a_name_as_long_as_the_file_system_allows_can_be_written(tmp_path):
     assert os.listdir(tmp_path) == ["m" * 255]
 
 
-def test_more_than_a_header_holds_is_refused_before_anything_is_written(tmp_path):
+def test_a_header_that_is_too_large_is_refused_before_anything_is_written(tmp_path):
     many = {"format_version": 1, "many": [0] * model_file.MAX_HEADER_ITEMS}
     with pytest.raises(ValueError, match="a model file holds at most"):
         write_model_file(tmp_path / "model", many, {})
     assert os.listdir(tmp_path) == []
 
 
-def test_every_truncation_is_told(tmp_path, content):
+def test_every_truncation_is_reported(tmp_path, content):
     for length in range(len(content)):
         with pytest.raises(ModelFileError):
             read_bytes(tmp_path, content[:length])
 
 
-def test_every_flipped_bit_is_told_or_changes_nothing(tmp_path, content, arrays):
+def test_every_flipped_bit_is_reported_or_changes_nothing(tmp_path, content, arrays):
     for at in range(len(content)):
         changed = bytearray(content)
         changed[at] ^= 1 << (at % 8)
@@ -204,14 +204,14 @@ def test_every_flipped_bit_is_told_or_changes_nothing(tmp_path, content, arrays)
         ("codes", {"more": 1}, "is not described"),
     ],
 )
-def test_arrays_that_do_not_fit_the_file_are_told(tmp_path, content, name, entry, message):
+def test_arrays_that_do_not_fit_the_file_are_reported(tmp_path, content, name, entry, message):
     opened = Opened.of(content)
     opened.arrays[name] |= entry
     with pytest.raises(ModelFileError, match=message):
         read_bytes(tmp_path, opened.closed())
 
 
-def test_a_tail_that_no_array_owns_is_told(tmp_path, content):
+def test_extra_bytes_at_the_end_are_reported(tmp_path, content):
     with pytest.raises(ModelFileError, match="the arrays need"):
         read_bytes(tmp_path, content + b"more")
 
@@ -241,12 +241,12 @@ def test_a_tail_that_no_array_owns_is_told(tmp_path, content):
     ],
     ids=lambda header: header[:20].decode(errors="replace") or "empty",
 )
-def test_headers_that_are_no_header_are_told(tmp_path, header):
+def test_invalid_headers_are_reported(tmp_path, header):
     with pytest.raises(ModelFileError):
         read_bytes(tmp_path, with_header(header, b""))
 
 
-def test_other_files_are_told(tmp_path):
+def test_other_files_are_reported(tmp_path):
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "archive.npz", np.zeros(3))
     (tmp_path / "text").write_text("features,labels\n")
@@ -255,7 +255,7 @@ def test_other_files_are_told(tmp_path):
             read_model_file(path)
 
 
-def test_a_file_that_is_no_model_is_called_that_and_a_model_cut_short_is_not(tmp_path, content):
+def test_other_files_are_not_confused_with_a_model_cut_short(tmp_path, content):
     for start, message in (
         (b"sepal,petal,label\n1,2,x\n", "not a latentmetric model file, it looks like text$"),
         ("größe,label\n".encode() * 200, "not a latentmetric model file, it looks like text$"),
@@ -278,7 +278,7 @@ def test_a_newer_version_is_refused_by_both_numbers(tmp_path, content):
 
 
 @pytest.mark.parametrize("version", [None, 0, -1, True, "1", 1.0, [1]])
-def test_a_version_that_is_no_number_is_refused(tmp_path, content, version):
+def test_a_version_that_is_not_a_number_is_refused(tmp_path, content, version):
     opened = Opened.of(content)
     opened.document["format_version"] = version
     with pytest.raises(ModelFileError, match="the format version is"):
@@ -300,7 +300,7 @@ def test_a_document_with_another_checksum_is_damaged(tmp_path, content):
         read_bytes(tmp_path, opened.closed(metadata=metadata))
 
 
-def test_a_file_cut_short_while_it_is_read_is_told(tmp_path, monkeypatch, content):
+def test_a_file_cut_short_while_it_is_read_is_reported(tmp_path, monkeypatch, content):
     really_place = model_file._check_places
 
     def cut(places, data_bytes):

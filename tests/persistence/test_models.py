@@ -1,4 +1,4 @@
-"""A model that was saved and loaded answers as before, bit for bit; a damaged one is refused."""
+"""A loaded model predicts as the saved one, bit for bit; a damaged file is refused."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ import pytest
 from helpers import make_blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutations import CODE_EVENTS, MENDED, PLAIN, Opened
+from mutations import CODE_EVENTS, PLAIN, WITH_VALID_CHECKSUMS, Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -104,7 +104,7 @@ def test_labels_of_every_kind_come_back(tmp_path, model, labels):
     assert_same_answers(model, loaded, make_blobs(60, seed=1)[0])
 
 
-def test_a_saved_model_goes_on_as_the_fitted_one(tmp_path):
+def test_a_loaded_model_can_be_used_like_the_fitted_one(tmp_path):
     """Set references, warm starts, clones and another save."""
     X, y = make_blobs(150)
     model = fitted(MaPML(warm_start=True, **FEW))
@@ -150,14 +150,14 @@ def _data(labels):
     return X, labels[y]
 
 
-def test_a_random_state_that_is_no_seed_is_left_out_and_the_file_says_so(tmp_path):
+def test_a_random_state_that_is_not_a_seed_is_left_out_and_the_file_says_so(tmp_path):
     model = fitted(MaPML(max_iter=1, n_steps=50, random_state=np.random.RandomState(0)))
     save(model, tmp_path / "model")
     assert latentmetric.load(tmp_path / "model").random_state is None
     assert Opened.of((tmp_path / "model").read_bytes()).document["not_stored"] == ["random_state"]
 
 
-def test_the_header_tells_what_the_model_is(tmp_path):
+def test_the_header_describes_the_model(tmp_path):
     model = fitted(MaPML(**FEW), labels=LABELS[3])
     save(model, tmp_path / "model")
     document = Opened.of((tmp_path / "model").read_bytes()).document
@@ -182,7 +182,7 @@ class _Mine(MaPML):
     pass
 
 
-def test_what_cannot_be_saved_is_told_and_nothing_is_written(tmp_path):
+def test_models_that_cannot_be_saved_are_reported_and_nothing_is_written(tmp_path):
     X, y = make_blobs(60)
     refused = [
         (Euclidean(), NotFittedError, "not fitted"),
@@ -219,7 +219,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
 
 
 def test_loading_imports_compiles_and_executes_nothing():
-    """Watched by an audit hook, which stays with its process."""
+    """An audit hook watches in a process of its own, because a hook cannot be removed."""
     script = (
         "import sys, latentmetric\n"
         "from latentmetric.registry import ESTIMATORS, estimator_class\n"
@@ -279,20 +279,20 @@ WRONG_DOCUMENTS = [
     (("parameters", "n_components"), 7, "n_components"),
     (("parameters", "unknown"), 7, "unknown"),
     (("classes",), [0, 1, 2], "classes"),
-    (("classes", "values"), [0, 1], "beyond the 2 classes"),
-    (("classes", "values"), [0], "two or more"),
+    (("classes", "values"), [0, 1], "outside the 2 classes"),
+    (("classes", "values"), [0], "at least two"),
     (("classes", "values"), [2, 1, 0], "ascending"),
     (("classes", "values"), [0, 1, 1], "ascending"),
-    (("classes", "values"), [0, 1, True], "said to be int64"),
-    (("classes", "values"), [0, 1, "2"], "said to be int64"),
-    (("classes", "values"), [0, 1, 2**64], "beyond what int64 holds"),
+    (("classes", "values"), [0, 1, True], "have dtype int64"),
+    (("classes", "values"), [0, 1, "2"], "have dtype int64"),
+    (("classes", "values"), [0, 1, 2**64], "out of the range of int64"),
     (("classes", "dtype"), "O", "unknown dtype"),
     (("classes", "dtype"), ["int64"], "unknown dtype"),
     (("classes",), {"dtype": "str", "values": ["a", "b", "c"]}, "width"),
-    (("classes",), {"dtype": "str", "values": ["a", "b", "cd"], "width": 1}, "values of <U1"),
+    (("classes",), {"dtype": "str", "values": ["a", "b", "cd"], "width": 1}, "exactly in <U1"),
     (("classes",), {"dtype": "str", "values": ["a", "b", "c"], "width": 2**25}, "too much memory"),
     (("classes",), {"dtype": "str", "values": ["a", "b", "c"], "width": 2**22}, "too much memory"),
-    (("classes",), {"dtype": "float16", "values": [0.0, 1.0, 1e9]}, "values of float16"),
+    (("classes",), {"dtype": "float16", "values": [0.0, 1.0, 1e9]}, "exactly in float16"),
     (("n_features",), 5, "shape"),
     (("n_features",), 6.0, "n_features"),
     (("feature_names",), ["a"], "1 feature names are given for 6"),
@@ -342,7 +342,7 @@ def load_bytes(folder, content):
 
 
 @pytest.mark.parametrize(("path", "value", "message"), WRONG_DOCUMENTS)
-def test_a_document_that_does_not_fit_is_told(tmp_path, mapml_content, path, value, message):
+def test_an_inconsistent_document_is_reported(tmp_path, mapml_content, path, value, message):
     opened = Opened.of(mapml_content)
     change(opened, *path, to=value)
     with pytest.raises(ModelFileError, match=f"changed: .*{message}"):
@@ -354,7 +354,7 @@ def test_a_document_that_does_not_fit_is_told(tmp_path, mapml_content, path, val
     ["estimator", "parameters", "classes", "n_features", "n_references", "scale", "temperature",
      "n_iter", "best_iter", "history", "format_version", "checksums", "transposed", "versions"],
 )  # fmt: skip
-def test_a_document_that_lacks_something_is_told(tmp_path, mapml_content, key):
+def test_an_incomplete_document_is_reported(tmp_path, mapml_content, key):
     opened = Opened.of(mapml_content)
     del opened.document[key]
     with pytest.raises(ModelFileError):
@@ -370,24 +370,24 @@ def test_a_document_that_lacks_something_is_told(tmp_path, mapml_content, key):
         ("centre", 0, np.nan, "not finite"),
         ("margins", 1, np.nan, "not finite"),
         ("latent_examples", 1, np.nan, "not finite"),
-        ("reference_codes", 0, 3, "beyond the 3 classes"),
-        ("reference_codes", 0, -1, "beyond the 3 classes"),
-        ("latent_codes", 0, 2, "in order"),
-        ("latent_codes", slice(None), 2, "one or more of each class"),
+        ("reference_codes", 0, 3, "outside the 3 classes"),
+        ("reference_codes", 0, -1, "outside the 3 classes"),
+        ("latent_codes", 0, 2, "every class in ascending order"),
+        ("latent_codes", slice(None), 2, "every class in ascending order"),
     ],
 )
-def test_numbers_out_of_range_are_told(tmp_path, mapml_content, name, at, value, message):
+def test_numbers_out_of_range_are_reported(tmp_path, mapml_content, name, at, value, message):
     opened = Opened.of(mapml_content)
     opened.array(name)[at] = value
-    opened.mend()
+    opened.update_checksums()
     with pytest.raises(ModelFileError, match=message):
         load_bytes(tmp_path, opened.closed())
 
 
-def test_arrays_of_another_estimator_are_told(tmp_path, mapml_content):
+def test_arrays_of_another_estimator_are_reported(tmp_path, mapml_content):
     opened = Opened.of(mapml_content)
     opened.document |= {"estimator": "Euclidean", "parameters": {}}
-    with pytest.raises(ModelFileError, match="belongs to no such estimator"):
+    with pytest.raises(ModelFileError, match="is not part of this estimator"):
         load_bytes(tmp_path, opened.closed())
     opened.document["estimator"] = "OASIS"
     with pytest.raises(ModelFileError, match="'similarity' is missing"):
@@ -409,7 +409,7 @@ ALL_GOLDEN = [path.read_bytes() for path in sorted(GOLDEN.glob("*.safetensors"))
 @settings(max_examples=400)
 @given(
     content=st.sampled_from(ALL_GOLDEN),
-    mutate=st.sampled_from(PLAIN + MENDED),
+    mutate=st.sampled_from(PLAIN + WITH_VALID_CHECKSUMS),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_a_changed_file_is_a_model_or_is_refused(tmp_path_factory, content, mutate, seed):
@@ -423,7 +423,7 @@ def test_a_changed_file_is_a_model_or_is_refused(tmp_path_factory, content, muta
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         away = np.abs((X - model.model_.coordinates.centre) / model.model_.coordinates.scale)
-        if mutate in MENDED and away.max() > REACH[X.dtype.name]:
+        if mutate in WITH_VALID_CHECKSUMS and away.max() > REACH[X.dtype.name]:
             with pytest.raises(ValueError, match="away from their centre"):
                 model.predict(X)
             return

@@ -2,13 +2,13 @@
 
 Round 0 is the Euclidean metric with its own latent examples. Round k learns the metric from the
 latent examples it was given (Alg. 2) and then moves them under the metric just learned (Alg. 1).
-The sequence z¹, M₁, z², M₂, … is the paper's; a round is cut after the latent examples instead of
-after the metric, so that what a round leaves fits together and its objective costs nothing extra.
+The sequence z¹, M₁, z², M₂, … is the paper's; here a round ends after the latent examples instead
+of after the metric, so that the two fit together and the objective costs nothing extra.
 
 Time per round O(n·(m/C)·d) for latent examples, O(min(m, S)·m·d) for mining, O(S·d² + d³) for
 the metric.
-Memory O(m·d + d²) beside the rows, and half a d×d matrix for each class that has more rows than
-features.
+Memory O(m·d + d²) in addition to the rows, and half a d×d matrix for each class that has at least
+as many rows as features.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 
 OBJECTIVE_TRIPLETS = 10_000
-"""The objective is followed on at most this many triplets, drawn once in round 0."""
+"""The objective is evaluated on at most this many triplets, drawn once in round 0."""
 
 FULL_MINING = 6_144
-"""Up to so many latent examples all of them are anchors in every round."""
+"""Up to this many latent examples, all of them are anchors in every round."""
 
 FEWEST_ANCHORS, STEPS_PER_ANCHOR = 3_072, 32
-"""Of more, as many are drawn each round as leave so many steps to each, but not fewer than this."""
+"""With more, each round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more."""
 
 UNSTRUCTURED_SHARE = 1e-3
 """Weight of structureless rows when the rank of the metric is reduced."""
@@ -46,7 +46,7 @@ UNSTRUCTURED_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of Algs. 1 to 3, in the inner coordinates of the rows."""
+    """The parameters of Algs. 1 to 3, in the inner coordinates of the rows."""
 
     n_steps: int
     metric_reg: float
@@ -62,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class State:
-    """A metric, its latent examples class by class, and what was measured on the way there."""
+    """The result of a round: a metric, its latent examples class by class, and the record."""
 
     components: Floats
     latents: Floats
@@ -70,9 +70,9 @@ class State:
     spreads: Floats
     """E[D²(x, z)] of every class under the metric: what its margin adds to 1."""
     candidates: Candidates
-    """What mining offers the next round."""
+    """The mined triplets that the next round draws from."""
     watched: Triplets
-    """The triplets that the objective is followed on."""
+    """The triplets that the objective is evaluated on."""
     record: Record
     lineage: object = field(default=None, metadata=NOT_STORED)
     """Where the population keeps the latent examples; see ``Moved``."""
@@ -94,20 +94,20 @@ def rounds(
     rows: Population, settings: Settings, max_iter: int,
     first: Callable[[np.random.Generator], State],
 ) -> Steps[State]:  # fmt: skip
-    """Alg. 3 after ``first``: ``first_state`` or ``state_from`` with all but their generator."""
+    """Alg. 3 from ``first``, which is ``first_state`` or ``state_from`` bound to its arguments."""
     following = partial(next_state, rows=rows, settings=settings)
     return Steps(first, following, max_iter, State, partial(_check, rows))
 
 
 def _check(rows: Population, state: State) -> None:
-    """Raise ``ValueError`` unless the state is one of these rows."""
+    """Raise ``ValueError`` unless the state can belong to these rows."""
     n_latents, starts = len(state.latents), state.class_starts
     check_arrays((n_latents, rows.n_features), state.latents)
     check_arrays((len(state.components), rows.n_features), state.components)
     check_arrays((len(rows),), state.spreads)
     check_arrays((len(rows) + 1,), starts)
     if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
-        raise ValueError("its classes do not share out its latent examples")
+        raise ValueError("its latent examples are not divided among its classes")
     state.candidates.check(n_latents)
     state.watched.check(n_latents)
 
@@ -135,7 +135,7 @@ def state_from(
     settings: Settings,
     generator: np.random.Generator,
 ) -> State:
-    """Round 0 from a metric and latent examples that have their first places."""
+    """Round 0 from a given metric and given latent examples."""
     components = reduce_rank(components, placed.latents, settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / _norm(components))))
@@ -161,7 +161,7 @@ def next_state(
 def _move(
     rows: Population, components: Floats, placed: Moved, class_starts: Ints, settings: Settings
 ) -> Moved:
-    """Alg. 1 for every class, from where the latent examples are."""
+    """Alg. 1 for every class, starting from the current latent examples."""
     return rows.move_latents(
         placed.latents, class_starts, Metric(components), settings.latent_reg,
         settings.max_passes, settings.n_threads, placed.lineage,
@@ -177,7 +177,7 @@ def _settle(
     generator: np.random.Generator,
     clock: _Clock,
 ) -> State:
-    """The end of a round: margins, triplets and the record."""
+    """Finish a round: margins, mined triplets and the record."""
     points = moved.latents @ components.T
     margins = class_margins(moved.spreads)
     of_latents = np.repeat(margins, np.diff(class_starts)).astype(points.dtype)
@@ -209,7 +209,7 @@ def _settle(
 
 
 def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
-    """The latent examples that a round mines triplets for; None stands for all."""
+    """The latent examples that a round mines triplets for; None means all."""
     n_anchors = max(FEWEST_ANCHORS, n_steps // STEPS_PER_ANCHOR)
     if n_latents <= max(FULL_MINING, n_anchors):
         return None
@@ -217,14 +217,14 @@ def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -
 
 
 def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Triplets:
-    """The triplets that the objective is followed on."""
+    """Draw the triplets that the objective is evaluated on."""
     offered = candidates.all()
     drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
     return candidates.take(np.sort(drawn))
 
 
 def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
-    """The mean hinge loss of the watched triplets, the latent examples being at ``points``."""
+    """The mean hinge loss of the watched triplets, with latent examples at ``points``."""
     total = 0.0
     for block in row_blocks(len(watched), points[:1].nbytes):
         part = watched[block]
@@ -236,7 +236,8 @@ def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
 def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:
     """The metric of this rank that keeps the latent examples' distances best.
 
-    A trace of what rows without any structure would show decides where latent examples do not.
+    Where the latent examples leave a direction undecided, a small share of what structureless
+    rows would add decides.
     """
     if n_components is None or n_components >= len(components):
         return components
@@ -249,7 +250,7 @@ def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -
 
 
 def _learn(state: State, settings: Settings, generator: np.random.Generator) -> Floats:
-    """The factor of the metric that Alg. 2 learns; the old one where there is nothing to learn."""
+    """The factor of the metric that Alg. 2 learns; the old one if no triplet is active."""
     active = state.candidates.active()
     if not len(active):
         return state.components
@@ -265,7 +266,7 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
             settings.metric_reg,
             settings.max_norm * sqrt(n_features),
         )
-    with blas_threads(1):  # threads gain little here, and lose much on a busy machine
+    with blas_threads(1):  # more threads gain little here and cost much on a busy machine
         values, directions = project_psd(averaged)
     if not len(values):
         return state.components

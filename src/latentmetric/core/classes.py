@@ -1,6 +1,6 @@
 """The training rows as the algorithms see them: a class at a time, in inner coordinates.
 
-Memory: one class per thread; the rows themselves stay where the caller holds them.
+Memory: one block of a class per thread; the caller's rows are not copied.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CLASS_BLOCK_BYTES = 32 * 2**20
 """Bytes of a class's rows that are in memory at a time, per thread."""
 
 KEPT_SCATTER_BYTES = 2**30
-"""Bytes of all classes' scatters that are kept from round to round; if more, none is."""
+"""Limit on the bytes of all classes' scatters kept between rounds; above it, none is kept."""
 
 
 class OneClass:
-    """The rows of one class in inner coordinates but for their centre, a block at a time.
+    """The rows of one class in units of the inner coordinates, a block at a time.
 
-    They are counted from their own mean: classes may be far from each other for what their rows
-    differ by, and float32 would then lose the latter.
+    They are centred on the mean of the class: where classes are much farther from each other than
+    their rows differ, float32 would lose the differences.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class OneClass:
         self.has_scatter = len(members) >= rows.n_features
         """Whether a matrix of all pairs of features is smaller than the rows."""
         self.drawing_order = drawing_order
-        """The order that random draws refer to."""
+        """The order of the rows that random draws refer to."""
         self._keep_scatter = keep_scatter
         row_bytes = rows.n_features * rows.dtype.itemsize
         self.blocks = list(row_blocks(len(members), row_bytes, CLASS_BLOCK_BYTES))
@@ -57,7 +57,7 @@ class OneClass:
 
     @contextmanager
     def cached(self) -> Iterator[None]:
-        """Inside the block, rows that fit into memory are gathered once for all."""
+        """Gather the rows once for the whole block if they fit into memory."""
         if len(self.blocks) == 1:
             self._whole = self._from_mean[self._members]
         try:
@@ -67,7 +67,7 @@ class OneClass:
 
     @cached_property
     def mean(self) -> Floats:
-        """In inner coordinates, in float64; what all rows are counted from."""
+        """The mean of the class in inner coordinates, in float64; its rows are centred on it."""
         total = np.zeros(self._rows.n_features)
         for block in self.blocks:
             total += self._rows[self._members[block]].sum(axis=0, dtype=np.float64)
@@ -80,7 +80,7 @@ class OneClass:
         return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
 
     def checksum(self) -> int:
-        """Of the rows as the caller gave them, in their order."""
+        """A checksum of the rows as the caller passed them, in their order."""
         sum_so_far = 0
         for block in self.blocks:
             rows = self._rows.rows[self._members[block]]
@@ -88,7 +88,7 @@ class OneClass:
         return sum_so_far
 
     def _scatter(self) -> Floats:
-        """Σ x xᵀ, one triangle of it."""
+        """One triangle of Σ x xᵀ."""
         if self._kept_scatter is not None:
             return self._kept_scatter
         n_features = self._rows.n_features
@@ -137,13 +137,13 @@ class ClassRows:
         """Rows of the class at each position."""
         self.n_features = int(rows.shape[1])
         self.dtype: np.dtype[np.floating[Any]] = rows.dtype
-        """The dtype all is computed in."""
+        """The dtype that everything is computed in."""
         self._rows, self._radii = rows, radii
         self.classes = classes_of(InnerRows(rows, coordinates), members, radii)
 
     @classmethod
     def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:
-        """Sort the rows; ``codes`` are 0 … C − 1, one a row, each of them present."""
+        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs."""
         coordinates, radii = Coordinates.with_radii(rows, n_threads)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         order = np.argsort([np.sort(radii[m]).mean() for m in members], kind="stable")
@@ -153,12 +153,12 @@ class ClassRows:
         return len(self.members)
 
     def fingerprint_parts(self) -> list[Floats | Ints]:
-        """Numbers that practically no other rows or classes have; all rows are read for them."""
+        """Numbers that identify these rows and classes; computing them reads all rows."""
         checksums = np.array([rows.checksum() for rows in self.classes])
         return [self._radii, checksums, self.codes, self.sizes, *self.members]
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
-        """Part with a share of every class, never all of it: what stays, and the rows held out."""
+        """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
         kept, held_out = [], []
         for members, rows in zip(self.members, self.classes, strict=True):
             n_out = min(len(members) - 1, round(fraction * len(members)))
@@ -168,5 +168,5 @@ class ClassRows:
             )
             kept.append(members[~out])
             held_out.append(members[out])
-        stays = type(self)(self._rows, self.coordinates, self.codes, kept, self._radii)
-        return stays, np.concatenate(held_out)
+        remaining = type(self)(self._rows, self.coordinates, self.codes, kept, self._radii)
+        return remaining, np.concatenate(held_out)

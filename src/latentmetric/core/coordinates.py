@@ -1,8 +1,8 @@
 """The coordinates that everything is computed in: centred rows, in units of their spread.
 
-Every number of the paper that carries a unit (λ, δ, the 1 in the margin) is meant in these
-coordinates, which is why the scale and the place of the data do not matter. Rows are converted a
-block at a time, when an algorithm asks for them; nothing is copied before.
+Every number of the paper that has a unit (λ, δ, the 1 in the margin) refers to these coordinates,
+so the scale and the position of the data do not matter. Rows are converted on access, a block at
+a time; no copy of all rows is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Coordinates:
 
     @classmethod
     def with_radii(cls, rows: Floats, n_threads: int = 1) -> tuple[Coordinates, Floats]:
-        """The same, and ‖x‖² of every row in them; the rows are read twice."""
+        """The coordinates of ``of``, and ‖x‖² of every row in them; reads the rows twice."""
         blocks = list(row_blocks(len(rows), 8 * rows.shape[1]))
         sums, lows, highs = np.empty((3, len(blocks), rows.shape[1]))
 
@@ -45,14 +45,14 @@ class Coordinates:
         peak = peak_of(centre, lows.min(axis=0), highs.max(axis=0), rows.dtype)
         if peak == 0:
             return cls(centre, 1.0), np.zeros(len(rows))
-        # In units of the peak nothing overflows and nothing that matters underflows.
+        # In units of the peak, nothing overflows and nothing that matters underflows.
         radii = cls(centre, peak).radii(rows, n_threads)
         spread = float(radii.mean()) / rows.shape[1]
         return cls(centre, peak * float(np.sqrt(spread))), radii / spread
 
     @property
     def unit(self) -> float:
-        """What a squared inner distance of 1 is for the caller, kept within what floats hold."""
+        """A squared inner distance of 1 in the caller's units, limited to what floats can hold."""
         return min(self.scale * self.scale, 1e300)
 
     def radii(self, rows: Floats, n_threads: int = 1) -> Floats:
@@ -79,20 +79,20 @@ class Coordinates:
 
 
 def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> float:
-    """The largest deviation of a feature, which differences of two rows may double."""
+    """The largest deviation of a feature; raise if differences of two rows could overflow."""
     with np.errstate(over="ignore"):
         peak = float(max((high - centre).max(), (centre - low).max()))
     if not peak <= np.finfo(np.result_type(dtype, np.float32)).max / 8:
         raise ValueError(
             f"X holds values from {low.min():g} to {high.max():g}, too far apart to compute with "
-            f"in {dtype}; divide them"
+            f"in {dtype}; rescale X"
         )
     return peak
 
 
 @dataclass(frozen=True)
 class InnerRows:
-    """Rows in inner coordinates, made when they are asked for: nothing is copied before."""
+    """Rows that are converted to inner coordinates on access."""
 
     rows: Floats
     coordinates: Coordinates
@@ -107,16 +107,16 @@ class InnerRows:
 
     @property
     def n_features(self) -> int:
-        """Features of a row."""
+        """The number of features."""
         return int(self.rows.shape[1])
 
     @property
     def dtype(self) -> np.dtype[np.floating[Any]]:
-        """The dtype all is computed in."""
+        """The dtype that everything is computed in."""
         return self.rows.dtype
 
     def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
-        """These rows, or all, under a metric."""
+        """Map the given rows, or all rows, with the factor of a metric."""
         n_rows = len(self) if which_rows is None else len(which_rows)
         points = np.empty((n_rows, len(components)), dtype=components.dtype)
         for block in row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize):

@@ -1,4 +1,4 @@
-"""Squared distances between rows, in blocks: the only place they are computed.
+"""Squared distances between rows and nearest-neighbour search, in blocks.
 
 Time O(n·m·d) for n queries against m references, as one GEMM per block of queries and tile of
 references. Memory: at most ``BLOCK_BYTES`` of distances per thread; an n×m array is never held.
@@ -19,48 +19,48 @@ BLOCK_BYTES = 8 * 2**20
 """Bytes of one block of distances: large enough for GEMM, small enough for the cache."""
 
 TILE_ROWS = 4096
-"""References compared at a time; the best of each tile are merged."""
+"""References compared at a time; the nearest of each tile are merged."""
 
 ROUNDING_SLACK = 64
-"""Units of rounding of the squared norms that an expanded square may be off by."""
+"""Error bound of an expanded square, in multiples of eps times the squared norms."""
 
 REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
 
 Mask = Callable[[Floats, slice, slice], None]
-"""Sets to infinity what a search must not find in a block of these queries and references."""
+"""Sets to infinity the entries of a block of queries and references that must not be found."""
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int | None = None) -> Iterator[slice]:
-    """Slices that cut ``n_rows`` into blocks of at most ``BLOCK_BYTES``, at least a row each."""
+    """Slices that cut ``n_rows`` into blocks of at most ``block_bytes``, at least one row each."""
     step = max(1, (block_bytes or BLOCK_BYTES) // max(1, row_bytes))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def squared_norms(rows: Floats) -> Floats:
-    """‖row‖² of every row, without a temporary of the rows' size."""
+    """‖row‖² of every row, without a temporary array of the rows' size."""
     norms: Floats = np.einsum("ij,ij->i", rows, rows)
     return norms
 
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """Rows to be searched, with what every block of a search needs of them."""
+    """Rows to search among, with their squared norms computed once."""
 
     rows: Floats
     norms: Floats
     factor: float = -2.0
-    """What the inner products with queries still lack."""
+    """Queries are multiplied by this: −2, or 1 if the rows already contain the −2."""
 
     @classmethod
     def of(cls, rows: Floats) -> References:
-        """Ready to be searched; the rows are not copied."""
+        """References for these rows, which are not copied."""
         return cls(rows, squared_norms(rows))
 
     @classmethod
     def under(cls, rows: Floats, metric: Floats) -> References:
-        """The same for queries that are not under the metric M: −2 Mr instead of r."""
+        """References for queries not mapped by the metric M: they store −2 Mr instead of r."""
         turned = rows @ metric
         norms: Floats = np.einsum("ij,ij->i", turned, rows)
         turned *= turned.dtype.type(-2)
@@ -71,20 +71,20 @@ class References:
 
     @cached_property
     def in_double(self) -> References:
-        """The same for queries in float64; the rows are not copied."""
+        """These references for queries in float64; the rows are not copied."""
         norms: Floats = np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)
         return References(self.rows, norms, self.factor)
 
     def some(self, which: Ints) -> References:
-        """These references only."""
+        """The references with these indices."""
         return References(self.rows[which], self.norms[which], self.factor)
 
     def replace(self, which: Ints, others: References) -> None:
-        """Put others of the same kind in the place of these, which are not shared."""
+        """Overwrite the references with these indices in place, by others of the same factor."""
         self.rows[which], self.norms[which] = others.rows, others.norms
 
     def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
-        """‖r‖² − 2 q·r: the squared distance less ‖q‖², which no comparison for one query needs."""
+        """‖r‖² − 2 q·r: the squared distance less ‖q‖², which does not affect a query's ranking."""
         if self.factor != 1:
             queries = queries * queries.dtype.type(self.factor)
         block = queries @ self.rows[tile].T
@@ -93,7 +93,7 @@ class References:
 
 
 def paired_squared_distances(left: Floats, right: Floats, right_index: Ints) -> Floats:
-    """‖left[i] − right[right_index[i]]‖² by differences, exact where the rows are close."""
+    """‖left[i] − right[right_index[i]]‖² by differences, exact even for close rows."""
     distances = np.empty(len(left), dtype=left.dtype)
     for rows in row_blocks(len(left), left.shape[1] * left.itemsize):
         distances[rows] = squared_norms(left[rows] - right[right_index[rows]])
@@ -103,9 +103,9 @@ def paired_squared_distances(left: Floats, right: Floats, right_index: Ints) -> 
 def search(
     queries: Floats, references: References, k: int, mask: Mask | None = None, n_threads: int = 1
 ) -> tuple[Floats, Ints]:
-    """The k nearest references of every query, nearest first, the earlier of two equals first.
+    """The k nearest references of every query, nearest first; ties go to the smaller index.
 
-    Returns their comparable distances (see ``References.comparable``) and their rows.
+    Returns their comparable distances (see ``References.comparable``) and their indices.
     """
     dtype = np.result_type(queries, references.rows)
     values = np.full((len(queries), k), np.inf, dtype=dtype)
@@ -118,7 +118,7 @@ def search(
             if mask is not None:
                 mask(block, rows, tile)
             some = slice(rows.start, rows.stop)
-            if k > 1 and tile.start:  # most rows find nothing nearer in the later tiles
+            if k > 1 and tile.start:  # most queries find nothing nearer in the later tiles
                 hopeful = np.flatnonzero(block.min(axis=1) < values[rows, -1])
                 block, some = block[hopeful], rows.start + hopeful
             found, columns = smallest(block, min(k, block.shape[1]))
@@ -135,11 +135,12 @@ def search_within(
     queries: Floats, references: References, limits: Floats, most: int, mask: Mask | None = None,
     n_threads: int = 1,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """All references nearer than a limit of each query's own, of more than ``most`` the nearest.
+    """The references nearer than each query's own limit, at most the ``most`` nearest of them.
 
-    Returns pairs of a query and a reference, by query; there may be many, so in four bytes each.
-    Limits are comparable distances. Much cheaper than ``search`` where few are near enough:
-    nothing is sorted that is not found. Its blocks are a quarter as large, nothing being merged.
+    Returns pairs of a query and a reference, sorted by query, as int32 because there may be many.
+    Limits are comparable distances. Much cheaper than ``search`` when few references are within
+    the limits, because only those are sorted. Tiles are a quarter as large as in ``search``,
+    because they need no merging.
     """
     tiles = list(row_blocks(len(references), 1, max(1, TILE_ROWS // 4)))
     blocks = list(row_blocks(len(queries), 4 * tiles[0].stop * queries.itemsize))
@@ -160,7 +161,7 @@ def search_within(
 
 
 class _Near:
-    """Pairs found so far for one block of queries, at most ``most`` a query in the end."""
+    """Pairs found so far for one block of queries; ``pairs`` returns at most ``most`` per query."""
 
     def __init__(self, limits: Floats, most: int) -> None:
         self._limits, self._most = limits.copy(), most
@@ -183,7 +184,7 @@ class _Near:
             self._keep_nearest()
 
     def _keep_nearest(self) -> None:
-        """Of each query; who has enough of them needs no farther ones."""
+        """Keep the ``most`` nearest of each query; a full query lowers its limit to the last."""
         order = np.lexsort((self._values, self._of))
         of = self._of[order]
         rank = np.arange(len(of)) - np.searchsorted(of, of)
@@ -198,12 +199,12 @@ class _Near:
 
 
 def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:
-    """Squared distances and rows of each query's k nearest references, nearest first.
+    """Squared distances and indices of each query's k nearest references, nearest first.
 
     The search ranks by the expanded square; the k distances returned are computed from
-    differences and sorted again, so that a row found among the references is at distance 0.
-    Where even the last of the k is within what float32 rounds of the expanded square, others may
-    be as near: the search is done again in float64.
+    differences and sorted again, so that a query that is itself a reference has distance 0.
+    If the k-th distance is within the float32 rounding error of the expanded square, other
+    references may be as near, so the search is repeated in float64.
     """
     _, found = search(queries, references, k)
     squared, found = ranked(queries, references, found)
@@ -219,7 +220,7 @@ def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, 
 
 
 def ranked(queries: Floats, references: References, found: Ints) -> tuple[Floats, Ints]:
-    """Exact squared distances of what a search found, and that in their order."""
+    """Sort the references that a search found by distances computed from differences."""
     exact = np.empty(found.shape, dtype=queries.dtype)
     for rank in range(found.shape[1]):
         exact[:, rank] = paired_squared_distances(queries, references.rows, found[:, rank])
@@ -249,7 +250,7 @@ def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
 def _merge(
     values: Floats, indices: Ints, more_values: Floats, more_indices: Ints
 ) -> tuple[Floats, Ints]:
-    """The smallest of two sorted lists per row; on equal values the first list goes first."""
+    """The k smallest of two sorted lists per row; on ties the first list comes first."""
     k = values.shape[1]
     if k == 1:
         better = more_values < values

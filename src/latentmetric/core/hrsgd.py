@@ -9,16 +9,16 @@ with A = Δq Δqᵀ − Δp Δpᵀ the loss is a smooth hinge of the gap z = ⟨
 What an iteration does, as implemented here:
 
 1. draw b triplets, and one of them at random (the R of the name);
-2. toss a coin that shows heads with that one triplet's −ℓ'(z): a triplet that already keeps its
-   margin hardly ever asks for an update;
+2. toss a coin that shows heads with probability −ℓ'(z) of that triplet: a triplet that already
+   keeps its margin rarely causes an update;
 3. on heads, M ← Π(M + η/b Σ −ℓ'(zᵢ) Aᵢ), the mini-batch's mean gradient and the projection to the
-   PSD cone; on tails, nothing, and the other triplets' gaps are not even computed.
+   PSD cone; on tails, nothing: the gaps of the other triplets are not even computed.
 
-The step is not divided by the probability of the coin. That would make it an unbiased gradient,
-but an unlikely update could then be arbitrarily long. It starts from the identity, and its result
-is the average of the metrics after each iteration, which a sum of PSD matrices keeps PSD.
+The step is not divided by the probability of heads. That would make it an unbiased gradient, but
+an unlikely update could then be arbitrarily long. The descent starts from the identity. Its result
+is the average of the metrics after each iteration, which is PSD because each of them is.
 
-Time O(d²) an iteration, and O(d²·b + d³/3) for one that updates (see ``psd``); memory four
+Time O(d²) per iteration without an update and O(d²·b + d³/3) with one (see ``psd``); memory four
 d×d matrices.
 """
 
@@ -47,7 +47,7 @@ SHARPNESS = 3.0
 
 @dataclass(frozen=True)
 class State:
-    """The metric after some of the iterations, and the sum of where it was, in float64."""
+    """The metric after some of the iterations, and the sum of the metrics so far, in float64."""
 
     metric: Floats
     floor: float
@@ -55,20 +55,20 @@ class State:
     total: Floats
     n_summed: int
     n_here: int
-    """Iterations since the last update, which are not in the total yet."""
+    """Iterations since the last update, not yet in the total."""
     record: Record
     finished: bool = False
 
     @property
     def average(self) -> Floats:
-        """The mean of the metrics after each iteration; the first one where there was none."""
+        """The mean of the metrics after each iteration; before the first, the metric itself."""
         return _average(self.total, self.n_summed, self.metric, self.n_here)
 
 
 def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, learning_rate: float, batch_size: int
 ) -> Steps[State]:
-    """So many triplets in so many parts, each leaving a state."""
+    """HR-SGD on ``n_steps`` random triplets, in ``n_parts`` steps."""
     following = partial(
         _next_state, rows=of_unit_norm(rows), draw=RandomTriplets(codes).draw,
         sizes=part_sizes(n_steps, n_parts, batch_size), learning_rate=learning_rate,
@@ -92,7 +92,7 @@ def _next_state(
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
     descent = Descent.resumed(state, learning_rate, batch_size)
-    with blas_threads(1):  # Its products are many and small.
+    with blas_threads(1):  # The products are many and small.
         losses, n_updates = descent.run(rows, draw(sizes[number], generator), generator)
     record = {
         "round": number + 1,
@@ -106,7 +106,7 @@ def _next_state(
 
 
 class Descent:
-    """The metric on its way, and the sum of where it was."""
+    """The current metric and the sum of the metrics so far."""
 
     def __init__(self, metric: PSDMatrix, learning_rate: float, batch_size: int) -> None:
         self._rate, self._batch_size = learning_rate / batch_size, batch_size
@@ -116,7 +116,7 @@ class Descent:
 
     @classmethod
     def resumed(cls, state: State, learning_rate: float, batch_size: int) -> Descent:
-        """A descent that goes on from a state, which it leaves as it is."""
+        """A descent that continues from a state, without changing the state's arrays."""
         metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
         descent = cls(metric, learning_rate, batch_size)
         descent._sum = state.total.copy()
@@ -124,7 +124,7 @@ class Descent:
         return descent
 
     def state(self, record: Record) -> State:
-        """Where it stands; the arrays are its own, so it must not go on."""
+        """The current state; it shares the descent's arrays, so do not call ``run`` again."""
         metric = self._metric
         return State(
             metric.matrix, metric.floor, metric.updates_ahead, self._sum, self._n_summed,
@@ -133,19 +133,19 @@ class Descent:
 
     @property
     def metric(self) -> Floats:
-        """The last metric, in float64."""
+        """The current metric, in float64."""
         return self._metric.matrix
 
     def average(self) -> Floats:
-        """The mean of the metrics after each iteration; the first one where there was none."""
+        """The mean of the metrics after each iteration; before the first, the metric itself."""
         return _average(self._sum, self._n_summed, self.metric, self._n_here)
 
     def run(
         self, rows: InnerRows, triplets: Triplets, generator: np.random.Generator
     ) -> tuple[Floats, int]:
-        """An iteration for every whole batch; the losses of the triplets drawn, and the updates.
+        """Run one iteration per whole batch; return the drawn triplets' losses and the updates.
 
-        The triplet that decides on the coin is a fair sample of its batch, so the mean of these
+        The triplet that weights the coin is a uniform sample of its batch, so the mean of these
         losses estimates the objective.
         """
         n_batches = len(triplets) // self._batch_size
@@ -165,13 +165,13 @@ class Descent:
         return losses, n_updates
 
     def _gaps(self, vectors: Floats) -> Floats:
-        """D²(o, q) − D²(o, p) for the impostors' vectors above the targets'."""
+        """D²(o, q) − D²(o, p) from vectors as ``_vectors`` stacks them."""
         squared: Floats = np.einsum("ij,ij->i", vectors @ self.metric, vectors)
         half = len(vectors) // 2
         return squared[:half] - squared[half:]
 
     def _update(self, vectors: Floats) -> None:
-        """A step along the mean gradient of a batch, and the projection."""
+        """Take a step along the mean gradient of a batch and project."""
         self._sum += self._n_here * self.metric
         self._n_summed += self._n_here
         self._n_here = 0
@@ -181,14 +181,14 @@ class Descent:
 
 
 def _average(total: Floats, n_summed: int, metric: Floats, n_here: int) -> Floats:
-    """Of the metrics summed up so far and the present one, so often."""
+    """The mean of the ``n_summed`` metrics in ``total`` and ``n_here`` times ``metric``."""
     if n_summed + n_here == 0:
         return metric
     return (total + n_here * metric) / (n_summed + n_here)
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:
-    """Δq of every triplet above Δp of every triplet, in float64."""
+    """Δq of every triplet, stacked on Δp of every triplet, in float64."""
     ends = rows[np.concatenate((triplets.impostors, triplets.targets))].astype(np.float64)
     anchors = rows[triplets.anchors]
     ends -= np.concatenate((anchors, anchors))
@@ -196,6 +196,6 @@ def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:
 
 
 def _loss(gap: float) -> float:
-    """The smooth hinge, without overflow where the gap is far on the wrong side."""
+    """The smooth hinge, without overflow for very negative gaps."""
     excess = SHARPNESS * (1 - gap)
     return (max(excess, 0.0) + log1p(exp(-abs(excess)))) / SHARPNESS

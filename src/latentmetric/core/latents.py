@@ -1,11 +1,11 @@
 """Alg. 1 of the paper: move the latent examples of one class, with the metric held fixed.
 
-k-means under the metric with a proximal term (eq. 5), from the latent examples of the round
-before. For the nearest latent example of a row x only zᵀMz − 2xᵀMz matters, so it is the latent
-examples that are brought under the metric, as Mz, and never the rows.
+This is k-means under the metric with a proximal term (eq. 5), starting from the latent examples
+of the round before. Only zᵀMz − 2xᵀMz decides which latent example is nearest to a row x, so the
+latent examples are mapped to Mz, and the rows are never mapped.
 
-Time at most O(n·m·d) per pass for a class of n rows and m latent examples, and O(m·d²) for those
-that moved; memory a block of rows, a block of distances and O(n + m·d).
+Time per pass at most O(n·m·d) for a class of n rows and m latent examples, and O(m·d²) for the
+latent examples that moved; memory a block of rows, a block of distances and O(n + m·d).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from latentmetric.core.metric import Metric
 from latentmetric.core.types import Floats, Ints
 
 START_SHARE = 1e-4
-"""How far a latent example starts from its row towards the mean of the class.
+"""How far a latent example starts from its row, as a share of the way to the mean of the class.
 
-Rows of whole numbers can be exactly as far from one row as from another, and rounding, which
-differs with the scale of the data, would decide. From these places they practically never are.
-The step is short because rows of a class may lie in groups: one of the size of a group would lead
-its latent examples out of it together, and the foremost would be nearest to all of its rows.
+Rows of whole numbers can be exactly as far from one row as from another. Rounding, which differs
+with the scale of the data, would then decide which is nearer; this shift breaks such ties.
+The shift is short because rows of a class may form groups. A shift as large as a group would move
+all its latent examples out of it, and the one in front would be nearest to all rows of the group.
 """
 
 
@@ -42,10 +42,10 @@ SETTLED_SHARE = 0.002
 """Alg. 1 ends when no more than this share of a class's rows change their latent example."""
 
 TABLE_BYTES = 16 * 2**20
-"""Distances of all rows of a class with all its latent examples that are kept, up to so many."""
+"""Up to this size, the distances of all rows of a class to all its latent examples are kept."""
 
 SUMMED_ROWS = 4096
-"""Rows whose sum may be rounded as they are; these sums are added up in float64."""
+"""Rows that are summed in their own dtype; the sums of such groups are added in float64."""
 
 UNASSIGNED = -1
 """The latent example of a row that has none yet."""
@@ -53,7 +53,7 @@ UNASSIGNED = -1
 
 @dataclass(frozen=True)
 class Settled:
-    """Where Alg. 1 leaves the latent examples of a class."""
+    """The result of Alg. 1 for one class."""
 
     latents: Floats
     assignment: Ints
@@ -61,17 +61,17 @@ class Settled:
     spread: float
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
     between: float
-    """E[D²(z, mean)] over its rows."""
+    """E[D²(z, mean)] over the rows of the class, z being each row's latent example."""
     passes: int
 
 
 def settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
-    """Alg. 1: assign (eq. 7) and move (eq. 6) until (next to) no row changes its latent example.
+    """Alg. 1: assign (eq. 7) and move (eq. 6) until hardly any row changes its latent example.
 
-    Where groups within the class are so far apart that float32 rounds away what rows differ by
-    inside them, it is done again in float64.
+    If groups within the class are so far apart that float32 loses the differences inside them,
+    it is repeated in float64.
     """
     dtype = start.dtype
     start = start - rows.mean.astype(dtype)
@@ -86,7 +86,7 @@ def settle(
 def _settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
 ) -> Settled:
-    """The same with latent examples that are counted from the mean of the class, as rows are."""
+    """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
     nearest = nearest_for(rows, len(start), start.dtype)
     members = Members(len(rows), start, latent_reg)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
@@ -109,14 +109,14 @@ def _settle(
 
 
 def nearest_for(rows: OneClass, n_latents: int, dtype: Any) -> Table | Nearest:
-    """What keeps the nearest latent examples of these rows."""
+    """Choose how to track the nearest latent example of each row: a table if it is small."""
     shape = (len(rows), n_latents)
     small = len(rows.blocks) == 1 and prod(shape) * dtype.itemsize <= TABLE_BYTES
     return Table(np.empty(shape, dtype)) if small else Nearest(*shape, dtype)
 
 
 class Table:
-    """The comparable distances of all rows with all latent examples of a class."""
+    """The comparable distances of all rows to all latent examples of a class."""
 
     def __init__(self, comparable: Floats) -> None:
         self._comparable = comparable
@@ -124,7 +124,7 @@ class Table:
         self._rounding = 0.0
 
     def references_moved(self, which: Ints, there: References) -> None:
-        """These latent examples are in other places now."""
+        """Record the new places of the latent examples that moved."""
         self._moved, self._there = which, there
         self._rounding = max(self._rounding, rounding_of(there))
 
@@ -145,9 +145,9 @@ class Table:
 class Nearest:
     """The nearest latent example of every row, kept up to date as some of them move.
 
-    A latent example that has not moved was no nearer than the nearest before. So rows are
-    compared with those that moved, and with the others only where that left the row worse off:
-    the same answer as a full search, for a share of it that shrinks from pass to pass.
+    A latent example that has not moved is no nearer to a row than the nearest one was before. So
+    rows are compared with those that moved, and with the others only if their distance grew: the
+    same answer as a full search, at a fraction of its cost that shrinks from pass to pass.
     """
 
     def __init__(self, n_rows: int, n_latents: int, dtype: Any) -> None:
@@ -158,7 +158,7 @@ class Nearest:
         self._rounding = 0.0
 
     def references_moved(self, which: Ints, there: References) -> None:
-        """These latent examples are in other places now, at first all of them."""
+        """Record the new places of the latent examples that moved; the first call sets all."""
         if self._references is None:
             self._references = there
         else:
@@ -167,7 +167,7 @@ class Nearest:
         self._rounding = max(self._rounding, rounding_of(there))
 
     def update(self, block: slice, rows: Floats) -> Ints:
-        """The nearest latent examples of a block of rows, which must be up to the last move."""
+        """The nearest latent examples of a block of rows; call once per block after each move."""
         references = self._references
         old, before = self._latent[block], self._distance[block]
         if references is None or not len(self._moved):
@@ -179,7 +179,7 @@ class Nearest:
         latent = np.where(wins, challenger, old)
         distance = np.where(wins, distance, before)
         still = np.flatnonzero(~has_moved)
-        # Rows that are worse off than before may be nearer to one that has not moved.
+        # Rows that are farther away than before may be nearer to one that has not moved.
         worse = np.flatnonzero(distance > before) if len(still) else still
         for part in row_blocks(len(worse), rows[:1].nbytes):
             some = worse[part]
@@ -205,9 +205,9 @@ class Nearest:
 
 
 def rounding_of(references: References) -> float:
-    """What comparable distances are uncertain by: no row changes its latent example for less.
+    """The rounding error of comparable distances: no row changes its latent example for less.
 
-    So rows that are alike are not passed for ever between latent examples that are.
+    Otherwise equal rows could be passed back and forth between equal latent examples for ever.
     """
     largest = float(np.abs(references.norms).max(initial=0))
     return ROUNDING_SLACK * float(np.finfo(references.norms.dtype).eps) * largest
@@ -220,7 +220,7 @@ def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floa
 
 
 class Members:
-    """Which rows each latent example has, with their sums: all that eq. 6 needs."""
+    """The rows assigned to each latent example, and their sums, which eq. 6 needs."""
 
     def __init__(self, n_rows: int, start: Floats, latent_reg: float) -> None:
         self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
@@ -231,7 +231,7 @@ class Members:
         self._n_changed = 0
 
     def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
-        """Give the rows of a block to these latent examples."""
+        """Assign each row of a block to the given latent example."""
         before = self.assignment[block]
         changed = np.flatnonzero(before != latent)
         if not len(changed):
@@ -241,7 +241,7 @@ class Members:
         self.assignment[block] = latent
 
     def _move(self, rows: Floats, old: Ints, new: Ints) -> None:
-        """Rows leave one latent example, or none, for another."""
+        """Move rows from their old latent example, if any, to the new one."""
         had = np.flatnonzero(old != UNASSIGNED)
         to = np.concatenate((new, old[had]))
         which = np.concatenate((np.arange(len(new)), had))
@@ -256,13 +256,13 @@ class Members:
         self.counts -= np.bincount(old[had], minlength=len(self.counts))
 
     def touched(self) -> tuple[Ints, int]:
-        """The latent examples that won or lost rows since the last call, and how many rows."""
+        """The latent examples that gained or lost rows since the last call, and how many rows."""
         touched, n_changed = np.flatnonzero(self._touched), self._n_changed
         self._touched[:], self._n_changed = False, 0
         return touched, n_changed
 
     def places(self, which: Ints | slice = slice(None)) -> Floats:
-        """Eq. 6: the mean of each one's rows and γ times its start; without rows it stays."""
+        """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself."""
         counts = self.counts[which]
         whole = np.where(counts > 0, counts + self._latent_reg, 1.0)
         of_start = np.where(counts > 0, self._latent_reg / whole, 1.0)
@@ -271,7 +271,7 @@ class Members:
         return places.astype(self._start.dtype)
 
     def pull(self, latent: int, row: Floats, metric: Metric) -> float:
-        """What eq. 5 charges a latent example for moving to this row, its only one."""
+        """The cost in eq. 5 of moving a latent example to this row, its only one."""
         share = self._latent_reg / (1 + self._latent_reg)
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
@@ -280,8 +280,8 @@ class Members:
     ) -> tuple[float, float]:
         """Σ D²(x, z) and Σ D²(z, mean) over the rows; ``places`` are the latents under the metric.
 
-        The first is Σ D²(x, mean), from their scatter, less what the latent examples save. One by
-        one where that is cheaper, or where so little remains that rounding would show.
+        The first is Σ D²(x, mean), from the scatter, less what the latent examples save. It is
+        summed row by row if that is cheaper, or if so little remains that rounding would show.
         """
         between = float(self.counts @ places.norms)
         if rows.has_scatter:
@@ -289,34 +289,34 @@ class Members:
             remains = whole + float(np.vdot(places.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
-        return float(self.served(rows, latents, metric).sum(dtype=np.float64)), between
+        return float(self.squared_distances(rows, latents, metric).sum(dtype=np.float64)), between
 
-    def served(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
+    def squared_distances(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
         """D²(x, z) of every row."""
-        served = np.empty(len(rows), dtype=latents.dtype)
+        squared = np.empty(len(rows), dtype=latents.dtype)
         for block in rows.blocks:
             differences = rows[block] - latents[self.assignment[block]]
-            served[block] = metric.squared_lengths(differences)
-        return served
+            squared[block] = metric.squared_lengths(differences)
+        return squared
 
 
 def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Members) -> None:
-    """Give each latent example without rows a worst served row, where that lowers eq. 5.
+    """Give each latent example without rows one of the farthest rows, if that lowers eq. 5.
 
-    Only where it does so by more than rounding: rows that are alike would be passed around.
+    It must do so by more than rounding; otherwise equal rows would be passed around.
     """
     empty = np.flatnonzero(members.counts == 0)
     if not len(empty):
         return
-    served = members.served(rows, latents, metric)
-    worst_first = np.argsort(-served, kind="stable")[: len(empty)]
+    squared = members.squared_distances(rows, latents, metric)
+    worst_first = np.argsort(-squared, kind="stable")[: len(empty)]
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
         inside = rows[alone]
         rounding = (
             ROUNDING_SLACK * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
         )
-        gains = served[row] > members.pull(int(latent), inside[0], metric) + rounding
+        gains = squared[row] > members.pull(int(latent), inside[0], metric) + rounding
         if gains and members.counts[members.assignment[row]] > 1:
             members.reassign(alone, inside, np.array([latent]))
 
@@ -324,9 +324,9 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
 def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator
 ) -> list[Ints | int]:
-    """For every class what ``first_latents`` starts from: numbers of rows, or for k-means++ a seed.
+    """The start of ``first_latents`` for every class: row numbers, or a seed for k-means++.
 
-    Drawn before a row is looked at, so that classes can be looked at anywhere in any order.
+    All are drawn before any row is read, so classes can be processed anywhere, in any order.
     """
     if init == "k-means++":
         return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
@@ -337,10 +337,10 @@ def draw_starts(
 
 
 def first_latents(rows: OneClass, n_latents: int, start: Ints | int) -> Floats:
-    """Where the latent examples of a class start: near distinct rows, random or by k-means++.
+    """Place the latent examples of a class near distinct rows, random or by k-means++.
 
-    Numbers refer to the order of ``rows.drawing_order``, which does not depend on the caller's.
-    k-means++ looks at one block of rows at most, drawn at random.
+    Row numbers refer to ``rows.drawing_order``, which does not depend on the caller's order.
+    k-means++ chooses from a random sample of rows: one block, or ``n_latents`` if that is more.
     """
     if isinstance(start, int):
         chosen = _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
@@ -362,7 +362,7 @@ def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Gene
 
 
 def _spread_out(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
-    """Further rows drawn in proportion to their squared distance from those drawn before."""
+    """Draw each row in proportion to its squared distance from the nearest row drawn before."""
     norms = squared_norms(rows)
 
     def distances_from(row: int) -> Floats:

@@ -1,8 +1,8 @@
-"""L-BFGS on matrices: a descent that keeps what it learned of the curvature between calls.
+"""L-BFGS on matrices: a descent that keeps its estimate of the curvature between calls.
 
-For losses that are never negative. Every step is taken by a line search, so the loss falls and
-cannot diverge. Memory: two matrices a correction, in the dtype of the place; inner products are
-summed in float64. Time: four passes over each correction an iteration, beside the loss itself.
+For losses that are never negative. Every step is found by a line search, so the loss falls and
+cannot diverge. Memory: two matrices per correction, in the dtype of the place; inner products are
+summed in float64. Time: four passes over each correction per iteration, plus the loss itself.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 from latentmetric.core.types import Floats
 
 CORRECTIONS = 5
-"""Steps that are remembered."""
+"""The number of past steps that the estimate uses."""
 
 SUFFICIENT_SHARE = 1e-4
-"""The share of the fall that the slope promises which a step must bring."""
+"""A step must lower the loss by at least this share of what the slope predicts."""
 
 MOST_TRIALS = 25
 """Steps tried along a direction, each at most half as long as the one before."""
 
 
 class Evaluated(Protocol):
-    """What a loss tells of a place."""
+    """A loss and its gradient at a place."""
 
     @property
     def loss(self) -> float:
-        """Not negative."""
+        """The loss, never negative."""
 
     @property
     def gradient(self) -> Floats:
-        """Of the shape of the place."""
+        """The gradient, in the shape of the place."""
 
 
 At = TypeVar("At", bound=Evaluated)
@@ -43,7 +43,7 @@ At = TypeVar("At", bound=Evaluated)
 
 @dataclass(frozen=True)
 class Correction:
-    """A step and how it changed the gradient."""
+    """A step and the change of the gradient along it."""
 
     step: Floats
     change: Floats
@@ -54,8 +54,8 @@ class Correction:
 class Curvature:
     """How the gradient changed along the last steps: an estimate of the inverse Hessian.
 
-    The estimate is positive definite, so that it turns any gradient into a direction of descent,
-    also one of a loss that has changed since.
+    The estimate is positive definite, so it turns any gradient into a direction of descent, even
+    if the loss has changed in the meantime.
     """
 
     def __init__(
@@ -65,31 +65,31 @@ class Curvature:
 
     @property
     def corrections(self) -> tuple[Correction, ...]:
-        """What it knows, the oldest first."""
+        """The corrections in use, oldest first."""
         return tuple(self._corrections)
 
     def __len__(self) -> int:
         return len(self._corrections)
 
     def forget(self) -> None:
-        """Start over."""
+        """Drop all corrections."""
         self._corrections.clear()
 
     def learn(self, step: Floats, change: Floats) -> None:
-        """Of a step and how it changed the gradient; no use where the loss is not convex."""
+        """Add a step and the change of the gradient along it, unless the curvature is too small."""
         curving = inner(step, change)
         if curving > np.finfo(step.dtype).eps * inner(change, change) * self._scale():
             self._corrections.append(Correction(step, change, curving))
 
     def _scale(self) -> float:
-        """The length of the last step over that of its change: H in its crudest form."""
+        """The scale of H: ⟨step, change⟩ / ⟨change, change⟩ of the last correction; 0 if none."""
         if not self._corrections:
             return 0.0
         last = self._corrections[-1]
         return last.curving / inner(last.change, last.change)
 
     def direction(self, at: Evaluated) -> Floats:
-        """−H g; without any correction, the step that would halve the loss were it linear."""
+        """−H g; without corrections, the step that would halve the loss if it were linear."""
         gradient = at.gradient
         if not self._corrections:
             squared = inner(gradient, gradient) or 1.0
@@ -109,9 +109,9 @@ class Curvature:
 def descend(
     evaluate: Callable[[Floats], At], place: Floats, at: At, curvature: Curvature, n_iterations: int
 ) -> tuple[Floats, int]:
-    """So many steps, or until the loss is halved or none lowers it.
+    """Take up to ``n_iterations`` steps; stop early if the loss is halved or no step lowers it.
 
-    Returns the place where that ends and the number of steps.
+    Returns the last place and the number of steps taken.
     """
     halved, made = at.loss / 2, 0
     while made < n_iterations and at.loss > halved:
@@ -130,9 +130,9 @@ def descend(
 def _line_search(
     evaluate: Callable[[Floats], At], place: Floats, at: At, direction: Floats
 ) -> tuple[Floats, At] | None:
-    """The first step along a direction where the loss has fallen enough; None if nowhere.
+    """The first trial step along a direction that lowers the loss enough; None if none does.
 
-    The direction is shortened in place.
+    Shortens ``direction`` in place.
     """
     slope = inner(direction, at.gradient)
     if not slope < 0:
@@ -141,7 +141,7 @@ def _line_search(
         there = evaluate(place + direction)
         if there.loss <= at.loss + SUFFICIENT_SHARE * slope:
             return direction, there
-        # The least of the parabola through what is known, kept away from both ends.
+        # The minimum of the parabola through the known values, kept away from both ends.
         share = min(0.5, max(0.1, -slope / (2 * (there.loss - at.loss - slope))))
         direction *= direction.dtype.type(share)
         slope *= share
@@ -149,5 +149,5 @@ def _line_search(
 
 
 def inner(left: Floats, right: Floats) -> float:
-    """⟨left, right⟩ in float64, without copies of them in it."""
+    """⟨left, right⟩ summed in float64, without converting the whole matrices."""
     return float(np.einsum("ij,ij->", left, right, dtype=np.float64))

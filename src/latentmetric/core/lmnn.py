@@ -1,11 +1,11 @@
 """Large margin nearest neighbours: pull each row's targets near, push impostors a margin beyond.
 
 The loss is (1 − μ) Σ D²(i, j) + μ Σ [1 + D²(i, j) − D²(i, l)]₊ over rows i, their fixed target
-neighbours j and all rows l of other classes. It is minimised over the factor of the metric by
-L-BFGS on the impostors that matter, which are searched for again every few iterations.
+neighbours j and all rows l of other classes. L-BFGS minimises it over the factor of the metric,
+on the impostors that matter, which are searched again every few iterations.
 
-Time O(n²·d) a search as blocked GEMM, O(n·d² + p·d) an iteration for p impostor pairs. Memory:
-the rows under the metric once, O(p), O(d²) and blocks; no n×n array.
+Time O(n²·d) per search as blocked GEMM, O(n·d² + p·d) per iteration for p impostor pairs. Memory:
+one copy of the rows under the metric, O(p), O(d²) and blocks; no n×n array.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.types import Floats, Ints
 
 SEARCH_EVERY = 20
-"""Iterations of L-BFGS between two searches for impostors."""
+"""Iterations of L-BFGS between two searches for impostors, at most."""
 
 FIRST_DESCENT = 5
-"""Iterations before the second search: the first metrics change most."""
+"""Iterations before the second search: the metric changes most at the beginning."""
 
 MARGIN_SHARE = 0.1
 """The margin as a share of the targets' mean squared distance at the start.
 
-It only sets the unit of the metric that is learned; small, so that the first searches find the
+It only sets the unit of the learned metric. It is small so that the first searches find the
 impostors that matter and not all rows.
 """
 
 BALANCE_FLOOR = 0.03
-"""Directions in which targets differ by less than this share of the mean count as differing so."""
+"""Added to the scatter of the targets in every direction, as a share of its mean."""
 
 GATHERED = 8
-"""Blocks of rows that are gathered are so many times smaller: the cache holds them, no GEMM."""
+"""Blocks of gathered rows are this many times smaller: they need to fit the cache, not GEMM."""
 
 HINGE_BYTES = 32
-"""What a pair takes while its hinges are computed."""
+"""Memory per pair while its hinges are computed."""
 
 UNION_BYTES = 2**11
-"""What a row's pairs take, about, while they are united."""
+"""Approximate memory per row while pairs are united."""
 
 KEPT_SEARCHES = 2
-"""The findings of so many searches are kept, where rows have as many impostors."""
+"""Each row keeps at most this many times ``max_impostors`` impostors between descents."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Problem:
 
     rows: InnerRows
     order: Ints
-    """Row numbers, class by class; all that follows counts in this order."""
+    """Row numbers, class by class; the fields below number the rows in this order."""
     class_starts: Ints
     targets: Ints
     margin: float
     push: float
-    """μ, the weight of the impostors; the targets have 1 − μ."""
+    """μ, the weight of the impostors; the weight of the targets is 1 − μ."""
     max_impostors: int
     n_threads: int
 
@@ -74,7 +74,7 @@ class Problem:
         cls, rows: InnerRows, codes: Ints, n_targets: int, push: float, max_impostors: int,
         n_threads: int,
     ) -> Problem:  # fmt: skip
-        """Choose the targets: each row's nearest of its class under the Euclidean distance."""
+        """Choose the targets: each row's nearest rows of its class by Euclidean distance."""
         order = np.argsort(codes, kind="stable")
         class_starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
         points = rows[order]
@@ -87,7 +87,7 @@ class Problem:
 
     @property
     def most_pairs(self) -> int:
-        """Impostor pairs that are kept from one descent to the next."""
+        """The number of impostor pairs that may be kept from one descent to the next."""
         return KEPT_SEARCHES * self.max_impostors * len(self.rows)
 
 
@@ -96,14 +96,15 @@ class Impostors:
     """Pairs of a row and a row of another class that is, or may come, within its margin."""
 
     of: Ints
-    """Ascending."""
+    """The row of each pair, ascending."""
     rows: Ints
+    """Its impostor."""
 
     def __len__(self) -> int:
         return len(self.of)
 
     def union(self, other: Impostors, n_rows: int) -> Impostors:
-        """The pairs of both, each once."""
+        """The pairs of both, without duplicates."""
         of, rows = [], []
         for block in row_blocks(n_rows, UNION_BYTES):
             keys = np.union1d(self._keys(block, n_rows), other._keys(block, n_rows))
@@ -119,7 +120,7 @@ class Impostors:
     def near(self, problem: Problem, components: Floats) -> Impostors:
         """The pairs that a small change of the metric may bring within the margin.
 
-        If they are more than searches may find for all rows, the nearest of each row.
+        If they are more than ``problem.most_pairs``, only the nearest of each row.
         """
         points = problem.rows.under(components, problem.order)
         reach = _reach(problem, points) + problem.margin
@@ -136,7 +137,7 @@ class Impostors:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The loss at a metric, on given impostors."""
+    """The loss of a metric on given impostors."""
 
     loss: float
     active: int
@@ -146,7 +147,7 @@ class Evaluation:
 
 
 def find_impostors(problem: Problem, components: Floats) -> Impostors:
-    """For every row the nearest rows of other classes inside its widest margin."""
+    """The nearest rows of other classes inside every row's widest margin."""
     points = problem.rows.under(components, problem.order)
     references = References.of(points)
     found = search_within(
@@ -161,7 +162,7 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
-    """Loss and gradient. The latter needs one sparse and one dense product with the rows."""
+    """Loss and gradient; the gradient needs one sparse and one dense product with the rows."""
     loss, n_active, on_targets, on_impostors = _weigh(problem, components, impostors)
     scatter = _scatter(problem, on_targets, impostors, on_impostors)
     scatter *= scatter.dtype.type(2)
@@ -171,7 +172,7 @@ def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Eval
 def _weigh(
     problem: Problem, components: Floats, impostors: Impostors
 ) -> tuple[float, int, Floats, Floats]:
-    """Loss, active triplets, and what pairs with targets and impostors count in the gradient."""
+    """Loss, number of active triplets, and the gradient's weights of targets and impostors."""
     points = problem.rows.under(components, problem.order)
     to_targets = _target_distances(points, problem.targets, problem.n_threads)
     squared = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
@@ -198,10 +199,10 @@ class State:
     """The metric after some descents, and what the next one starts from."""
 
     components: Floats
-    """The factor, for this margin."""
+    """The factor of the metric, for this margin."""
     margin: float
     place: Floats
-    """The same in balanced coordinates."""
+    """The factor in balanced coordinates."""
     at: Evaluation
     impostors: Impostors
     corrections: tuple[Correction, ...]
@@ -212,7 +213,7 @@ class State:
 
 
 def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[State]:
-    """Descents between two searches for impostors, each leaving a metric of lower loss."""
+    """LMNN in steps: each is a descent that lowers the loss and a search for impostors."""
     balance = Balance.of(problem)
 
     def first(generator: np.random.Generator) -> State:
@@ -230,12 +231,12 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
 
 
 def _check(problem: Problem, state: State) -> None:
-    """Raise ``ValueError`` unless the state is one of this problem."""
+    """Raise ``ValueError`` unless the state can belong to this problem."""
     n_features, n_rows = problem.rows.n_features, len(problem.rows)
     known = [array for each in state.corrections for array in (each.step, each.change)]
     check_arrays((n_features, n_features), state.components, state.place, state.at.gradient, *known)
     if state.margin != problem.margin:
-        raise ValueError(f"its margin is {state.margin}, but that of this data {problem.margin}")
+        raise ValueError(f"its margin is {state.margin}, but this data has {problem.margin}")
     of, rows = state.impostors.of, state.impostors.rows
     if of.shape != rows.shape or (np.diff(of) < 0).any():
         raise ValueError("its impostors are not pairs in ascending order")
@@ -247,10 +248,10 @@ def _next_state(
     state: State, generator: np.random.Generator, *, problem: Problem, balance: Balance,
     max_iter: int, tol: float,
 ) -> State | None:  # fmt: skip
-    """The end of the next descent that lowers the loss; None where none does.
+    """The state after the next descent that lowers the loss; None if none does.
 
-    A descent may run into impostors it did not know of. Where they outweigh its gain it is
-    taken back and repeated with them, and the next ones are kept shorter.
+    A descent may meet impostors it did not know. If they outweigh its gain, it is undone and
+    repeated with them, and the next descents are shorter.
     """
     since, curvature = perf_counter(), Curvature(state.corrections)
     place, at, impostors, length = state.place, state.at, state.impostors, state.length
@@ -262,7 +263,7 @@ def _next_state(
         components = moved @ balance.matrix
         impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
         there = balance.evaluate(problem, moved, impostors)
-        if there.loss > at.loss:  # of what was found, some may have been active before, unknown
+        if there.loss > at.loss:  # some new impostors may already have been active at the start
             at = balance.evaluate(problem, place, impostors)
         if there.loss > at.loss:
             length = max(1, length // 2)
@@ -297,17 +298,17 @@ def _record(
 
 @dataclass(frozen=True)
 class Balance:
-    """Coordinates of the factor in which targets differ about alike in every direction.
+    """Coordinates of the factor in which targets differ about equally in every direction.
 
-    L-BFGS needs several times fewer iterations in them where features are as unequal as pixels.
+    L-BFGS needs several times fewer iterations in them if features are as unequal as pixels.
     """
 
     matrix: Floats
-    """(S + ε)^−½, symmetric, with S the scatter of the targets' differences, of mean 1."""
+    """(S + ε)^−½, symmetric; S is the targets' scatter, scaled to a mean eigenvalue of 1."""
 
     @classmethod
     def of(cls, problem: Problem) -> Balance:
-        """From all rows and their targets."""
+        """The balance of all rows and their targets."""
         none = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
         ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
         scatter = _scatter(problem, ones, none, np.empty(0, dtype=ones.dtype))
@@ -316,12 +317,12 @@ class Balance:
         return cls((vectors / np.sqrt(spreads)) @ vectors.T)
 
     def place(self, components: Floats) -> Floats:
-        """Where a factor is in these coordinates."""
+        """A factor in these coordinates."""
         place: Floats = np.linalg.solve(self.matrix, components.T).T
         return place
 
     def evaluate(self, problem: Problem, place: Floats, impostors: Impostors) -> Evaluation:
-        """The loss where the factor is ``place @ matrix``, its gradient with respect to place."""
+        """The loss of the factor ``place @ matrix``, with the gradient with respect to place."""
         found = evaluate(problem, place @ self.matrix, impostors)
         return replace(found, gradient=found.gradient @ self.matrix)
 
@@ -332,7 +333,7 @@ def _descend(
 ) -> tuple[Floats, int]:  # fmt: skip
     """L-BFGS with a line search, so the loss on these impostors never rises.
 
-    It ends where the loss is halved: a metric so different has other impostors.
+    It ends when the loss is halved: a metric that different has other impostors.
     """
 
     def evaluate_at(place: Floats) -> Evaluation:
@@ -342,21 +343,21 @@ def _descend(
 
 
 def _reach(problem: Problem, points: Floats) -> Floats:
-    """The squared distance of every row's farthest target, and the margin."""
+    """The squared distance to every row's farthest target, plus the margin."""
     reach: Floats = _target_distances(points, problem.targets, problem.n_threads).max(axis=1)
     reach += points.dtype.type(problem.margin)
     return reach
 
 
 def _target_distances(points: Floats, targets: Ints, n_threads: int) -> Floats:
-    """Squared distances of every point to each of its targets, (n, k)."""
+    """Squared distances from every point to each of its targets, (n, k)."""
     of = np.repeat(np.arange(len(points)), targets.shape[1])
     squared = _pair_distances(points, of, targets.ravel(), n_threads)
     return squared.reshape(targets.shape)
 
 
 def _pair_distances(points: Floats, left: Ints, right: Ints, n_threads: int) -> Floats:
-    """Squared distances of pairs of points by differences, exact where they are close."""
+    """Squared distances of pairs of points by differences, exact even for close points."""
     squared = np.empty(len(left), dtype=points.dtype)
 
     def compute(block: slice) -> None:
@@ -392,7 +393,7 @@ def _scatter(
 
 
 class _PairWeights:
-    """W, its rows in the problem's order and its columns in the caller's; never held whole."""
+    """W, with rows in the problem's order and columns in the caller's; never stored whole."""
 
     def __init__(
         self, problem: Problem, on_targets: Floats, impostors: Impostors, on_impostors: Floats
@@ -410,7 +411,7 @@ class _PairWeights:
         self.halved_degrees = ((degrees + sums) / 2).astype(on_targets.dtype)
 
     def times_rows(self, block: slice) -> Floats:
-        """Some rows of W X, for X in inner coordinates: what W makes of the centre is taken off."""
+        """A block of rows of W X, for X in inner coordinates: W times the centre is subtracted."""
         rows, coordinates = self._problem.rows.rows, self._problem.rows.coordinates
         targets, on_targets = self._problem.targets[block], self._on_targets[block]
         starts = np.arange(0, targets.size + 1, targets.shape[1])

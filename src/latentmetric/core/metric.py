@@ -1,17 +1,17 @@
 """Alg. 2 of the paper: learn the metric from active triplets, with the latent examples held fixed.
 
-Stochastic gradient descent, one triplet a step, exactly as written, computed in blocks of B
-steps at the speed of matrix products. Time O(S·d² + S·B·d) for S steps and O(d³) for the one
-projection at the end; memory a few d×d matrices and B×B blocks.
+Stochastic gradient descent, one triplet per step, exactly as in the paper, but computed in blocks
+of B steps at the speed of matrix products. Time O(S·d² + S·B·d) for S steps; memory a few d×d
+matrices and B×B blocks. The caller projects the result to the PSD cone once, in O(d³).
 
-Why blocks are exact. With M₀ the metric of the round before and A = Δq Δqᵀ − Δp Δpᵀ a triplet's
+Why blocks are exact: with M₀ the metric of the round before and A = Δq Δqᵀ − Δp Δpᵀ a triplet's
 matrix, a step and its clip are
 
     M ← c · ((1 − 1/s) M + (1/s) M₀ + (1/(λ s)) [active] A),
 
-so inside a block M = a·M₀ + b·N + Σ wᵢ Aᵢ with N fixed since the start of the block. All a step
-needs are ⟨A, M₀⟩, ⟨A, N⟩ and ⟨Aᵢ, Aⱼ⟩: for a whole block these come from a few products with
-the 2B difference vectors, and what remains for each step is arithmetic on its coefficients.
+so inside a block M = a·M₀ + b·N + Σ wᵢ Aᵢ with N fixed at the start of the block. A step needs
+only ⟨A, M₀⟩, ⟨A, N⟩ and ⟨Aᵢ, Aⱼ⟩. For a whole block these come from a few products with the 2B
+difference vectors; what remains for each step is arithmetic on the coefficients.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from latentmetric.core.types import Floats
 STEPS_PER_BLOCK = 192
 
 SMALLEST_SCALE = 1e-4
-"""Below, differences of sums in units of it would lose digits."""
+"""Below this scale, weights are rescaled: differences of sums in such units would lose digits."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """M = componentsᵀ · components, with what is asked of it again and again."""
+    """M = componentsᵀ · components, with M itself cached in the forms that are used often."""
 
     components: Floats
 
@@ -46,7 +46,7 @@ class Metric:
 
     @cached_property
     def packed(self) -> Floats:
-        """For products with a packed matrix: M's triangle, what is off the diagonal twice."""
+        """M's triangle with off-diagonal entries doubled, for products with a packed matrix."""
         twice = 2 * self.matrix.astype(np.float64)
         np.fill_diagonal(twice, np.diagonal(self.matrix))
         return pack(twice)
@@ -75,7 +75,7 @@ def learn_metric(
 ) -> Floats:
     """The average of the second half of Alg. 2's steps, before the projection to the PSD cone.
 
-    ``triplets`` are the S steps in their order, repeats included; ``components`` is the factor
+    ``triplets`` are those of the S steps, in order and with repeats. ``components`` is the factor
     of the metric of the round before, M₀ = componentsᵀ components, and ``points`` are the latent
     examples under it.
     """
@@ -143,8 +143,8 @@ class _Mixture:
     ) -> None:
         """Alg. 2's loop, step by step, on the coefficients.
 
-        A step shrinks all earlier weights alike, so they are kept in units of what has been left
-        of them, ``scale``; ``shrunk`` sums that up over the suffix.
+        A step shrinks all earlier weights by the same factor. So they are stored in units of the
+        product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
         """
         weights, since = np.zeros(len(steps)), np.zeros(len(steps))
         self.suffix_weights = np.zeros(len(steps))
@@ -172,7 +172,7 @@ class _Mixture:
     def _move(
         self, pull: float, rate: float, gap: float, on_start: float, squared: float, max_norm: float
     ) -> tuple[float, float]:
-        """One step: what the move and what the clip leave of the earlier weights."""
+        """One step; returns the factors by which the step and its clip shrink earlier weights."""
         keep = 1 - pull
         norm = keep * keep * self.squared_norm + pull * pull * self.start_norm
         norm += 2 * keep * pull * self.with_start
@@ -191,10 +191,10 @@ def gaps(impostor: Floats, target: Floats) -> Floats:
 
 
 def _triplet_products(vectors: Floats) -> Floats:
-    """⟨Aᵢ, Aⱼ⟩ for i ≤ j of a block, in float64, from its vectors' inner products squared.
+    """⟨Aᵢ, Aⱼ⟩ for i ≥ j of a block, in float64, from the squared inner products of its vectors.
 
-    The first half of ``vectors`` are those to the impostors, the second those to the targets.
-    The other triangle is not meant to be read.
+    The first half of ``vectors`` leads to the impostors, the second half to the targets. Do not
+    read the other triangle of the result.
     """
     n = len(vectors) // 2
     (syrk,) = get_blas_funcs(("syrk",), (vectors,))
@@ -212,7 +212,7 @@ class _Triangle:
     """N = Σ wᵢ Aᵢ, a symmetric matrix of which BLAS reads and writes one triangle."""
 
     def __init__(self, matrix: Floats) -> None:
-        """Nothing yet, of the size and dtype of this matrix."""
+        """Start with zeros, in the size and dtype of this matrix."""
         self._entries: Floats = np.zeros_like(matrix, order="F")
         self._syrk, self._symm = get_blas_funcs(("syrk", "symm"), (self._entries,))
 
@@ -224,7 +224,7 @@ class _Triangle:
         return difference
 
     def update(self, share: float, weights: Floats, vectors: Floats) -> None:
-        """N ← share·N + Σ wᵢ Aᵢ, from the triplets that carry weight."""
+        """N ← share·N + Σ wᵢ Aᵢ, from the triplets with positive weight."""
         carrying = np.flatnonzero(weights > 0)
         if not len(carrying):
             self._entries *= self._entries.dtype.type(share)
@@ -248,7 +248,7 @@ class _Triangle:
         return self.inner(self._entries.T)
 
     def whole(self) -> Floats:
-        """With both triangles; the one that BLAS does not touch is 0."""
+        """The full matrix; the triangle that BLAS does not touch is stored as 0."""
         whole: Floats = self._entries + self._entries.T
         np.fill_diagonal(whole, np.diagonal(self._entries))
         return whole

@@ -1,7 +1,7 @@
-"""A fitted model as a value: what it takes to bring a query under the metric and let others vote.
+"""A fitted model: it finds the nearest references of queries under the metric and lets them vote.
 
-Queries are searched block by block, so an answer needs memory for itself and for one block per
-thread, whatever the number of rows. Time O(n·(d·r + m·r)) for n queries, a metric of rank r and
+Queries are searched block by block, so memory is needed only for the answer and for one block per
+thread, whatever the number of queries. Time O(n·(d·r + m·r)) for n queries, a metric of rank r and
 m references.
 """
 
@@ -23,7 +23,7 @@ REACH = {"float32": 1e12, "float64": 1e140}
 """How far queries may be from the training rows, in units of their spread: squares must fit."""
 
 Search = Callable[[Floats, References, int], tuple[Floats, Ints]]
-"""Squared distances and numbers of each point's k nearest references, nearest first."""
+"""Returns squared distances and indices of each point's k nearest references, nearest first."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Neighbors:
     """The nearest references of some rows, nearest first."""
 
     squared: Floats
-    """Squared distances in inner coordinates; −2 times the similarity where there is no metric."""
+    """Squared distances in inner coordinates; −2 times the similarity if there is no metric."""
     indices: Ints
 
     def first(self, k: int) -> Neighbors:
@@ -41,31 +41,31 @@ class Neighbors:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """Labelled references under a learned metric, or under a similarity that is no metric.
+    """Labelled references under a learned metric, or under a similarity that is not a metric.
 
-    Rows go into inner coordinates, then under the metric, then to the references. Classes are
-    known by their codes; what they are called is the estimator's business.
+    Rows are converted to inner coordinates, mapped with the metric and compared with the
+    references. Classes are integer codes; the estimator knows their labels.
     """
 
     coordinates: Coordinates
     references: References
-    """Ready to be compared with queries."""
+    """The references, mapped with the metric or the similarity."""
     codes: Ints
-    """The class of every reference."""
+    """The class code of every reference."""
     n_classes: int
     temperature: float
     """T of the kernel vote, in squared inner distances."""
     components: Floats | None
     """The factor of the metric, M = componentsᵀ components; None for a similarity."""
     similarity: Floats | None = None
-    """W of the similarity xᵀWx', where that is what was learned."""
+    """W of the similarity xᵀWx', if that is what was learned."""
 
     @classmethod
     def of_metric(
         cls, coordinates: Coordinates, components: Floats, points: Floats, codes: Ints,
         n_classes: int, temperature: float | None = None,
     ) -> FittedModel:  # fmt: skip
-        """References at ``points`` under the metric; by default their spacing sets T."""
+        """A model with references at ``points`` under the metric; their spacing is T's default."""
         references = References.of(points)
         if temperature is None:
             temperature = temperature_from_references(references)
@@ -75,7 +75,7 @@ class FittedModel:
     def of_similarity(
         cls, similarity: Floats, rows: InnerRows, codes: Ints, n_classes: int
     ) -> FittedModel:
-        """References that are the rows most similar to a query."""
+        """A model that ranks these rows by their similarity to a query."""
         references = _similar(similarity, rows)
         return cls(rows.coordinates, references, codes, n_classes, 0.0, None, similarity)
 
@@ -94,23 +94,23 @@ class FittedModel:
 
     @property
     def is_metric(self) -> bool:
-        """Whether it measures distances, and not only similarities."""
+        """Whether the model measures distances, not only similarities."""
         return self.components is not None
 
     @property
     def dtype(self) -> np.dtype[np.floating[Any]]:
-        """What answers are computed in."""
+        """The dtype that answers are computed in."""
         return self.references.rows.dtype
 
     @property
     def n_features(self) -> int:
-        """Features of a query."""
+        """The number of features of a query."""
         return len(self.coordinates.centre)
 
     def check_reach(self, rows: Floats, start: int = 0) -> None:
-        """Refuse queries so far out that their squared distances are not among the floats.
+        """Raise on queries so far away that their squared distances would overflow.
 
-        ``start`` is the number of the first of them among all of the caller's rows.
+        ``start`` is the number of the first query among all of the caller's rows.
         """
         reach, inner = REACH[self.dtype.name], self.coordinates
         centre = float(np.abs(inner.centre).max())
@@ -124,8 +124,8 @@ class FittedModel:
         raise ValueError(
             f"X, row {start + row}, column {column} (counted from 0): {rows[row, column]:g} is "
             f"{away[row, column]:.1g} times the spread of the training rows away from their "
-            f"centre; distances in {self.dtype} reach to {reach:g} times; correct the row or leave "
-            "it out"
+            f"centre; distances in {self.dtype} can be at most {reach:g} times; correct the row "
+            "or remove it"
         )
 
     def points(self, rows: Floats) -> Floats:
@@ -136,7 +136,7 @@ class FittedModel:
     def nearest(
         self, rows: Floats, k: int, n_threads: int = 1, search: Search | None = None
     ) -> Neighbors:
-        """The k nearest references of each row; ``search`` takes the place of the exact one."""
+        """The k nearest references of each row; ``search`` replaces the exact search."""
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
@@ -150,7 +150,7 @@ class FittedModel:
         return Neighbors(squared, indices)
 
     def distances(self, squared: Floats) -> Floats:
-        """What ``nearest`` measured, in the caller's units: distances, or −S for a similarity."""
+        """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""
         if not self.is_metric:
             return squared / 2
         return np.sqrt(squared) * squared.dtype.type(self.coordinates.scale)
@@ -175,7 +175,7 @@ class FittedModel:
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
-    """These rows as references, with nothing learned."""
+    """A model of the Euclidean distance, with these rows as references."""
     coordinates = Coordinates.of(rows)
     identity: Floats = np.eye(rows.shape[1], dtype=rows.dtype)
     points = coordinates.into(rows)
@@ -185,7 +185,7 @@ def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
 def _similar(similarity: Floats, rows: InnerRows) -> References:
     """References whose comparable distance to an inner row x is −2 S(x, reference).
 
-    Without their norms, comparing "distances" is comparing inner products.
+    With norms of 0, comparing "distances" means comparing inner products.
     """
     turned = rows.under(similarity / similarity.dtype.type(rows.n_features))
     return References(turned, np.zeros(len(turned), dtype=turned.dtype))

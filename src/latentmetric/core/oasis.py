@@ -1,15 +1,15 @@
-"""OASIS: a bilinear similarity learned by passive-aggressive steps, one random triplet a step.
+"""OASIS: a bilinear similarity learned by passive-aggressive steps, one random triplet per step.
 
 Chechik, Sharma, Shalit and Bengio, "Large Scale Online Learning of Image Similarity Through
 Ranking", JMLR 11 (2010). Time O(S·d² + S·B·d) for S steps in blocks of B; memory one d×d
 matrix and a few B×d and B×B blocks.
 
-Why blocks are exact. A step on the triplet (o, p, q) with Δ = p − q has the hinge
+Why blocks are exact: a step on the triplet (o, p, q) with Δ = p − q has the hinge
 1 − oᵀ W Δ and moves W by τ·o Δᵀ. Inside a block W = W₀ + Σ τᵢ oᵢ Δᵢᵀ with W₀ fixed, so
 
     oⱼᵀ W Δⱼ = oⱼᵀ W₀ Δⱼ + Σ τᵢ (oⱼ·oᵢ)(Δᵢ·Δⱼ),
 
-and one product with W₀ and two Gram matrices give all that the steps of a block need.
+and one product with W₀ and two Gram matrices are enough for all steps of a block.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float,
     n_threads: int,
 ) -> Steps[State]:  # fmt: skip
-    """So many steps on random triplets in so many parts, each leaving a state."""
+    """OASIS on ``n_steps`` random triplets, in ``n_parts`` steps."""
     inner, draw = of_unit_norm(rows), RandomTriplets(codes).draw
     sizes = part_sizes(n_steps, n_parts)
 
@@ -91,7 +91,7 @@ def learn_similarity(
     aggressiveness: float,
     steps_per_block: int = STEPS_PER_BLOCK,
 ) -> Floats:
-    """Move ``similarity`` (W, in place) by one step a triplet; the hinge that each step met."""
+    """Update ``similarity`` (W) in place, one step per triplet; return the hinge before each."""
     hinges = np.empty(len(triplets))
     for first in range(0, len(triplets), steps_per_block):
         block = triplets[first : first + steps_per_block]
@@ -114,7 +114,7 @@ def _steps_of_a_block(
 ) -> tuple[Floats, Floats]:
     """The rate τ = min(C, hinge / ‖o Δᵀ‖²) and the hinge of each step, one after the other.
 
-    A triplet whose matrix is zero has no step that would help it, and takes none.
+    A triplet whose matrix o Δᵀ is zero has the rate 0: no step would help it.
     """
     rates, hinges = np.zeros(len(on_start)), np.zeros(len(on_start))
     starts, squares = on_start.tolist(), products.diagonal().tolist()

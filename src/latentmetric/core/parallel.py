@@ -1,7 +1,7 @@
-"""Threads over independent pieces of work, which share out what BLAS would use.
+"""Threads over independent pieces of work, which share the threads that BLAS would use.
 
-Many small GEMMs gain nothing from a threaded BLAS; many threads with one GEMM each do. NumPy
-releases the interpreter's lock inside GEMM, argmin and copies, so threads are enough.
+Many small GEMMs gain nothing from a threaded BLAS, but they do from many threads with one GEMM
+each. NumPy releases the GIL inside GEMM, argmin and copies, so threads are enough.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 
 THREADED_FEATURES = 1_024
-"""Below this many features products with d×d matrices are too small to gain from threads.
+"""Below this many features, products with d×d matrices are too small to gain from threads.
 
-On a busy machine they lose by them: the threads of BLAS wait for each other thousands of times.
+On a busy machine they get slower: the BLAS threads wait for each other thousands of times.
 """
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads that ``n_jobs`` stands for; None is as many as BLAS may use at this moment."""
+    """The number of threads that ``n_jobs`` means; None means as many as BLAS may use now."""
     if n_jobs is None:
         pools = _controller().info()
         return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
@@ -49,9 +49,9 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
 
 
 class OrderedSum:
-    """Adds parts that threads bring in any order in the order of their numbers.
+    """Adds parts in the order of their numbers, whatever order threads deliver them in.
 
-    So the sum rounds alike every time. Nobody waits: a part that comes too early is kept.
+    So the sum is rounded the same way every time. No thread waits: early parts are kept.
     """
 
     def __init__(self, total: Any) -> None:
@@ -61,7 +61,7 @@ class OrderedSum:
         self._lock = Lock()
 
     def add(self, number: int, part: Any) -> None:
-        """Part ``number`` of 0, 1, 2, …"""
+        """Deliver part ``number`` of 0, 1, 2, …"""
         with self._lock:
             self._early[number] = part
             while self._next in self._early:
@@ -71,10 +71,10 @@ class OrderedSum:
 
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
-    """BLAS limited to ``n_threads`` inside the block, as it was before after the last block.
+    """Limit BLAS to ``n_threads`` inside the block.
 
-    The limit belongs to the process. Where blocks overlap, nested or from several threads, the
-    smallest limit holds, and the last to leave restores what the first one found.
+    The limit applies to the whole process. If blocks overlap, nested or in several threads, the
+    smallest limit applies, and the last block to end restores what the first one found.
     """
     block = object()
     try:
@@ -85,32 +85,32 @@ def blas_threads(n_threads: int) -> Iterator[None]:
 
 
 class _SharedLimits:
-    """The limits that blocks ask for at this moment, and what BLAS was set to before the first.
+    """The limits of all open blocks, and what BLAS was set to before the first.
 
-    An interrupt may come between any two lines: what was before is known before it is changed,
-    and is forgotten only once it is restored.
+    An interrupt may come between any two lines, so the original setting is saved before it is
+    changed and dropped only after it is restored.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._asked: dict[object, int] = {}
+        self._limits: dict[object, int] = {}
         self._before: Any = None
 
     def enter(self, block: object, n_threads: int) -> None:
         with self._lock:
             if self._before is None:
                 self._before = _controller().limit(limits=None, user_api="blas")
-            self._asked[block] = n_threads
+            self._limits[block] = n_threads
             self._apply()
 
     def leave(self, block: object) -> None:
         with self._lock:
-            self._asked.pop(block, None)
+            self._limits.pop(block, None)
             self._apply()
 
     def _apply(self) -> None:
-        if self._asked:
-            _controller().limit(limits=min(self._asked.values()), user_api="blas")
+        if self._limits:
+            _controller().limit(limits=min(self._limits.values()), user_api="blas")
         elif self._before is not None:
             self._before.restore_original_limits()
             self._before = None
@@ -123,7 +123,7 @@ _SCANNED: list[tuple[int, ThreadpoolController]] = []
 
 
 def _controller() -> ThreadpoolController:
-    """Of all BLAS libraries in the process; what is imported may bring another one."""
+    """A controller of all BLAS libraries in the process; each import may load another one."""
     n_modules = len(sys.modules)
     if not _SCANNED or _SCANNED[0][0] != n_modules:
         _SCANNED[:] = [(n_modules, ThreadpoolController())]

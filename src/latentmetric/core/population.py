@@ -1,4 +1,4 @@
-"""All classes together: Alg. 1 for each of them, on this machine or wherever their rows are."""
+"""Alg. 1 for all classes, in this process or wherever their rows are."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Moved:
     spreads: Floats
     """E[D²(x, z)] of every class under the metric."""
     passes: int
-    """The most that a class took."""
+    """The largest number of passes that a class took."""
     lineage: object = None
-    """Where the population keeps these latent examples, for its next call; None if nowhere."""
+    """Where the population keeps these latent examples for its next call; None if it does not."""
 
 
 class Population(Protocol):
-    """What the rounds need to know of the rows, which they never see."""
+    """What the rounds need to know about the rows, which they never read themselves."""
 
     coordinates: Coordinates
     codes: Ints
@@ -42,21 +42,21 @@ class Population(Protocol):
     """Rows of the class at each position."""
     n_features: int
     dtype: np.dtype[np.floating[Any]]
-    """The dtype all is computed in."""
+    """The dtype that everything is computed in."""
 
     def fingerprint_parts(self) -> Sequence[Floats | Ints]:
-        """Numbers that practically no other rows or classes have."""
+        """Numbers that identify these rows and classes."""
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
     ) -> Moved:
-        """Where the latent examples start; ``starts`` are those of ``draw_starts``."""
+        """Place the latent examples at their starts; ``starts`` come from ``draw_starts``."""
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
         max_passes: int, n_threads: int, lineage: object = None,
     ) -> Moved:  # fmt: skip
-        """Alg. 1 for every class; ``lineage`` is that of the call which returned ``latents``."""
+        """Alg. 1 for every class; ``lineage`` comes from the call that returned ``latents``."""
 
 
 class LocalPopulation(ClassRows):
@@ -82,7 +82,7 @@ class LocalPopulation(ClassRows):
 def first_latents_of(
     classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
 ) -> Floats:
-    """The starts of these classes, one after the other."""
+    """The first latent examples of these classes, one class after the other."""
     places: list[Floats] = [np.empty(0)] * len(classes)
 
     def start(position: int) -> None:
@@ -97,7 +97,7 @@ def move_latents_of(
     classes: Sequence[OneClass], latents: Floats, class_starts: Ints, metric: Metric,
     latent_reg: float, max_passes: int, n_threads: int,
 ) -> Moved:  # fmt: skip
-    """Alg. 1 for these classes, one thread a class, the largest first."""
+    """Alg. 1 for these classes, one thread per class, the largest first."""
     moved = np.empty_like(latents)
     spreads = np.empty(len(classes))
     passes = np.empty(len(classes), dtype=np.intp)

@@ -3,16 +3,16 @@
 ``project_psd`` and ``psd_factor`` project once, by a full eigendecomposition. ``PSDMatrix`` stays
 in the cone while each update removes a few directions from it.
 
-The exact projection of a d×d matrix is a full eigendecomposition. But from a PSD matrix A, taking
-b rank-one parts away leaves N = A − V Vᵀ with at most b negative eigenvalues, and these alone
-have to be found. One Cholesky factor of A + εI tells how many there are, because N + εI has as
-many negative eigenvalues as Vᵀ (A + εI)⁻¹ V has eigenvalues above 1. Their vectors solve
-(A + |λ|) x = V c, so they lie in the Krylov space of (A + εI)⁻¹ started from V, of which a few
+The exact projection of a d×d matrix is a full eigendecomposition. But subtracting b rank-one parts
+from a PSD matrix A gives N = A − V Vᵀ with at most b negative eigenvalues, and only these have to
+be found. One Cholesky factor of A + εI shows how many there are, because N + εI has as many
+negative eigenvalues as Vᵀ (A + εI)⁻¹ V has eigenvalues above 1. Their vectors solve
+(A + |λ|) x = V c, so they are in the Krylov space of (A + εI)⁻¹ started from V, of which a few
 blocks are enough. The count proves that none was missed.
 
-Time O(d³/3 + d²·b) an update instead of some 10·d³, and O(d²·b) while a bound on the smallest
-eigenvalue shows that the cone cannot have been left; 4/3·d³ where what is taken is so large that
-the space does not converge. Memory one more d×d matrix.
+Time O(d³/3 + d²·b) per update instead of about 10·d³, and O(d²·b) while a bound on the smallest
+eigenvalue shows that the matrix is still in the cone; 4/3·d³ if the removed part is so large that
+the Krylov space does not converge. Memory: one more d×d matrix.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from latentmetric.core.parallel import blas_threads
 from latentmetric.core.types import Floats
 
 NEGLIGIBLE = 1e-10
-"""Eigenvalues above minus this share of the matrix's norm count as not negative."""
+"""Eigenvalues above minus this share of the matrix's norm do not count as negative."""
 
 RESIDUAL = 1e-7
-"""The error left in the negative part, as a share of the matrix's norm."""
+"""The error allowed in the negative part, as a share of the matrix's norm."""
 
 FEWEST_BLOCKS, MOST_BLOCKS = 5, 9
-"""Blocks of the Krylov space before the first look at it, and before it is given up."""
+"""Blocks of the Krylov space before the first check, and before giving up."""
 
 PROMISING = 1e-4
-"""The error at a look, as a share of the matrix's norm, above which more blocks would not help."""
+"""The error at a check, as a share of the matrix's norm, above which more blocks would not help."""
 
 UPDATES_AHEAD = 16
-"""How many updates of the present size a bound on the smallest eigenvalue should last at first."""
+"""How many updates of the current size the first bound on the smallest eigenvalue should last."""
 
 
 def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
@@ -48,10 +48,10 @@ def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
 
 
 def psd_factor(matrix: Floats) -> Floats:
-    """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; its rank in rows.
+    """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; one row per rank.
 
-    On one thread: an eigendecomposition gains little from more, and waits for them on a busy
-    machine.
+    Runs on one thread: an eigendecomposition gains little from more, and on a busy machine it
+    has to wait for them.
     """
     with blas_threads(1):
         values, directions = project_psd((matrix + matrix.T) / 2)
@@ -67,13 +67,13 @@ class PSDMatrix:
         """Updates change ``matrix``, which is PSD, in place; ``floor`` bounds its eigenvalues."""
         self.matrix = matrix
         self.floor = floor
-        """No eigenvalue is smaller."""
+        """A lower bound on the eigenvalues; below 0 it says nothing."""
         self.updates_ahead = updates_ahead
-        """Updates that the next bound should last for; 0 where no more are looked for."""
+        """How many updates the next bound should last; 0 means that no more are computed."""
 
     @classmethod
     def identity(cls, n_features: int) -> PSDMatrix:
-        """Where descents start."""
+        """The identity, where descents start."""
         return cls(np.eye(n_features), floor=1.0)
 
     def update(self, added: Floats, removed: Floats) -> None:
@@ -86,11 +86,11 @@ class PSDMatrix:
         self.matrix -= (vectors.T * values) @ vectors
 
     def _stays_inside(self, drop: float) -> bool:
-        """Whether no eigenvalue can have fallen below 0, where none falls by more than ``drop``.
+        """Whether no eigenvalue can be below 0 after an update that lowers none more than ``drop``.
 
-        A bound that is used up is replaced by one that lasts for fewer updates, the nearer the
-        boundary is. A matrix that once came to the boundary seldom leaves it, so in the end no
-        more bounds are looked for.
+        A used-up bound is replaced by a new one, which lasts for fewer updates the nearer the
+        boundary is. A matrix that has reached the boundary seldom leaves it, so in the end no
+        more bounds are computed.
         """
         self.floor -= drop
         while self.floor < 0 and self.updates_ahead:
@@ -104,8 +104,8 @@ class PSDMatrix:
 def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:
     """The negative eigenvalues of A − removedᵀ removed and their vectors in rows, for a PSD A.
 
-    ``matrix`` is the difference. Where the Krylov space would not be small, or does not give
-    what the count says, all negative eigenvalues are computed the usual way.
+    ``matrix`` is the difference. If the Krylov space would not be small, or does not contain as
+    many as the count says, ``eigh`` computes all negative eigenvalues.
     """
     norm = float(np.linalg.norm(matrix))
     found = None
@@ -120,7 +120,7 @@ def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:
 
 
 def _few_negative(matrix: Floats, removed: Floats, norm: float) -> tuple[Floats, Floats] | None:
-    """The same from a Krylov space; None where it does not give them."""
+    """The negative part from a Krylov space; None if the space does not contain all of it."""
     before = removed.T @ removed
     before += matrix
     before.flat[:: len(before) + 1] += NEGLIGIBLE * norm
@@ -146,10 +146,10 @@ def _few_negative(matrix: Floats, removed: Floats, norm: float) -> tuple[Floats,
 
 
 def _negative_within(matrix: Floats, spanning: Floats, norm: float) -> tuple[Floats, Floats, float]:
-    """The negative eigenpairs of the matrix restricted to a space, and what they lack.
+    """The negative eigenpairs of the matrix restricted to a space, and a bound on their error.
 
-    The pairs are exact for a matrix that differs by that much in the Frobenius norm, and the
-    projections of two matrices to the cone differ no more than the matrices.
+    The pairs are exact for a matrix that differs by this bound in the Frobenius norm, and the
+    projections of two matrices to the cone differ by no more than the matrices.
     """
     basis = qr(spanning, mode="economic", check_finite=False)[0]
     image = matrix @ basis

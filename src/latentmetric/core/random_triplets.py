@@ -1,6 +1,6 @@
 """Triplets drawn at random from labelled rows: what OASIS and HR-SGD learn from.
 
-Time and memory O(1) a triplet, after O(n log n) once to sort the rows by class.
+Time and memory O(1) per triplet, after O(n log n) once to sort the rows by class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from latentmetric.core.types import Ints
 
 
 def of_unit_norm(rows: InnerRows) -> InnerRows:
-    """The rows with a mean squared norm of 1 instead of d, where a margin of 1 has a meaning."""
+    """The rows with a mean squared norm of 1 instead of d, so that a margin of 1 is meaningful."""
     centre, scale = rows.coordinates.centre, rows.coordinates.scale
     return InnerRows(rows.rows, Coordinates(centre, scale * sqrt(rows.n_features)))
 
@@ -23,11 +23,11 @@ def of_unit_norm(rows: InnerRows) -> InnerRows:
 class RandomTriplets:
     """Draws (o, p, q): o any row, p another row of its class, q a row of another class.
 
-    Each is uniform among what it may be. In a class of one row p is o itself.
+    Each is drawn uniformly. In a class of one row, p is o itself.
     """
 
     def __init__(self, codes: Ints) -> None:
-        """``codes`` are 0 … C − 1, one a row, of at least two classes."""
+        """``codes`` has one of 0 … C − 1 per row, and at least two classes."""
         self._codes = codes
         self._by_class = np.argsort(codes, kind="stable")
         self._sizes = np.bincount(codes)
@@ -36,11 +36,11 @@ class RandomTriplets:
         self._places[self._by_class] = np.arange(len(codes))
 
     def draw(self, n_triplets: int, generator: np.random.Generator) -> Triplets:
-        """So many, independent of each other, with a margin of 1."""
+        """Draw triplets independently of each other, with a margin of 1."""
         anchors = generator.integers(len(self._codes), size=n_triplets)
         classes = self._codes[anchors]
         sizes, starts = self._sizes[classes], self._starts[classes]
-        # Draw among all but the excluded places, then step over these.
+        # Draw among all but the excluded positions, then skip over these.
         own = generator.integers(np.maximum(sizes - 1, 1))
         own += (sizes > 1) & (own >= self._places[anchors] - starts)
         other = generator.integers(len(self._codes) - sizes)
@@ -51,6 +51,6 @@ class RandomTriplets:
 
 
 def part_sizes(n_triplets: int, n_parts: int, batch_size: int = 1) -> list[int]:
-    """As many whole batches as there are in ``n_triplets``, in parts of nearly one size."""
+    """Divide the whole batches in ``n_triplets`` into parts of nearly equal size."""
     ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
     return [n_batches * batch_size for n_batches in np.diff(ends).tolist()]

@@ -1,8 +1,8 @@
-"""An iterative algorithm as steps, each leaving a state that the next one starts from.
+"""An iterative algorithm as steps: each returns a state, from which the next one starts.
 
-MaPML's rounds and the rivals' iterations have this form, so that one driver follows them all. A
-state is a frozen dataclass of arrays, numbers and other such dataclasses: whoever writes it to a
-file needs to know nothing else about the algorithm.
+MaPML's rounds and the other estimators' iterations have this form, so one driver runs them all. A
+state is a frozen dataclass of arrays, numbers and other such dataclasses: code that writes it to
+a file needs to know nothing else about the algorithm.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 Record = dict[str, Any]
-"""What a step measured: its number ("round"), seconds by part, and what the algorithm knows."""
+"""Measurements of a step: its number ("round"), seconds by part, and more by algorithm."""
 
 NOT_STORED = {"stored": False}
-"""Metadata of a state's field that a checkpoint leaves out."""
+"""Metadata of a state's field that checkpoints omit."""
 
 
 class State(Protocol):
-    """What a step leaves."""
+    """The result of a step."""
 
     @property
     def record(self) -> Record:
-        """What was measured on the way here."""
+        """The measurements of the step."""
 
     @property
     def finished(self) -> bool:
@@ -37,21 +37,21 @@ AnyState = TypeVar("AnyState", bound=State)
 
 @dataclass(frozen=True)
 class Steps(Generic[AnyState]):
-    """An algorithm with everything but its random generator already given."""
+    """An algorithm with all its inputs bound except the random generator."""
 
     first: Callable[[np.random.Generator], AnyState]
     following: Callable[[AnyState, np.random.Generator], AnyState | None]
-    """The state after one step more; None where there is none."""
+    """The state after one more step; None if the algorithm is done."""
     limit: int
-    """Steps after the first state, at most."""
+    """The largest number of steps after the first state."""
     kind: type[AnyState]
     """The class of the states."""
     check: Callable[[AnyState], None]
-    """Raises ``ValueError`` unless a state fits this data: one from a file may be anything."""
+    """Raises ``ValueError`` unless a state fits this data: a state from a file may be wrong."""
 
 
 def check_arrays(shape: tuple[int, ...], *arrays: np.ndarray[Any, Any]) -> None:
-    """Raise unless arrays have this shape and finite numbers only."""
+    """Raise unless all arrays have this shape and only finite numbers."""
     for array in arrays:
         if array.shape != shape:
             raise ValueError(f"an array has the shape {array.shape}, but this data needs {shape}")

@@ -1,9 +1,9 @@
 """Active triplets among the latent examples: what Alg. 2 of the paper learns from.
 
-For an anchor o: p is one of its nearest latent examples of its own class, q one of the nearest
-of another class that violate its margin. Time O(a·m·d) as blocked GEMM for a anchors among m
-latent examples; memory one block of distances per thread and O(a·p·q) for p targets and q
-impostors an anchor.
+For an anchor o, p is one of the nearest latent examples of its own class, and q one of the nearest
+of other classes; the triplet is active if it violates the anchor's margin. Time O(a·m·d) as
+blocked GEMM for a anchors among m latent examples; memory one block of distances per thread and
+O(a·p·q) for p targets and q impostors per anchor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from latentmetric.core.types import Floats, Ints
 
 @dataclass(frozen=True)
 class Triplets:
-    """Rows (o, p, q) of latent examples, with the margin by which q must be farther than p."""
+    """Row numbers (o, p, q), with the margin by which q must be farther from o than p."""
 
     anchors: Ints
     targets: Ints
@@ -42,10 +42,10 @@ class Triplets:
         )
 
     def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are triplets of so many latent examples."""
+        """Raise ``ValueError`` unless these are triplets of ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
         if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
-            raise ValueError("its margins are not numbers, one a triplet")
+            raise ValueError("its margins are not one number per triplet")
 
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
@@ -58,18 +58,18 @@ class Triplets:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The (p, q) that mining offers some anchors, and the hinge each of them incurs."""
+    """The mined targets p and impostors q of some anchors, and the hinge of each triplet."""
 
     anchors: Ints
     targets: Ints
     impostors: Ints
     margins: Floats
-    """One number an anchor, like the lines of all the others."""
+    """One margin per anchor; the other arrays also have one row per anchor."""
     hinges: Floats
-    """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf where there is no such p or q."""
+    """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf if there is no such p or q."""
 
     def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are candidates among so many latent examples."""
+        """Raise ``ValueError`` unless these are candidates among ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
         shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
         if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
@@ -79,19 +79,19 @@ class Candidates:
 
     @property
     def active_share(self) -> float:
-        """The share of the candidates that incur a loss."""
+        """The share of the candidates that are active."""
         return float(np.count_nonzero(self.hinges > 0) / np.count_nonzero(self.hinges > -np.inf))
 
     def all(self) -> Ints:
-        """Numbers of all candidates, for ``take``."""
+        """The numbers of all candidates, for ``take``."""
         return np.flatnonzero(self.hinges > -np.inf)
 
     def active(self) -> Ints:
-        """Numbers of those that incur a loss."""
+        """The numbers of the active candidates, those with a positive hinge, for ``take``."""
         return np.flatnonzero(self.hinges > 0)
 
     def take(self, numbers: Ints) -> Triplets:
-        """The candidates of these numbers, in this order."""
+        """The candidates with these numbers, in this order."""
         line, target, impostor = np.unravel_index(numbers, self.hinges.shape)
         return Triplets(
             self.anchors[line],
@@ -104,9 +104,9 @@ class Candidates:
 def _check_rows(n_latents: int, *numbers: Ints) -> None:
     for rows in numbers:
         if len(rows) != len(numbers[0]):
-            raise ValueError("its triplets do not have as many rows of each kind")
+            raise ValueError("its triplets do not have as many anchors as targets and impostors")
         if rows.size and not 0 <= rows.min() <= rows.max() < n_latents:
-            raise ValueError("its triplets name latent examples that do not exist")
+            raise ValueError("its triplets refer to latent examples that do not exist")
 
 
 def mine(
@@ -118,11 +118,11 @@ def mine(
     n_threads: int = 1,
     anchors: Ints | None = None,
 ) -> Candidates:
-    """The nearest latent examples of its own and of other classes for every anchor, exactly.
+    """The nearest latent examples of its own class and of other classes for every anchor.
 
     ``points`` are the latent examples under the metric, class by class: class c is
     ``points[class_starts[c]:class_starts[c + 1]]``. ``margins`` holds one number per point.
-    ``anchors`` are ascending; None takes all points.
+    ``anchors`` are ascending; None means all points. The search is exact.
     """
     anchors = np.arange(len(points)) if anchors is None else anchors
     margins = margins[anchors]
@@ -135,7 +135,7 @@ def mine(
 def other_nearest(
     points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
 ) -> tuple[Floats, Ints]:
-    """The k nearest of other classes for every anchor; at +inf where there are not so many."""
+    """The k nearest points of other classes for every anchor; missing ones are at +inf."""
     anchors = np.arange(len(points)) if anchors is None else anchors
     k = min(k, len(points) - int(np.diff(class_starts).min()))
     queries = points if len(anchors) == len(points) else points[anchors]
@@ -144,7 +144,7 @@ def other_nearest(
 
 
 def hide_own_class(class_starts: Ints, anchors: Ints) -> Mask:
-    """A mask for a search of these anchors, ascending, among all points class by class."""
+    """A mask that hides each anchor's own class; anchors ascend, points are sorted by class."""
     classes = np.searchsorted(class_starts, anchors, side="right") - 1
 
     def hide(block: Floats, rows: slice, tile: slice) -> None:
@@ -160,9 +160,9 @@ def hide_own_class(class_starts: Ints, anchors: Ints) -> Mask:
 def own_nearest(
     points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
 ) -> tuple[Floats, Ints]:
-    """The k nearest of its own class for every anchor, itself left out unless it is alone.
+    """The k nearest points of its own class for every anchor, without itself unless it is alone.
 
-    Where the class has fewer, the rest are at −inf, so that they never incur a loss.
+    If the class has fewer, the rest are at −inf, so that they never incur a loss.
     """
     anchors = np.arange(len(points)) if anchors is None else anchors
     anchor_starts = np.searchsorted(anchors, class_starts)
@@ -172,20 +172,20 @@ def own_nearest(
 
     def search_class(position: int) -> None:
         own = slice(int(class_starts[position]), int(class_starts[position + 1]))
-        asking = slice(int(anchor_starts[position]), int(anchor_starts[position + 1]))
+        querying = slice(int(anchor_starts[position]), int(anchor_starts[position + 1]))
         size = own.stop - own.start
         found = max(1, min(k, size - 1))
-        hide = hide_self(anchors[asking] - own.start) if size > 1 else None
-        queries = points[own] if len(anchors) == len(points) else points[anchors[asking]]
-        values[asking, :found], columns = search(queries, References.of(points[own]), found, hide)
-        indices[asking, :found] = columns + own.start
+        hide = hide_self(anchors[querying] - own.start) if size > 1 else None
+        queries = points[own] if len(anchors) == len(points) else points[anchors[querying]]
+        values[querying, :found], columns = search(queries, References.of(points[own]), found, hide)
+        indices[querying, :found] = columns + own.start
 
     for_each(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
     return values, indices
 
 
 def hide_self(own_rows: Ints) -> Mask:
-    """A mask for a search among references of which each query is one: its row is given."""
+    """A mask that hides each query from itself; ``own_rows`` are the queries' references."""
 
     def hide(block: Floats, rows: slice, tile: slice) -> None:
         columns = own_rows[rows] - tile.start

@@ -1,4 +1,4 @@
-"""Names for the arrays that the core passes around."""
+"""Types of the arrays that the package passes around."""
 
 from __future__ import annotations
 

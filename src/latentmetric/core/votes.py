@@ -1,6 +1,6 @@
 """Votes of a query's nearest references: labels, ties and probabilities.
 
-A new vote is one entry of ``VOTES``. Time O(n·k²) for n queries with k neighbours each; memory
+To add a vote, add an entry to ``VOTES``. Time O(n·k²) for n queries with k neighbours each; memory
 O(n·k), and O(n·C) for probabilities.
 """
 
@@ -15,13 +15,13 @@ from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.types import Bools, Floats, Ints
 
 KERNEL_NEIGHBORS = 20
-"""References that a kernel vote reaches; the weight of those beyond is negligible."""
+"""References that take part in a kernel vote; the weight of others is negligible."""
 
 TEMPERATURE_RANK = 4
-"""Temperatures are multiples of the mean squared distance to this nearest reference."""
+"""Temperatures are multiples of the mean squared distance to the nearest reference of this rank."""
 
 TEMPERATURE_SHARE = 0.14
-"""The multiple taken where nothing was held out to choose one."""
+"""The multiple that is used when no rows are held out to choose one."""
 
 TEMPERATURE_SAMPLE = 2000
 """References whose spacing is measured."""
@@ -32,15 +32,15 @@ TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)
 
 @dataclass(frozen=True)
 class Vote:
-    """One way to count neighbours."""
+    """One way to weight the votes of neighbours."""
 
     weigh: Callable[[Floats, float], Floats]
-    """Weights from squared distances, nearest first, and the temperature."""
+    """Computes weights from squared distances, nearest first, and the temperature."""
     needs_distances: bool = True
-    """Whether neighbours that are only ranked, by a similarity, cannot vote like this."""
+    """Whether the weights need distances, not only the ranks that a similarity gives."""
     needs_temperature: bool = False
     neighbors: int | None = None
-    """How many references vote; None leaves that to ``n_neighbors``."""
+    """How many references vote; None means ``n_neighbors``."""
 
 
 def _uniform(squared: Floats, temperature: float) -> Floats:
@@ -57,7 +57,7 @@ def _inverse_distance(squared: Floats, temperature: float) -> Floats:
 
 
 def _kernel(squared: Floats, temperature: float) -> Floats:
-    """exp(−D²/T), as a multiple of the nearest one's; at T = 0 only the nearest vote."""
+    """exp(−D²/T), relative to the nearest neighbour; at T = 0 only the nearest ones vote."""
     beyond_nearest = (squared - squared[:, :1]).astype(np.float64)
     if temperature > 0:
         return np.exp(-beyond_nearest / temperature)
@@ -69,7 +69,7 @@ VOTES = {
     "distance": Vote(_inverse_distance),
     "kernel": Vote(_kernel, needs_temperature=True, neighbors=KERNEL_NEIGHBORS),
 }
-"""By the name that the parameter ``weights`` gives them."""
+"""The votes by their names, which are the values of the parameter ``weights``."""
 
 
 def n_voters(weights: str, n_neighbors: int, n_references: int) -> int:
@@ -78,7 +78,7 @@ def n_voters(weights: str, n_neighbors: int, n_references: int) -> int:
 
 
 def vote(labels: Ints, weights: Floats) -> Ints:
-    """The label of greatest total weight; of several, that of the nearest neighbour among them."""
+    """The label of greatest total weight; on ties, that of the nearest neighbour among them."""
     totals = np.zeros(weights.shape)
     for rank in range(labels.shape[1]):
         totals += np.where(labels == labels[:, rank, None], weights[:, rank, None], 0)
@@ -104,7 +104,7 @@ def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
 
 
 def temperature_from_references(references: References) -> float:
-    """The kernel's temperature where only the references are known, from their own spacing."""
+    """The kernel's temperature from the spacing of the references, if nothing else is known."""
     rank = min(TEMPERATURE_RANK, len(references) - 1)
     if rank < 1:
         return 0.0
@@ -114,9 +114,9 @@ def temperature_from_references(references: References) -> float:
 
 
 def temperature_from_held_out(squared: Floats, correct: Bools) -> float:
-    """The temperature that makes held-out rows likeliest, from a grid around the usual one.
+    """The temperature from a grid that makes the labels of held-out rows most likely.
 
-    ``correct`` says which neighbour of each row has the row's own label.
+    ``correct`` marks the neighbours that have the label of their row.
     """
     rank = min(TEMPERATURE_RANK, squared.shape[1]) - 1
     grid = TEMPERATURE_GRID * float(squared[:, rank].mean(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Where rows are: in memory, in files, on a cluster. One door admits them all.
+"""Where rows are stored: in memory, in files or on a cluster. One module admits them all.
 
-An engine is added by one module and one entry of ``ENGINES`` in ``engines.admission``.
+To add an engine, add a module and an entry in ``ENGINES`` of ``engines.admission``.
 """

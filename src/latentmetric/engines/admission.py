@@ -1,6 +1,6 @@
-"""The one door: rows and labels of any kind come in here, and by the same rules.
+"""The single entry point for rows and labels of any kind, all checked by the same rules.
 
-What the rules are is in ``latentmetric.validation``; an engine applies them where its rows are.
+The rules are in ``latentmetric.validation``; an engine applies them where its rows are.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from latentmetric.engines.protocol import Engine, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
 ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
-"""Asked in this order whether they hold the rows."""
+"""The first of these engines that holds the rows is used."""
 
 MEMORY = MemoryEngine()
-"""Takes everything else: whatever scikit-learn turns into an array."""
+"""Holds everything else that scikit-learn can turn into an array."""
 
 
 def engine_of(X: Any) -> Engine:
@@ -35,7 +35,7 @@ def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
     if not of_labels.in_process and of_labels is not engine:
         raise TypeError(
             f"y is a {type(y).__module__.split('.')[0]} {type(y).__name__}, but X is "
-            f"{type(X).__name__}; pass both from the same place, or y.compute()"
+            f"{type(X).__name__}; pass both as Dask arrays, or pass y.compute()"
         )
     rows = engine.admit(X, estimator, training=True)
     return engine.labelled(rows, y, type(estimator).__name__)
@@ -50,28 +50,28 @@ def answer(
     return engine.answer(rows, estimator, method, dtype, width, **keywords)
 
 
-def refuse_remote(asking: str, instead: str, **given: Any) -> None:
-    """``TypeError`` where rows or labels are on a cluster and a method needs them here."""
+def refuse_remote(caller: str, instead: str, **given: Any) -> None:
+    """Raise ``TypeError`` if rows or labels are on a cluster, but ``caller`` needs them here."""
     for name, value in given.items():
         if not engine_of(value).in_process:
             raise TypeError(
-                f"{asking} needs {name} in the memory of one process, but it is a "
+                f"{caller} needs {name} in the memory of one process, but it is a "
                 f"{type(value).__module__.split('.')[0]} {type(value).__name__}; use {instead}"
             )
 
 
-def in_this_process(X: Any, estimator: Any, asking: str) -> Floats:
-    """Queries as one array; ``TypeError`` where they are on a cluster."""
+def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
+    """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
-    rows = engine.gather(engine.admit(X, estimator, training=False), asking)
+    rows = engine.gather(engine.admit(X, estimator, training=False), caller)
     estimator.model_.check_reach(rows)
     return rows
 
 
-def labelled_queries(X: Any, y: Any, estimator: Any, asking: str) -> tuple[Floats, Labels]:
+def labelled_queries(X: Any, y: Any, estimator: Any, caller: str) -> tuple[Floats, Labels]:
     """Queries and their labels as arrays, by the rules that ``admit`` has for training rows."""
-    refuse_remote(asking, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+    refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
     labels = checked_labels(y)
-    rows = in_this_process(X, estimator, asking)
+    rows = in_this_process(X, estimator, caller)
     check_same_length(len(rows), len(labels))
     return rows, labels

@@ -1,10 +1,10 @@
-"""Alg. 1 where the rows are: classes spread over the workers of a Dask cluster.
+"""Alg. 1 on a Dask cluster, with the classes distributed over its workers.
 
-Rows are shuffled by class once, so that each class lives with one worker. Then a round sends the
-metric to the workers and brings latent examples and spreads back; rows never travel again and
-never reach the client. What a round leaves with a worker is a future made from that of the round
-before, its lineage. So when a worker is lost, the scheduler rebuilds its classes on another one,
-from the chunks of the array, and the rounds so far with them.
+Rows are shuffled by class once, so that each class is on one worker. Then a round sends the
+metric to the workers and gets latent examples and spreads back; rows never move again and never
+reach the client. Each round leaves a future on the workers that depends on the future of the round
+before: its lineage. So when a worker is lost, the scheduler rebuilds its classes on another one,
+from the chunks of the array, and repeats the rounds so far.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
 
 
 def active_client() -> Any:
-    """The client of the moment."""
+    """The active Dask client."""
     try:
         from distributed import get_client
     except ImportError as error:
@@ -74,7 +74,7 @@ class DaskEngine:
         return X
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:
-        """See ``Engine``; labels are looked at on the workers, no row is read yet."""
+        """See ``Engine``; labels are checked on the workers, no row is read yet."""
         client = active_client()
         X, y = _aligned(rows, y)
         n_chunks = X.numblocks[0]
@@ -92,7 +92,7 @@ class DaskEngine:
         self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
         **keywords: Any,
     ) -> Any:  # fmt: skip
-        """See ``Engine``; a Dask array, computed when it is asked for."""
+        """See ``Engine``; returns a lazy Dask array."""
         from dask.delayed import delayed
 
         X = rows.rechunk({1: -1})
@@ -105,9 +105,9 @@ class DaskEngine:
             meta=np.empty((0,) if width is None else (0, width), dtype), dtype=dtype, **shape,
         )  # fmt: skip
 
-    def gather(self, rows: Any, asking: str) -> Floats:
+    def gather(self, rows: Any, caller: str) -> Floats:
         """See ``Engine``."""
-        raise _stays_on_the_cluster("X", asking)
+        raise _stays_on_the_cluster("X", caller)
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ class LabelledChunks:
     labels: list[Any]
     classes: np.ndarray[Any, Any]
     sizes: Ints
-    """Rows of each class."""
+    """The number of rows of each class."""
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """See ``LabelledRows``: rows travel to the workers of their classes."""
+        """See ``LabelledRows``: rows are sent to the workers of their classes."""
         client, workers = self.client, self.client.nthreads()
         owners = _owners(self.sizes, min(len(self.classes), sum(workers.values())))
         n_rows = self.rows.shape[0]
@@ -139,20 +139,20 @@ class LabelledChunks:
             parts.append(
                 client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
             )
-        self.chunks.clear()  # the workers may forget the chunks once the parts are made
+        self.chunks.clear()  # so that the workers can release the chunks once the parts exist
         self.labels.clear()
         del pieces
         coordinates = _coordinates(client, summaries, parts, self.rows.shape, dtype)
         return Partition(DaskPopulation(client, parts, owners, self.sizes, coordinates, dtype))
 
-    def in_memory(self, asking: str) -> tuple[Floats, Ints]:
+    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
         """See ``LabelledRows``."""
-        raise _stays_on_the_cluster("X", asking)
+        raise _stays_on_the_cluster("X", caller)
 
 
-def _stays_on_the_cluster(name: str, asking: str) -> TypeError:
+def _stays_on_the_cluster(name: str, caller: str) -> TypeError:
     return TypeError(
-        f"{asking} needs {name} in the memory of one process, but it is a Dask array and is not "
+        f"{caller} needs {name} in the memory of one process, but it is a Dask array and is not "
         f"gathered silently; if it fits, pass {name}.compute()"
     )
 
@@ -169,7 +169,7 @@ def _answer(
     rows: Any, estimator: Any, method: str, keywords: dict[str, Any], empty: Any,
     block_info: Any = None,
 ) -> Any:  # fmt: skip
-    """The answers to one chunk, on a worker; its first row's number is for error messages."""
+    """The answers to one chunk, on a worker; error messages need the number of its first row."""
     if not len(rows):
         return empty
     first = block_info[0]["array-location"][0][0] if block_info else 0
@@ -199,7 +199,7 @@ class DaskPopulation:
         self.sizes: Ints = sizes[self.codes]
         positions = np.argsort(self.codes)
         self._positions = [positions[codes] for codes in own_codes]
-        """Of every part's classes, in the order the part has them."""
+        """The positions of every part's classes, in the order of the part."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -227,7 +227,7 @@ class DaskPopulation:
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
         max_passes: int, n_threads: int, lineage: object = None,
     ) -> Moved:  # fmt: skip
-        """See ``Population``; the lineage is the futures of the parts' latent examples."""
+        """See ``Population``; the lineage is the list of futures of the parts' latent examples."""
         before = cast("list[Any] | None", lineage)
         if before is None:
             before = [self._of_part(own, latents, class_starts) for own in self._positions]
@@ -243,7 +243,7 @@ class DaskPopulation:
         return _Share(np.concatenate(places), starts, np.zeros(len(own)), 0)
 
     def _together(self, futures: list[Any], class_starts: Ints) -> Moved:
-        """What the parts found, class by class in the order of the population."""
+        """The results of all parts, class by class in the order of the population."""
         shares = self._client.gather(futures)
         latents = np.empty((class_starts[-1], self.n_features), dtype=self.dtype)
         spreads = np.empty(len(self))
@@ -267,7 +267,7 @@ class _Share:
 
 @dataclass(frozen=True)
 class _Raw:
-    """The rows of one part as they came, and the numbers of each of its classes' rows."""
+    """The rows of one part as they arrived, and the row numbers of each of its classes."""
 
     rows: Floats
     members: list[Ints]
@@ -290,7 +290,7 @@ class _Ready:
 
 @dataclass(frozen=True)
 class _Summary:
-    """What the coordinates need to know of a chunk."""
+    """What the coordinates need to know about a chunk."""
 
     sums: Floats
     low: Floats
@@ -299,7 +299,7 @@ class _Summary:
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Chunks of whole rows, and labels in chunks of the same rows."""
+    """Rechunk X to whole rows, and y to chunks of the same rows."""
     from dask.array import from_array
 
     if np.isnan(X.shape[0]):
@@ -319,13 +319,13 @@ def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _without_empty_chunks(X: Any) -> Any:
-    """Selections leave chunks without rows behind."""
+    """Drop chunks without rows, which selections leave behind."""
     sizes = tuple(size for size in X.chunks[0] if size)
     return X if len(sizes) in (0, X.numblocks[0]) else X.rechunk({0: sizes})
 
 
 def _owners(sizes: Ints, n_parts: int) -> Ints:
-    """The part of every class: the largest first, each to the part with the fewest rows."""
+    """The part of every class: the largest class first, each to the part with the fewest rows."""
     owners = np.empty(len(sizes), dtype=np.intp)
     loads = np.zeros(n_parts, dtype=np.intp)
     for code in np.argsort(-sizes, kind="stable"):
@@ -341,7 +341,7 @@ def _refuse_faults(summaries: list[_Summary], chunk_sizes: Any) -> None:
 
 
 def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to compute in, by the range of all rows."""
+    """The dtype to compute in, chosen by the range of all values."""
     ends = np.array([[summary.low.min(), summary.high.max()] for summary in summaries], np.float64)
     *narrow, widest = float_dtypes(dtype)
     return next((candidate for candidate in narrow if has_room(ends, candidate)), widest)
@@ -350,7 +350,7 @@ def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[An
 def _coordinates(
     client: Any, summaries: list[_Summary], parts: list[Any], shape: Any, dtype: np.dtype[Any]
 ) -> Coordinates:
-    """As ``Coordinates.of`` would find them for all rows."""
+    """The coordinates that ``Coordinates.of`` would compute from all rows."""
     centre = np.sum([summary.sums for summary in summaries], axis=0)
     high = np.max([summary.high for summary in summaries], axis=0)
     low = np.min([summary.low for summary in summaries], axis=0)

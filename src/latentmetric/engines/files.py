@@ -1,4 +1,4 @@
-"""Rows in files and memory maps: read a block at a time, and once through to sort them by class."""
+"""Rows in files and memory maps: read block by block, and in one pass to sort them by class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LabelledFile:
     classes: np.ndarray[Any, Any]
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """See ``LabelledRows``; once through the file, twice where float32 has too little room."""
+        """See ``LabelledRows``; reads the file once, or again if values need more than float32."""
         for dtype in float_dtypes(self.file.dtype):
             try:
                 rows, order = sorted_by_class(
@@ -41,7 +41,7 @@ class LabelledFile:
         codes = self.codes[order]
         return Partition(LocalPopulation.of(rows, codes, n_threads), rows, codes, order)
 
-    def in_memory(self, asking: str) -> tuple[Floats, Ints]:
+    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
         """See ``LabelledRows``."""
         return as_floats(self.file[:]), self.codes
 
@@ -72,20 +72,20 @@ class FileEngine:
         self, rows: RowFile, estimator: Any, method: str, dtype: Any, width: int | None,
         **keywords: Any,
     ) -> Any:  # fmt: skip
-        """See ``Engine``; one block at a time is in memory."""
+        """See ``Engine``; only one block at a time is in memory."""
         found = [
             getattr(estimator, method)(as_floats(rows[block], block.start), block.start, **keywords)
             for block in row_blocks(len(rows), rows.shape[1] * rows.dtype.itemsize // 8)
         ]
         return np.concatenate(found)
 
-    def gather(self, rows: RowFile, asking: str) -> Floats:
+    def gather(self, rows: RowFile, caller: str) -> Floats:
         """See ``Engine``."""
         return as_floats(rows[:])
 
 
 class _NoRoomError(Exception):
-    """A value is too large for this dtype, though not for a wider one."""
+    """A value is too large for this dtype, but not for a wider one."""
 
 
 def _in_dtype(block: np.ndarray[Any, Any], start: int, dtype: np.dtype[Any]) -> Floats:

@@ -40,13 +40,13 @@ class LabelledArray:
         population = LocalPopulation.of(self.rows, self.codes, n_threads)
         return Partition(population, self.rows, self.codes)
 
-    def in_memory(self, asking: str) -> tuple[Floats, Ints]:
+    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
         """See ``LabelledRows``."""
         return self.rows, self.codes
 
 
 class MemoryEngine:
-    """Whatever scikit-learn turns into an array."""
+    """Everything that scikit-learn can turn into an array."""
 
     in_process = True
 
@@ -55,7 +55,7 @@ class MemoryEngine:
         return True
 
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
-        """See ``Engine``; rows of floats, all of them checked."""
+        """See ``Engine``; returns rows of floats with all values checked."""
         refuse_sparse(X)
         refuse_text(X)
         with refusing_overflow():
@@ -78,13 +78,13 @@ class MemoryEngine:
         """See ``Engine``."""
         return getattr(estimator, method)(rows, 0, **keywords)
 
-    def gather(self, rows: Floats, asking: str) -> Floats:
+    def gather(self, rows: Floats, caller: str) -> Floats:
         """See ``Engine``."""
         return rows
 
 
 def coded(n_rows: int, y: Any, owner: str) -> tuple[np.ndarray[Any, Any], Ints]:
-    """Classes and codes of labels, one for each of so many rows."""
+    """Classes and codes of labels; raise unless there is one label for each of ``n_rows`` rows."""
     labels = checked_labels(y)
     check_same_length(n_rows, len(labels))
     classes, codes = classes_and_codes(labels)

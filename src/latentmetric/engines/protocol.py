@@ -1,4 +1,4 @@
-"""What a place that holds rows must offer, so that estimators need not know where rows are."""
+"""The interface of an engine, so that estimators need not know where rows are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latentmetric.core.population import Population
 from latentmetric.core.types import Floats, Ints
 
 Progress = Callable[[int, int], None]
-"""Called with the number of rows read and of all rows."""
+"""Called with the number of rows read so far and the number of all rows."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Partition:
 
     population: Population
     rows: Any = None
-    """Rows this process can slice, an array or a file; None where none holds them all."""
+    """Rows that this process can slice, an array or a file; None if they are on a cluster."""
     codes: Ints | None = None
-    """The class of each of ``rows``."""
+    """The class code of each of ``rows``."""
     order: Ints | None = None
-    """The caller's number of each of ``rows``, where they were put into another order."""
+    """The caller's row number of each of ``rows``, if they were reordered."""
 
 
 class LabelledRows(Protocol):
@@ -36,46 +36,46 @@ class LabelledRows(Protocol):
 
     @property
     def classes(self) -> np.ndarray[Any, Any]:
-        """The different labels, in order."""
+        """The distinct labels, sorted."""
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """Sort the rows by class; all values are checked on the way."""
+        """Sort the rows by class and check all values."""
 
-    def in_memory(self, asking: str) -> tuple[Floats, Ints]:
-        """All rows and codes as arrays; ``TypeError`` where rows must not leave their place.
+    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
+        """All rows and codes as arrays; raise ``TypeError`` if the rows must stay on a cluster.
 
-        ``asking`` names the method that needs them, for the message.
+        ``caller`` is the name of the method that needs them, for the error message.
         """
 
 
 class Engine(Protocol):
-    """A place where rows may be."""
+    """A kind of storage for rows."""
 
     in_process: bool
     """Whether this process can read the rows itself."""
 
     def holds(self, X: Any) -> bool:
-        """Whether ``X`` is such rows; found out without importing a library."""
+        """Whether this engine is responsible for ``X``; does not import any library."""
 
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
-        """``X`` if shape, type and features are right, in the form the other methods take.
+        """Check shape, dtype and features, and return ``X`` in the form the other methods take.
 
-        Training notes the features on the estimator; queries are compared with them.
+        Training stores the features on the estimator; queries are compared with them.
         """
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledRows:
-        """Admitted rows with their labels; ``owner`` is the class that asks, for messages."""
+        """Admitted rows with their labels; ``owner`` is the estimator's name, for messages."""
 
     def answer(
         self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
         **keywords: Any,
     ) -> Any:  # fmt: skip
-        """``estimator.method(block, start, **keywords)`` of every block of admitted queries.
+        """Call ``estimator.method(block, start, **keywords)`` on every block of admitted queries.
 
-        ``start`` is the number of the block's first row. Answers have ``width`` columns, or are
-        one value a row where that is None. They are computed where the rows are: at once in this
+        ``start`` is the number of the block's first row. Answers have ``width`` columns, or one
+        value per row if it is None. They are computed where the rows are: immediately in this
         process, lazily on a cluster.
         """
 
-    def gather(self, rows: Any, asking: str) -> Floats:
-        """Admitted queries as one array; ``TypeError`` where rows must not leave their place."""
+    def gather(self, rows: Any, caller: str) -> Floats:
+        """Admitted queries as one array; raise ``TypeError`` if they must stay on a cluster."""

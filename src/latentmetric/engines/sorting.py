@@ -1,4 +1,4 @@
-"""Rows of a file, once through and class by class: in memory if they are few, else on disk."""
+"""Sort the rows of a file by class in one pass: in memory if they are few, else on disk."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ READ_BYTES = 64 * 2**20
 """Bytes read at a time."""
 
 Convert = Callable[[Any, int], Floats]
-"""Rows of a block as floats, or an error; called with the number of the first one, too."""
+"""Converts a block of rows to floats, or raises; gets the number of the block's first row, too."""
 
 
 def sorted_by_class(
     rows: RowFile, codes: Ints, dtype: np.dtype[Any], convert: Convert, progress: Progress
 ) -> tuple[Any, Ints]:
-    """The rows in the order of their codes, and the number each of them had.
+    """The rows sorted by their codes, and the original number of each row.
 
-    Rows of a class keep their order. What does not fit into memory goes to a file without a
-    name in the folder for temporary files, which the system deletes when the process ends.
+    Rows of a class keep their order. Rows of more than ``IN_MEMORY_BYTES`` are written to an
+    unnamed temporary file, which the system deletes when it is closed.
     """
     order = np.argsort(codes, kind="stable")
     places = np.empty(len(codes), dtype=np.intp)
@@ -52,13 +52,13 @@ def _new_store(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
     if free < needed:
         raise OSError(
             f"sorting the rows by class needs {needed / 1e9:.1f} GB in {folder}, which has "
-            f"{free / 1e9:.1f} GB free; name another folder with the environment variable TMPDIR"
+            f"{free / 1e9:.1f} GB free; set the environment variable TMPDIR to another folder"
         )
     return RawRows(tempfile.TemporaryFile(), shape, dtype)
 
 
 def _put(store: Any, block: Any, places: Ints) -> None:
-    """Rows of one class have places one after the other: each such run is written at once."""
+    """Store the rows of a block; on disk, rows with consecutive places are written together."""
     if isinstance(store, np.ndarray):
         store[places] = block
         return

@@ -1,1 +1,1 @@
-"""What scikit-learn users touch: parameters in, fitted attributes out."""
+"""The estimators in scikit-learn's style: parameters in, fitted attributes out."""

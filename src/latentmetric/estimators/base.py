@@ -1,7 +1,7 @@
-"""What every estimator here does: fit by following an algorithm, then transform, search and vote.
+"""The base class of all estimators: fit by the steps of an algorithm, then transform and predict.
 
-``fit`` admits the rows, partitions them, follows the algorithm's steps, and keeps the model they
-lead to. A query is admitted, searched for among the references and voted on, block by block.
+``fit`` checks the rows, partitions them by class, runs the algorithm's steps and keeps the
+resulting model. Queries are checked block by block, and their nearest references vote.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ EARLY_STOPPING: dict[str, Rule] = {
 """Rules for the parameters of early stopping, for estimators that have them."""
 
 FREE_PARAMETERS = ("n_jobs", "verbose")
-"""What may differ when an interrupted fit goes on; the number of threads may change rounding."""
+"""Parameters that may differ when a fit is resumed; the number of threads may change rounding."""
 
 
 class ReferenceClassifier(
@@ -72,7 +72,7 @@ class ReferenceClassifier(
 ):
     """k-NN with labelled references under a learned metric.
 
-    A subclass states a rule for each of its own parameters, gives the steps of its algorithm,
+    A subclass defines a rule for each of its own parameters, provides the steps of its algorithm,
     and turns a state into a model.
     """
 
@@ -82,13 +82,13 @@ class ReferenceClassifier(
         "n_jobs": Jobs(),
         "verbose": Verbosity(),
     }
-    """What each parameter may be. Those of a subclass come on top."""
+    """The rule of each parameter; subclasses add their own."""
 
     stored_attributes: ClassVar[dict[str, StoredValue]] = {}
-    """Fitted attributes that model files hold beside those that all estimators have."""
+    """Fitted attributes that model files hold in addition to those that all estimators have."""
 
     learns: ClassVar[bool] = True
-    """Whether the metric differs from the Euclidean one."""
+    """Whether the estimator learns; if not, the metric is Euclidean."""
 
     n_neighbors: int
     weights: str
@@ -105,28 +105,29 @@ class ReferenceClassifier(
         """The algorithm, ready to run on these rows."""
 
     @abstractmethod
-    def _fitted_model(self, data: TrainingData, state: AnyState, everyone: bool) -> FittedModel:
-        """The model of a state; with ``everyone`` rows that were held out are references, too."""
+    def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
+        """The model of a state; with ``all_rows``, held-out rows are references, too."""
 
     @with_callbacks
     def fit(
         self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False, keep_on_interrupt: bool = False,
     ) -> Self:  # fmt: skip
-        """Learn from labelled rows. A fit that fails leaves the estimator as it was.
+        """Learn from labelled rows. A fit that fails leaves the estimator unchanged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         checkpoint : path, default=None
-            A folder to keep the state of the fit in, replaced as a whole after each round. Where
-            it cannot be written the fit goes on and warns once.
+            A folder for the state of the fit, in one file that is replaced after each round. If
+            it cannot be written, the fit continues and warns once.
         resume : bool, default=False
-            Go on from the checkpoint, if there is one, to the same model as that of a fit that
-            was never interrupted. Other data or parameters than its own are refused.
+            Continue from the checkpoint, if there is one. The model is the same as that of a fit
+            that was never interrupted. Raises if the data or the parameters differ.
         keep_on_interrupt : bool, default=False
-            On KeyboardInterrupt end with the best round so far, if there is one, instead.
+            On KeyboardInterrupt, end with the best round so far, if there is one, instead of
+            raising.
 
         Returns
         -------
@@ -162,13 +163,13 @@ class ReferenceClassifier(
                 rule.check(name, getattr(self, name))
 
     def check_voting(self) -> None:
-        """Raise unless the estimator is fitted and its references can vote as it is set to."""
+        """Raise unless the estimator is fitted and its voting parameters are valid."""
         self._check_ready()
         for name in ("n_neighbors", "weights"):
             self.parameter_rules[name].check(name, getattr(self, name))
 
     def _check_libraries(self) -> None:
-        """Raise ``ImportError`` where a parameter asks for a library that is not installed."""
+        """Raise ``ImportError`` if a parameter needs a library that is not installed."""
 
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
@@ -177,26 +178,26 @@ class ReferenceClassifier(
         self, folder: Any, resume: bool, generator: np.random.Generator
     ) -> Checkpoints:
         if folder is None:
-            raise ValueError("resume=True needs checkpoint, the folder to go on from")
+            raise ValueError("resume=True needs checkpoint, the folder to resume from")
         parameters = self.get_params(deep=False)
         deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
         identity = Identity(type(self).__name__, deciding, self._begun_from())
         return Checkpoints(folder, resume, identity, generator)
 
     def _begun_from(self) -> str:
-        """What tells the model that a fit begins from; "rows" without one."""
+        """A digest of the model that a fit begins from; "rows" without one."""
         return "rows"
 
     def _training_data(
         self, admitted: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        """Rows by class, some of them held out where the estimator stops early."""
+        """Rows by class; with early stopping, some of them are held out."""
         for name, value, default in (
             ("early_stopping", True, False), ("reference", "original", "latent")
         ):  # fmt: skip
             if not admitted.in_process and getattr(self, name, None) == value:
                 raise ValueError(
-                    f"{name}={value!r} would bring rows of a cluster to one machine; fit with "
+                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
                     f"{name}={default!r}"
                 )
         partition = self._partition(admitted)
@@ -210,7 +211,7 @@ class ReferenceClassifier(
         return admitted.partition(thread_count(self.n_jobs), progress)
 
     def _record(self, data: TrainingData, state: AnyState) -> Record:
-        """What a step measured, in the units of the data."""
+        """The record of a step, in the units of the data."""
         return dict(state.record)
 
     def _attributes(
@@ -220,13 +221,13 @@ class ReferenceClassifier(
         return {}
 
     def _set_fitted(self, attributes: Mapping[str, Any]) -> None:
-        """All attributes at once, once they are all computed."""
+        """Set all fitted attributes at once, after they have all been computed."""
         if "components_" not in attributes:
             self.__dict__.pop("components_", None)
         self.__dict__.update(attributes)
 
     def transform(self, X: Any) -> Floats:
-        """Bring rows under the metric, where Euclidean distances are the learned ones.
+        """Map rows to the space in which Euclidean distances are the learned ones.
 
         Parameters
         ----------
@@ -252,7 +253,7 @@ class ReferenceClassifier(
         reject_below : float, default=None
             Rows with a lower score of ``score_samples`` get ``reject_label``. None rejects no row.
         reject_label : label, default=None
-            The label of rejected rows: of the kind of the classes, but none of them.
+            The label of rejected rows: of the same kind as the classes, but not one of them.
 
         Returns
         -------
@@ -281,10 +282,10 @@ class ReferenceClassifier(
         return shares
 
     def score_samples(self, X: Any) -> Floats:
-        """How much each row is like the references: minus the distance to the nearest one.
+        """How similar each row is to the references: minus the distance to the nearest one.
 
-        A row of none of the known classes tends to have a lower score. Choose the score below
-        which ``predict`` rejects a row on rows that were not given to ``fit``.
+        Rows of unknown classes tend to have lower scores. To choose ``reject_below`` of
+        ``predict``, use rows that were not passed to ``fit``.
 
         Parameters
         ----------
@@ -293,14 +294,14 @@ class ReferenceClassifier(
         Returns
         -------
         ndarray of shape (n_samples,)
-            In the units of ``kneighbors``.
+            In the units of the distances of ``kneighbors``.
         """
         self._check_ready()
         scores: Floats = answer(X, self, "_scores", self.model_.dtype)
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted, the accuracy.
+        """The accuracy: the share of rows whose label is predicted correctly.
 
         Parameters
         ----------
@@ -325,7 +326,7 @@ class ReferenceClassifier(
         ----------
         X : array-like of shape (n_samples, n_features)
         n_neighbors : int, default=None
-            How many; None takes the parameter of the estimator.
+            The number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
 
         Returns
@@ -333,8 +334,8 @@ class ReferenceClassifier(
         distances : ndarray of shape (n_samples, n_neighbors)
             Only if ``return_distance``.
         indices : ndarray of shape (n_samples, n_neighbors)
-            Rows of the references: of ``latent_examples_``, or of the rows given to ``fit`` or
-            ``set_references`` where these are the references.
+            Row numbers of the references: in ``latent_examples_``, or in the rows passed to
+            ``fit`` or ``set_references`` if these are the references.
         """
         self._check_ready()
         if X is None:
@@ -365,27 +366,27 @@ class ReferenceClassifier(
         return self.components_.T @ self.components_
 
     def set_references(self, X: Any, y: Any) -> Self:
-        """Vote with these labelled rows from now on; the metric stays as it is.
+        """Let these labelled rows vote from now on; the metric does not change.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels the model was fitted with.
+            Labels of classes that the model was fitted with.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
-        asking = f"{type(self).__name__}.set_references"
-        rows, labels = labelled_queries(X, y, self, asking)
+        caller = f"{type(self).__name__}.set_references"
+        rows, labels = labelled_queries(X, y, self, caller)
         codes = known_codes(labels, self.classes_)
         self._set_fitted(self._with_references(rows, codes))
         return self
 
     def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
-        """The attributes that other references change."""
+        """The fitted attributes after a change of references."""
         model = self.model_.with_references(rows, codes)
         kept = {"components_": self.components_} if model.is_metric else {}
         return kept | {"model_": model}
@@ -400,12 +401,12 @@ class ReferenceClassifier(
         return tags
 
     def _check_ready(self) -> None:
-        """Parameters may change after ``fit``, so they are checked when they are used."""
+        """Check parameters again when they are used, because they may change after ``fit``."""
         check_is_fitted(self)
         self.parameter_rules["n_jobs"].check("n_jobs", self.n_jobs)
 
     def _search(self) -> Search | None:
-        """A search that takes the place of the exact one."""
+        """A search that replaces the exact one; None for the exact one."""
         return None
 
     def _neighbors(self, rows: Floats, start: int, k: int) -> Neighbors:
@@ -439,7 +440,7 @@ class ReferenceClassifier(
         return self.model_.scores(self._neighbors(rows, start, 1))
 
     def _found(self, rows: Floats, start: int, k: int) -> Floats:
-        """Distances beside indices, in float64, which holds both."""
+        """Distances and indices side by side, in float64, which can hold both."""
         neighbors = self._neighbors(rows, start, k)
         distances = self.model_.distances(neighbors.squared)
         return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
@@ -455,12 +456,12 @@ class ReferenceClassifier(
         if reject_label is None or reject_label in self.classes_.tolist():
             example = -1 if known.kind in "biuf" else "unknown"
             raise ValueError(
-                "reject_label must be a label that is none of the model's classes, such as "
+                "reject_label must be a label that is not one of the model's classes, such as "
                 f"{example!r}, got {reject_label!r}"
             )
         if not is_of_kind(reject_label, self.classes_):
             raise TypeError(
-                f"reject_label must be of the kind of the classes, which are {known}, "
+                f"reject_label must be of the same kind as the classes, which are {known}, "
                 f"got {reject_label!r} of type {type(reject_label).__name__}"
             )
         dtype = np.result_type(known, np.asarray(reject_label).dtype)
@@ -474,7 +475,7 @@ class ReferenceClassifier(
 
 @dataclass(frozen=True)
 class _Outcome(Generic[AnyState]):
-    """What an estimator makes of the states of one fit; see ``driver.Outcome``."""
+    """The results of one fit, computed from its states; see ``driver.Outcome``."""
 
     _estimator: ReferenceClassifier[AnyState]
     _data: TrainingData
@@ -484,7 +485,7 @@ class _Outcome(Generic[AnyState]):
         record = estimator._record(data, state)
         if len(data.held_out):
             model = self._model(state)
-            neighbors, codes = self._judged(model)
+            neighbors, codes = self._validation_voters(model)
             wrong = model.vote(neighbors, estimator.weights) != codes
             record["validation_error"] = float(wrong.mean())
         return record
@@ -493,8 +494,8 @@ class _Outcome(Generic[AnyState]):
         estimator, data = self._estimator, self._data
         model = self._model(kept)
         if final and len(data.held_out):
-            everyone = estimator._fitted_model(data, kept, everyone=True)
-            model = replace(everyone, temperature=model.temperature)
+            complete = estimator._fitted_model(data, kept, all_rows=True)
+            model = replace(complete, temperature=model.temperature)
         attributes = estimator._attributes(data, kept, model)
         if model.components is not None:
             attributes = {"components_": model.components} | attributes
@@ -507,25 +508,25 @@ class _Outcome(Generic[AnyState]):
         }
 
     def _model(self, state: AnyState) -> FittedModel:
-        """The model of a state; held-out rows set the temperature of a vote that has one."""
-        model = self._estimator._fitted_model(self._data, state, everyone=False)
+        """The model of a state; held-out rows set the temperature if the vote needs one."""
+        model = self._estimator._fitted_model(self._data, state, all_rows=False)
         needed = VOTES[self._estimator.weights].needs_temperature
         if not len(self._data.held_out) or not needed:
             return model
-        neighbors, codes = self._judged(model)
+        neighbors, codes = self._validation_voters(model)
         correct = model.codes[neighbors.indices] == codes[:, None]
         return replace(model, temperature=temperature_from_held_out(neighbors.squared, correct))
 
-    def _judged(self, model: FittedModel) -> tuple[Neighbors, Ints]:
-        """The voters on the rows held out, and the codes of these rows."""
-        estimator, (rows, codes) = self._estimator, self._data.judges
+    def _validation_voters(self, model: FittedModel) -> tuple[Neighbors, Ints]:
+        """The references that vote on the held-out rows, and the codes of these rows."""
+        estimator, (rows, codes) = self._estimator, self._data.validation_rows
         k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
         return model.nearest(rows, k, thread_count(estimator.n_jobs)), codes
 
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was if the block does not finish."""
+    """Restore the estimator's attributes if the block raises."""
 
     before = dict(vars(estimator))
     try:
@@ -537,5 +538,5 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
-    """A generator seeded by what scikit-learn takes for ``random_state``."""
+    """A generator seeded from anything that scikit-learn accepts as ``random_state``."""
     return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))

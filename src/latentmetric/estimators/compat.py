@@ -1,7 +1,7 @@
-"""The one place that knows which scikit-learn is installed.
+"""Compatibility with different versions of scikit-learn.
 
-From 1.9 on estimators report their progress to callbacks (``sklearn.callback``); before, the same
-calls do nothing.
+From version 1.9 on, estimators report their progress to callbacks (``sklearn.callback``); in
+older versions nothing is reported.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ else:
     except ImportError:
 
         class CallbackSupportMixin:
-            """Stands in where scikit-learn has no callbacks."""
+            """A placeholder for versions of scikit-learn without callbacks."""
 
         def with_callbacks(method):
-            """Stands in where scikit-learn has no callbacks."""
+            """A placeholder for versions of scikit-learn without callbacks."""
             return method

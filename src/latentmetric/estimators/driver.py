@@ -1,7 +1,7 @@
-"""One loop that follows the steps of an algorithm, whichever estimator it is of.
+"""One loop that runs the steps of any estimator's algorithm.
 
-What happens around a step is policy: which state is kept, when to give up, what is written to a
-checkpoint, who hears of it, what an interrupt leaves. All estimators have all of it.
+It also decides what happens around a step: which state to keep, when to stop early, what to write
+to a checkpoint, whom to notify, and what an interrupt leaves. So all estimators behave the same.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from latentmetric.estimators.progress import Listener
 from latentmetric.persistence.checkpoints import Checkpoints, Progress
 
 PATIENCE = 3
-"""Early stopping gives up after this many steps without a lower validation error."""
+"""Early stopping ends a fit after this many steps without a lower validation error."""
 
 
 @dataclass(frozen=True)
 class Policies:
-    """What goes on around the steps of one fit."""
+    """What happens around the steps of one fit."""
 
     keep_best: bool
-    """Keep the state of the lowest validation error instead of the last one."""
+    """Keep the state with the lowest validation error instead of the last one."""
     keep_on_interrupt: bool
-    """On Ctrl-C end with the state kept so far instead of raising."""
+    """On Ctrl-C, end with the state kept so far instead of raising."""
     checkpoints: Checkpoints | None
     fingerprint: Callable[[], dict[str, Any]]
-    """What tells the data from other, for checkpoints."""
+    """Identifies the training data, for checkpoints."""
 
 
 Kept = TypeVar("Kept", bound=State, contravariant=True)
 
 
 class Outcome(Protocol[Kept]):
-    """What an estimator makes of a state."""
+    """Turns the states of a fit into records and fitted attributes."""
 
     def measure(self, state: Kept) -> Record:
-        """The record of a step for ``history_``, with its validation error if rows judge."""
+        """The record of a step for ``history_``, with a validation error if rows are held out."""
 
     def attributes(self, kept: Kept, history: list[Record], *, final: bool) -> dict[str, Any]:
-        """The fitted attributes; ``final`` where no further step follows."""
+        """The fitted attributes; ``final`` if no further step follows."""
 
 
 class Driver(Generic[AnyState]):
-    """Follows the steps of one fit."""
+    """Runs the steps of one fit."""
 
     def __init__(
         self, steps: Steps[AnyState], generator: np.random.Generator,
@@ -63,7 +63,7 @@ class Driver(Generic[AnyState]):
         self._history: list[Record] = []
 
     def follow(self) -> dict[str, Any]:
-        """Take all steps; the fitted attributes of the state that is kept."""
+        """Run all steps and return the fitted attributes of the kept state."""
         self._listener.begins()
         finished = self._policies.checkpoints is not None and self._resume()
         try:
@@ -95,7 +95,7 @@ class Driver(Generic[AnyState]):
         return found.finished
 
     def _step(self) -> bool:
-        """One step; True if it is the last."""
+        """Run one step; return True if it was the last."""
         steps, generator = self._steps, self._generator
         before = self._state
         state = steps.first(generator) if before is None else steps.following(before, generator)
@@ -107,7 +107,7 @@ class Driver(Generic[AnyState]):
         if kept is None or not self._policies.keep_best or error < self._kept_error:
             kept, self._kept_error = state, error
         self._state, self._kept, self._history = state, kept, history
-        asked = self._listener.step_ends(
+        stop_requested = self._listener.step_ends(
             history, partial(self._outcome.attributes, kept, history, final=False)
         )
         done = state.record["round"]
@@ -118,4 +118,4 @@ class Driver(Generic[AnyState]):
                 state, kept, self._kept_error, history, generator.bit_generator.state, last
             )
             self._policies.checkpoints.write(progress)
-        return last or asked
+        return last or stop_requested

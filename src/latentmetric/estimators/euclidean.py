@@ -1,4 +1,4 @@
-"""Euclid: the k-nearest-neighbour vote without a learned metric, which the others must beat."""
+"""The Euclidean baseline: k-nearest-neighbour classification without a learned metric."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Unlearned:
 
 
 class Euclidean(MetricLearner[Unlearned]):
-    """k-NN with the Euclidean distance, under the contract of the other estimators.
+    """k-NN with the Euclidean distance, with the same interface as the other estimators.
 
     Parameters
     ----------
     n_neighbors : int, default=3
-        Nearest rows that vote.
+        The number of nearest rows that vote.
     weights : str, default="uniform"
-        How they vote; see ``MaPML``.
+        How neighbours vote; see ``MaPML``.
     n_jobs : int, default=None
-        Threads. None is as many as BLAS uses, -1 all processors.
+        The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
         Accepted for compatibility with the other estimators; nothing is random.
     verbose : int, default=0
@@ -42,9 +42,9 @@ class Euclidean(MetricLearner[Unlearned]):
     components_ : ndarray of shape (n_features, n_features)
         The identity.
     history_ : list of dict
-        One entry, for there is one round.
+        One entry, because there is one round.
     n_iter_ : int
-        0.
+        Always 0.
     n_features_in_ : int
 
     Examples

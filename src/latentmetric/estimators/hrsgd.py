@@ -1,8 +1,8 @@
 """HR-SGD: stochastic gradient descent with mini-batches and adaptive sampling.
 
 Qian, Jin, Yi, Zhang, Zhu: "Efficient distance metric learning by adaptive sampling and mini-batch
-stochastic gradient descent (SGD)", Machine Learning 99, 2015. The class drives; what it computes,
-and in which form, is in ``latentmetric.core.hrsgd``.
+stochastic gradient descent (SGD)", Machine Learning 99, 2015. The algorithm, and how it is
+implemented, is in ``latentmetric.core.hrsgd``.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import AnInteger, ANumber, Rule
 
 MAX_LEARNING_RATE = 1e6
-"""Longer steps are beyond any use, and in the end beyond what float32 holds."""
+"""Longer steps are useless, and in the end the metric would overflow in float32."""
 
 
 class HRSGD(MetricLearner[hrsgd.State]):
-    """Metric learned by descent on mini-batches of random triplets, a coin deciding on each.
+    """Metric learned by gradient descent on mini-batches of random triplets, with random updates.
 
-    In every iteration one triplet of a mini-batch, picked at random, sets the probability of an
-    update: the slope of its smooth hinge, near 1 where its margin is violated and near 0 where it
-    is kept. An update follows the mean gradient of the whole mini-batch and is projected to the
-    PSD matrices. The metric is the average over all iterations. The scale and place of the data do
-    not matter: the margin of 1 stands for the mean squared distance of a row from the mean.
+    In every iteration, one triplet of a mini-batch, picked at random, sets the probability of an
+    update: the slope of its smooth hinge, near 1 if its margin is violated and near 0 if it is
+    kept. An update follows the mean gradient of the whole mini-batch, and the result is projected
+    to the PSD matrices. The metric is the average over all iterations. The scale and position of
+    the data do not matter: the margin is the mean squared distance of a row from the mean.
 
     Parameters
     ----------
     n_neighbors : int, default=3
-        Nearest rows that vote.
+        The number of nearest rows that vote.
     learning_rate : float, default=0.01
-        Length η of a step along the mean gradient, for rows of a mean squared norm of 1.
+        The length η of a step along the mean gradient, for rows of a mean squared norm of 1.
     batch_size : int, default=10
-        Triplets in a mini-batch.
+        Triplets per mini-batch.
     n_steps : int, default=100_000
         Triplets drawn; there are n_steps // batch_size iterations.
     weights : str, default="uniform"
-        How they vote; see ``MaPML``.
+        How neighbours vote; see ``MaPML``.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, stop when the error on it no longer
         falls, and return the best round, the Euclidean round 0 included.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
-        Threads of the search for neighbours. None is as many as BLAS uses, -1 all processors.
+        Threads for the neighbour search. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
+        The seed of the random draws.
     verbose : int, default=0
-        1 logs ten lines a fit.
+        1 logs a line for the start and for each tenth of the fit.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class HRSGD(MetricLearner[hrsgd.State]):
         The factor of the metric: M = components_.T @ components_.
     history_ : list of dict
         For the start and each tenth of the iterations: iterations so far, mean loss
-        ("objective"), share of iterations that updated, norm of the average so far, seconds.
+        ("objective"), share of iterations with an update, norm of the average so far, seconds.
     n_iter_ : int
-        Iterations run, one a mini-batch.
+        Iterations run, one per mini-batch.
     best_iter_ : int
         The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if the rows given to ``fit`` had feature names that are all strings.
+        Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples
     --------
@@ -123,12 +123,12 @@ class HRSGD(MetricLearner[hrsgd.State]):
         super().check_parameters()
         if self.n_steps < self.batch_size:
             raise ValueError(
-                f"n_steps is {self.n_steps}, which is not one mini-batch: "
-                f"batch_size is {self.batch_size}"
+                f"n_steps is {self.n_steps}, less than one mini-batch: "
+                f"batch_size is {self.batch_size}; raise n_steps or lower batch_size"
             )
 
     def _steps(self, data: TrainingData) -> Steps[hrsgd.State]:
-        rows, codes = data.trainers
+        rows, codes = data.training_rows
         n_parts = min(REPORTS, self.n_steps // self.batch_size)
         return hrsgd.steps(rows, codes, self.n_steps, n_parts, self.learning_rate, self.batch_size)
 

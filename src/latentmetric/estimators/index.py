@@ -1,7 +1,7 @@
-"""An approximate index over many references, for queries that may miss a neighbour now and then.
+"""An approximate index over many references, which may occasionally miss a neighbour.
 
-Inverted lists of faiss: references are grouped around centres, and a query looks at the groups
-nearest to it only. The distances of what it finds are exact.
+It uses faiss's inverted lists: references are grouped around centres, and a query searches only
+the groups nearest to it. The distances of the neighbours it finds are exact.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from latentmetric.core.distances import References, ranked, search
 from latentmetric.core.types import Floats, Ints
 
 MIN_REFERENCES = 4_096
-"""Below this many, comparing with all of them is faster than asking an index."""
+"""Below this many, comparing with all of them is faster than using an index."""
 
 GROUPS_PER_ROOT = 4
-"""Groups as a multiple of the square root of the number of references."""
+"""The number of groups as a multiple of the square root of the number of references."""
 
 PROBED_SHARE = 0.05
-"""Of the groups, those that a query looks at."""
+"""The share of the groups that a query searches."""
 
 SEED = 1234
 
 
 class ApproximateIndex:
-    """References in groups."""
+    """An index over references in groups."""
 
     def __init__(self, references: References) -> None:
         faiss = import_faiss()
@@ -44,11 +44,11 @@ class ApproximateIndex:
         self._index.nprobe = max(1, round(PROBED_SHARE * n_groups))
 
     def k_nearest(self, queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:
-        """As ``core.distances.k_nearest``, but for neighbours in groups that were not looked at."""
-        import_faiss().omp_set_num_threads(1)  # blocks of queries have threads of their own
+        """Like ``core.distances.k_nearest``, but only among the groups that are searched."""
+        import_faiss().omp_set_num_threads(1)  # blocks of queries already run in threads
         _, found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
         short = np.flatnonzero((found < 0).any(axis=1))
-        if len(short):  # the groups looked at hold fewer than k
+        if len(short):  # the searched groups hold fewer than k
             found[short] = search(queries[short], references, k)[1]
         return ranked(queries, references, found)
 
@@ -58,7 +58,7 @@ _BUILDING = Lock()
 
 
 def index_of(references: References) -> ApproximateIndex:
-    """The index over these references, built once and kept for as long as they are."""
+    """The index over these references, built once and kept as long as they exist."""
     with _BUILDING:
         built = _BUILT.get(references)
         if built is None:
@@ -67,7 +67,7 @@ def index_of(references: References) -> ApproximateIndex:
 
 
 def import_faiss(what: str = 'index="faiss"') -> Any:
-    """The library, or an error that says what needs it and how to get it."""
+    """Import faiss, or raise an error that says what needs it and how to install it."""
     try:
         import faiss
     except ImportError as error:

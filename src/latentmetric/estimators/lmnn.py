@@ -1,7 +1,7 @@
 """LMNN: large margin nearest neighbours.
 
 Weinberger, Saul: "Distance Metric Learning for Large Margin Nearest Neighbor Classification",
-JMLR 10, 2009. The class drives; what it computes is in ``latentmetric.core.lmnn``.
+JMLR 10, 2009. The algorithm is in ``latentmetric.core.lmnn``.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from latentmetric.validation.parameters import AnInteger, ANumber, Rule
 class LMNN(MetricLearner[lmnn.State]):
     """Metric that pulls each row's target neighbours near and pushes other classes beyond them.
 
-    The full gradient over all active triplets, with a line search, so the loss never rises on
-    the impostors that are known. Impostors are searched for in blocks: nothing of n×n is held. The
-    scale and place of the data do not matter.
+    L-BFGS uses the full gradient over all active triplets, with a line search, so the loss never
+    rises on the impostors that are known. Impostors are searched in blocks: no n×n array is held.
+    The scale and position of the data do not matter.
 
     Parameters
     ----------
     n_neighbors : int, default=3
-        Nearest rows that vote.
+        The number of nearest rows that vote.
     target_neighbors : int, default=3
-        Nearest rows of its own class that each row is to keep near, chosen once.
+        The number of nearest rows of its own class that each row should keep near, chosen once.
     push : float, default=0.5
-        Weight μ of the impostors' loss; the pull of the targets has 1 − μ.
+        The weight μ of the impostors' loss; the weight of the targets' loss is 1 − μ.
     max_iter : int, default=1000
-        Iterations of L-BFGS. Impostors are searched for again every 20.
+        Iterations of L-BFGS. Impostors are searched again after at most 20 of them.
     tol : float, default=1e-4
-        Stop when the loss falls by less than this share of it between two searches.
+        Stop when the loss falls by no more than this share of it between two searches.
     max_impostors : int, default=30
-        Nearest rows of other classes inside a row's margin that are taken into account. With a
-        ``push`` of less than a hundredth most rows have more of them; the pull then wins against
-        the few that count, and the metric collapses unless this is raised.
+        The number of nearest rows of other classes inside a row's margin that count. With
+        ``push`` below 0.01, most rows have more impostors than that. The pull then outweighs the
+        few that count, and the metric collapses unless ``max_impostors`` is raised.
     weights : str, default="uniform"
         How neighbours vote; see ``MaPML``.
     early_stopping : bool, default=False
@@ -51,23 +51,23 @@ class LMNN(MetricLearner[lmnn.State]):
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
-        Threads. None is as many as BLAS uses, -1 all processors.
+        The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the rows that are held out; nothing else is random.
+        The seed for choosing the held-out rows; nothing else is random.
     verbose : int, default=0
-        1 logs a line a search.
+        1 logs a line per search.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     components_ : ndarray of shape (n_features, n_features)
-        The factor of the metric: M = components_.T @ components_. The margin is 1 in units of
-        the features' mean variance.
+        The factor of the metric: M = components_.T @ components_. The margin is the features'
+        mean variance.
     history_ : list of dict
-        For each search: iterations so far, loss a row, share of active triplets, impostor pairs,
-        seconds.
+        For each search: iterations so far, loss per row in units of the margin ("objective"),
+        share of active triplets, number of impostor pairs, seconds.
     n_iter_ : int
-        Iterations of L-BFGS made.
+        Iterations of L-BFGS run.
     best_iter_ : int
         The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
@@ -121,7 +121,7 @@ class LMNN(MetricLearner[lmnn.State]):
         self.verbose = verbose
 
     def _steps(self, data: TrainingData) -> Steps[lmnn.State]:
-        rows, codes = data.trainers
+        rows, codes = data.training_rows
         problem = lmnn.Problem.of(
             rows, codes, self.target_neighbors, self.push, self.max_impostors,
             thread_count(self.n_jobs),

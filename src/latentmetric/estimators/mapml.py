@@ -1,7 +1,7 @@
 """MaPML: margin preserving metric learning with latent examples.
 
 Qian, Tang, Li, Zhu, Jin: "Large-scale Distance Metric Learning with Uncertainty", CVPR 2018.
-The class drives; what it computes is in ``latentmetric.core``.
+The algorithm is in ``latentmetric.core``.
 """
 
 from __future__ import annotations
@@ -42,82 +42,83 @@ from latentmetric.validation.parameters import (
 )
 
 MAX_PASSES = 100
-"""Passes of Alg. 1 a round, at most."""
+"""The largest number of passes of Alg. 1 per round."""
 
 MIN_METRIC_REG = 1e-9
-"""With less, steps would be so long that the metric leaves what float32 holds."""
+"""With less, steps would be so long that the metric overflows in float32."""
 
 
 class MaPML(ReferenceClassifier[State]):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
-    Rows are taken for noisy observations of a few clean latent examples of their class. Rounds
+    The rows of a class are treated as noisy observations of a few clean latent examples. Rounds
     alternate between learning a Mahalanobis metric from active triplets of latent examples, with
     a margin that grows with each class's spread, and moving the latent examples under it. The
-    k-NN vote then compares a query with the latent examples only.
+    k-NN vote then compares a query only with the latent examples.
 
-    Results do not depend on the scale, place or rotation of the features, the order of the rows
-    or the names of the classes, but where rows or classes tie exactly.
+    Results do not depend on the scale, position or rotation of the features, the order of the
+    rows or the names of the classes, except where rows or classes tie exactly.
 
     Parameters
     ----------
     n_latents : int, float or dict, default=0.1
-        Latent examples of a class: an int is their number, a float their share of the rows of the
+        Latent examples per class: an int is their number, a float their share of the rows of the
         class (τ in the paper), a dict the number for each class. A class has at least one and at
         most as many as it has rows.
     n_neighbors : int, default=3
-        Nearest references that vote, unless ``weights="kernel"``.
+        The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
-        What votes: the latent examples, or all rows given to ``fit`` ("MaPML-O"). It takes
+        What votes: the latent examples, or all rows passed to ``fit`` ("MaPML-O"). It takes
         effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="uniform"
-        One vote a neighbour, a tie going to the nearest neighbour's class; votes by inverse
-        distance; or votes by exp(−D²/T) of the nearest 20 references, with T found from the
-        spacing of the references, or on the held-out rows with ``early_stopping``.
+        One vote per neighbour, with ties going to the class of the nearest; votes weighted by
+        inverse distance; or votes of the nearest 20 references weighted by exp(−D²/T), with T
+        from the spacing of the references, or from the held-out rows with ``early_stopping``.
     index : {"exact", "faiss"}, default="exact"
-        How references are searched: all of them, or by an approximate index of faiss where they
-        are many, which may miss a neighbour now and then (extra ``faiss``).
+        How references are searched: all of them, or from 4,096 references on with an approximate
+        faiss index, which may occasionally miss a neighbour (needs the extra ``faiss``).
     max_iter : int, default=10
-        Rounds (K). 0 leaves the Euclidean metric with its own latent examples.
+        The number of rounds (K). 0 keeps the Euclidean metric and its latent examples.
     n_steps : int, default=10_000
-        Steps of stochastic gradient descent a round, one triplet each (S).
+        Steps of stochastic gradient descent per round, one triplet each (S).
     metric_reg : float, default=1.7
-        Strength λ that holds the metric near that of the round before, in units of the
+        The strength λ of the pull towards the metric of the round before, in units of the
         features' mean variance.
     latent_reg : float, default=0.0
-        Strength γ that holds each latent example near its place of the round before, in rows.
+        The strength γ of the pull of each latent example towards its place in the round before,
+        as a number of rows.
     max_norm : float, default=None
-        Bound δ on the metric's Frobenius norm, in units of that of the Euclidean metric. None
-        sets no bound.
+        The bound δ on the metric's Frobenius norm, in units of that of the Euclidean metric. None
+        means no bound.
     target_neighbors : int, default=3
-        Nearest latent examples of its own class among which an anchor's p is drawn.
+        The number of nearest latent examples of its own class from which an anchor's p is drawn.
     impostors : int, default=5
-        Nearest violators of other classes among which an anchor's q is drawn.
+        The number of nearest latent examples of other classes from which an anchor's q is drawn.
     n_components : int, default=None
-        Largest rank of the metric. None sets no limit.
+        The largest rank of the metric. None means no limit.
     init : {"random", "k-means++"}, default="random"
-        How the rows at which latent examples start are drawn.
+        How to draw the rows at which latent examples start.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, stop when the error on it no longer
         falls, and return the best round, the Euclidean round 0 included.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
-        Start from the metric and the latent examples of the last fit, whatever ``n_latents``
-        says, instead of the Euclidean metric.
+        Start from the metric and the latent examples of the last fit instead of the Euclidean
+        metric, and ignore ``n_latents``.
     n_jobs : int, default=None
-        Threads. None is as many as BLAS uses, -1 all processors.
+        The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. The same seed gives the same model, to the last bit for the same
-        number of threads on the same machine.
+        The seed of the random draws. The same seed gives the same model, bit for bit with the
+        same number of threads on the same machine.
     verbose : int, default=0
-        1 logs a line a round.
+        1 logs a line per round.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     latent_examples_ : ndarray of shape (n_latents, n_features)
-        The latent examples z, in the space of the features, class by class.
+        The latent examples z, in the space of the features, sorted by class.
     latent_labels_ : ndarray of shape (n_latents,)
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: M = components_.T @ components_.
@@ -126,18 +127,18 @@ class MaPML(ReferenceClassifier[State]):
         the features' mean variance.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
-        mean margin, passes of k-means, validation error with ``early_stopping``, seconds a part.
+        mean margin, passes of k-means, validation error with ``early_stopping``, seconds by part.
     n_iter_ : int
-        Rounds run.
+        The number of rounds run.
     best_iter_ : int
         The round that was kept: the last one without ``early_stopping``.
     reference_ : str
         What votes: "latent", "original", or "set" after ``set_references``.
     model_ : FittedModel
-        Metric, references and temperature as a frozen value of ``latentmetric.core.model``.
+        Metric, references and temperature as an immutable ``latentmetric.core.model.FittedModel``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if the rows given to ``fit`` had feature names that are all strings.
+        Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples
     --------
@@ -237,13 +238,13 @@ class MaPML(ReferenceClassifier[State]):
         if not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
-                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, y has {len(classes)}, "
+                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, but y has {len(classes)}, "
                 f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
             )
         if self.n_features_in_ != self.latent_examples_.shape[1]:
             raise ValueError(
                 f"warm_start needs the features of the last fit: X has {self.n_features_in_}, "
-                f"it had {self.latent_examples_.shape[1]}; set warm_start=False"
+                f"but it had {self.latent_examples_.shape[1]}; set warm_start=False"
             )
 
     def _check_libraries(self) -> None:
@@ -256,7 +257,7 @@ class MaPML(ReferenceClassifier[State]):
         self._check_libraries()
         if self.reference_ not in (self.reference, "set"):
             raise ValueError(
-                f"reference={self.reference!r} was set after fit, which kept "
+                f"reference={self.reference!r} was set after fit, which used "
                 f"reference={self.reference_!r}; fit again, or choose what votes with "
                 "set_references"
             )
@@ -289,17 +290,17 @@ class MaPML(ReferenceClassifier[State]):
         )
 
     def _latent_counts(self, data: TrainingData) -> Ints:
-        """How many latent examples the class at each position has."""
+        """The number of latent examples of the class at each position."""
         sizes = data.training.sizes
         if isinstance(self.n_latents, Mapping):
             classes = data.classes.tolist()
             by_class = [self.n_latents[classes[code]] for code in data.training.codes]
-            asked = np.array(by_class, dtype=np.intp)
+            requested = np.array(by_class, dtype=np.intp)
         elif isinstance(self.n_latents, Integral):
-            asked = np.full(len(sizes), int(self.n_latents))
+            requested = np.full(len(sizes), int(self.n_latents))
         else:
-            asked = np.rint(float(self.n_latents) * sizes).astype(np.intp)
-        counts: Ints = np.clip(asked, 1, sizes)
+            requested = np.rint(float(self.n_latents) * sizes).astype(np.intp)
+        counts: Ints = np.clip(requested, 1, sizes)
         return counts
 
     def _continues(self) -> bool:
@@ -319,10 +320,10 @@ class MaPML(ReferenceClassifier[State]):
         record["mean_margin"] *= unit
         return record
 
-    def _fitted_model(self, data: TrainingData, state: State, everyone: bool) -> FittedModel:
+    def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
         components = state.components
         if self.reference == "original":
-            points, codes = data.references(components, everyone)
+            points, codes = data.references(components, all_rows)
         else:
             latents, codes = _by_code(data, state)
             points = latents @ components.T

@@ -1,7 +1,7 @@
 """OASIS: an online algorithm for scalable image similarity.
 
 Chechik, Sharma, Shalit, Bengio: "Large Scale Online Learning of Image Similarity Through
-Ranking", JMLR 11, 2010. The class drives; what it computes is in ``latentmetric.core.oasis``.
+Ranking", JMLR 11, 2010. The algorithm is in ``latentmetric.core.oasis``.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ def _is_metric(estimator: Any) -> bool:
     return bool(estimator.psd if model is None else model.is_metric)
 
 
-def _only_where_a_metric(cls: type[Any]) -> type[Any]:
-    """Let the class have what needs a metric only where the model is one.
+def _available_if_metric(cls: type[Any]) -> type[Any]:
+    """Make the methods that need a metric available only if the model is one.
 
-    Done after the class exists, because scikit-learn wraps a ``transform`` that it finds in a
-    class and would drop the condition.
+    This is done after the class exists, because scikit-learn wraps a ``transform`` that it finds
+    in a class body and would drop the condition.
     """
     for name in ("transform", "fit_transform", "get_feature_names_out", "get_mahalanobis_matrix"):
         setattr(cls, name, available_if(_is_metric)(getattr(cls, name)))
     return cls
 
 
-@_only_where_a_metric
+@_available_if_metric
 class OASIS(MetricLearner[oasis.State]):
     """Bilinear similarity learned by passive-aggressive steps on random triplets.
 
     The similarity of two rows is S(x, x') = (x − x̄)ᵀ W (x' − x̄) / v, with x̄ the mean of the
-    training rows and v their mean squared distance from it, so that neither the scale nor the
-    place of the data matters. W starts as the identity. A step draws a row, another one of its
-    class and one of another class, and moves W no further than the first must become more similar
-    to the second than to the third by 1.
+    training rows and v their mean squared distance from it, so the scale and position of the data
+    do not matter. W starts as the identity. A step draws a row, another row of its class and one
+    of another class. It moves W just far enough that the first is more similar to the second than
+    to the third by 1, but no farther than ``aggressiveness`` allows.
 
-    W need not be a metric. Then the most similar rows vote, and because an inner product favours
-    long rows, this suits rows of about the same norm. With ``psd`` the similarity is turned into a
-    metric once, at the end: the nearest rows vote, and there is a ``transform``.
+    Without ``psd``, W is in general not a metric. Then the most similar rows vote; because an inner
+    product favours long rows, this suits rows of about the same norm. With ``psd``, the similarity
+    is turned into a metric once, at the end: the nearest rows vote, and there is a ``transform``.
 
     Parameters
     ----------
     n_neighbors : int, default=3
-        Rows that vote: the most similar ones, or the nearest with ``psd``.
+        The number of rows that vote: the most similar ones, or the nearest with ``psd``.
     psd : bool, default=False
-        Make W symmetric and project it to the PSD matrices when the steps are done, and use it as
-        a metric from there on.
+        Make W symmetric and project it to the PSD matrices after the last step, and use it as a
+        metric.
     aggressiveness : float, default=0.001
         The largest factor C of a step's o (p − q)ᵀ, for rows of a mean squared norm of 1.
     n_steps : int, default=100_000
-        Triplets drawn.
+        Triplets drawn, one per step.
     weights : str, default="uniform"
-        How they vote; see ``MaPML``. All but "uniform" need distances, that is ``psd``.
+        How neighbours vote; see ``MaPML``. All but "uniform" need distances, that is ``psd``.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, stop when the error on it no longer
         falls, and return the best round; round 0 is the plain inner product, or Euclid with
@@ -75,11 +75,11 @@ class OASIS(MetricLearner[oasis.State]):
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None
-        Threads. None is as many as BLAS uses, -1 all processors.
+        The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
+        The seed of the random draws.
     verbose : int, default=0
-        1 logs ten lines a fit.
+        1 logs a line for the start and for each tenth of the fit.
 
     Attributes
     ----------
@@ -90,14 +90,14 @@ class OASIS(MetricLearner[oasis.State]):
         The factor of the metric: W = components_.T @ components_. Only with ``psd``.
     history_ : list of dict
         For the start and each tenth of the steps: steps so far ("iterations"), mean hinge
-        ("objective"), share of steps that met one, norm of W, seconds.
+        ("objective"), share of steps with a positive hinge, norm of W, seconds.
     n_iter_ : int
-        Steps run.
+        The number of steps run.
     best_iter_ : int
         The step that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if the rows given to ``fit`` had feature names that are all strings.
+        Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples
     --------
@@ -162,16 +162,16 @@ class OASIS(MetricLearner[oasis.State]):
         ----------
         X : array-like of shape (n_samples, n_features)
         n_neighbors : int, default=None
-            How many; None takes the parameter of the estimator.
+            The number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_neighbors)
-            Only if ``return_distance``. Without ``psd`` the similarities with their sign
-            changed, so that here too they ascend.
+            Only if ``return_distance``. Without ``psd``, the negated similarities, so that they
+            ascend, too.
         indices : ndarray of shape (n_samples, n_neighbors)
-            Rows of the references: those given to ``fit`` or ``set_references``.
+            Row numbers of the references: the rows passed to ``fit`` or ``set_references``.
         """
         return super().kneighbors(X, n_neighbors, return_distance)
 
@@ -187,19 +187,19 @@ class OASIS(MetricLearner[oasis.State]):
         self._check_weights(self.psd)
 
     def check_voting(self) -> None:
-        """Raise unless the estimator is fitted and its references can vote as it is set to."""
+        """Raise unless the estimator is fitted and its voting parameters are valid."""
         super().check_voting()
         self._check_weights(self.model_.is_metric)
 
     def _check_weights(self, metric: bool) -> None:
         if VOTES[self.weights].needs_distances and not metric:
             raise ValueError(
-                f"weights={self.weights!r} weighs by distance, but with psd=False OASIS learns a "
-                "similarity without one; set psd=True or weights='uniform'"
+                f"weights={self.weights!r} weighs by distance, but with psd=False OASIS learns "
+                "only a similarity; set psd=True or weights='uniform'"
             )
 
     def _steps(self, data: TrainingData) -> Steps[oasis.State]:
-        rows, codes = data.trainers
+        rows, codes = data.training_rows
         n_threads = thread_count(self.n_jobs) if rows.n_features >= THREADED_FEATURES else 1
         n_parts = min(REPORTS, self.n_steps)
         return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness, n_threads)
@@ -207,11 +207,11 @@ class OASIS(MetricLearner[oasis.State]):
     def _components(self, data: TrainingData, state: oasis.State) -> Floats:
         return psd_factor(state.similarity)
 
-    def _fitted_model(self, data: TrainingData, state: oasis.State, everyone: bool) -> FittedModel:
+    def _fitted_model(self, data: TrainingData, state: oasis.State, all_rows: bool) -> FittedModel:
         if self.psd:
-            return super()._fitted_model(data, state, everyone)
-        voters = data.voters(everyone)
-        inner = data.inner if len(voters) == len(data.rows) else data.trainers[0]
+            return super()._fitted_model(data, state, all_rows)
+        voters = data.voters(all_rows)
+        inner = data.inner if len(voters) == len(data.rows) else data.training_rows[0]
         return FittedModel.of_similarity(
             state.similarity, inner, data.codes[voters], len(data.classes)
         )

@@ -1,5 +1,5 @@
-"""Progress of a fit, reported to scikit-learn's callbacks where it has them, to the log, and to a
-watcher that may ask to stop, which works with every version of scikit-learn."""
+"""Progress of a fit, reported to the log, to scikit-learn's callbacks if it has them, and to a
+watcher, which can also stop the fit and works with every version of scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Attributes = Callable[[], dict[str, Any]]
 
 
 class Watcher(Protocol):
-    """Follows a fit from outside."""
+    """Observes a fit from outside."""
 
     def has_read(self, done: int, total: int) -> None:
-        """So many rows of a file have been read."""
+        """Called when ``done`` of ``total`` rows of a file have been read."""
 
     def has_learned(self, history: History, n_rounds: int) -> bool:
-        """A round is over; True asks the fit to end with what it has."""
+        """Called after each round; return True to end the fit after this round."""
 
 
 _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -35,7 +35,7 @@ _WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Let the watcher follow the fits inside the block."""
+    """Let the watcher observe the fits inside the block."""
     token = _WATCHER.set(watcher)
     try:
         yield
@@ -44,12 +44,12 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 
 
 def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
-    """One line on the last step, at level INFO if ``verbose`` and DEBUG otherwise.
+    """Log a line about the last step, at level INFO if ``verbose`` and DEBUG otherwise.
 
-    Where logging is not set up, ``verbose`` sends the lines to standard error.
+    If logging is not set up, ``verbose`` sends the lines to standard error.
     """
     if estimator.verbose:
-        _let_it_be_seen()
+        _ensure_visible()
     level = logging.INFO if estimator.verbose else logging.DEBUG
     if not logger.isEnabledFor(level):
         return
@@ -67,7 +67,7 @@ def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
 
 
 def measured(record: Mapping[str, Any]) -> str:
-    """What a round has measured, in words and numbers."""
+    """The measurements of a round as text."""
     return ", ".join(
         f"{key.replace('_', ' ')} {value:.4g}"
         for key, value in record.items()
@@ -76,13 +76,13 @@ def measured(record: Mapping[str, Any]) -> str:
 
 
 def iterations(record: Mapping[str, Any]) -> int:
-    """Iterations up to a round; MaPML's rounds are its iterations."""
+    """The number of iterations up to a round; for MaPML, every round is one iteration."""
     done: int = record.get("iterations", record["round"])
     return done
 
 
 def seconds_left(history: History, n_rounds: int) -> float | None:
-    """By the last three rounds; round 0 has no metric to learn and does not count."""
+    """An estimate from the last three rounds, without round 0, which learns no metric."""
     learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]
     left = n_rounds - history[-1]["round"]
     return left * sum(learned) / len(learned) if learned and left else None
@@ -90,7 +90,7 @@ def seconds_left(history: History, n_rounds: int) -> float | None:
 
 @dataclass
 class ReadingLog:
-    """Lines on how far the reading of a file has come, every few seconds."""
+    """Logs every few seconds how many rows of a file have been read."""
 
     name: str
     verbose: int
@@ -98,7 +98,7 @@ class ReadingLog:
     last: float = field(default_factory=perf_counter)
 
     def __call__(self, done: int, total: int) -> None:
-        """So many rows have been read."""
+        """Report that ``done`` of ``total`` rows have been read."""
         watcher = _WATCHER.get()
         if watcher is not None:
             watcher.has_read(done, total)
@@ -107,7 +107,7 @@ class ReadingLog:
             return
         self.last = now
         if self.verbose:
-            _let_it_be_seen()
+            _ensure_visible()
         logger.log(
             logging.INFO if self.verbose else logging.DEBUG,
             "%s read %s of %s rows, about %.0f s left",
@@ -115,8 +115,8 @@ class ReadingLog:
         )  # fmt: skip
 
 
-def _let_it_be_seen() -> None:
-    """Lines to standard error for as long as no other handler takes them."""
+def _ensure_visible() -> None:
+    """Send lines to standard error as long as no other handler is set up."""
     if _FALLBACK not in logger.handlers:
         logger.addHandler(_FALLBACK)
     if logger.getEffectiveLevel() > logging.INFO:
@@ -128,7 +128,7 @@ _FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
 
 class Listener:
-    """Everyone who hears of a fit's steps: callbacks of scikit-learn, the log, the watcher."""
+    """Reports the steps of a fit to scikit-learn's callbacks, the log and the watcher."""
 
     def __init__(self, estimator: Any, n_steps: int, X: Any, y: Any) -> None:
         self._estimator, self._n_steps = estimator, n_steps
@@ -136,26 +136,26 @@ class Listener:
         start = getattr(estimator, "_init_callback_context", None)
         self._fit = start(max_subtasks=n_steps + 1) if start is not None else None
         self._tasks: list[Any] = []
-        """The fit and, while one runs, its step; none where scikit-learn has no callbacks."""
+        """The fit and, while one runs, its step; empty if scikit-learn has no callbacks."""
 
     def begins(self) -> None:
-        """The fit, and then each of its steps."""
+        """Report the start of the fit (first call) or of a step (later calls)."""
         if self._fit is not None:
             task = self._fit.subcontext(task_name="round") if self._tasks else self._fit
             self._tasks.append(task)
             task.call_on_fit_task_begin(**self._data)
 
     def step_ends(self, history: History, attributes: Attributes) -> bool:
-        """After each step; True where someone asks to stop."""
+        """Report the end of a step; return True if a callback or the watcher requests a stop."""
         _log_step(self._estimator, history, self._n_steps)
         watcher = _WATCHER.get()
-        asked = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return self.ends(attributes) or asked
+        stop_requested = watcher is not None and watcher.has_learned(history, self._n_steps)
+        return self.ends(attributes) or stop_requested
 
     def ends(self, attributes: Attributes, whole: bool = False) -> bool:
-        """A step, or the whole fit; True where a callback asks to stop.
+        """Tell the callbacks that a step, or the whole fit, ended; return True if one stops it.
 
-        ``attributes`` is called only if a callback wants them.
+        ``attributes`` is called only if a callback needs them.
         """
         if not self._tasks:
             return False

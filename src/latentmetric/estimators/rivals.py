@@ -1,4 +1,4 @@
-"""What the rivals of MaPML share: rows in memory, all of which vote."""
+"""The base class of the rivals of MaPML, which keep all rows in memory and let them vote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
 
 REPORTS = 10
-"""Steps that an algorithm of many small updates reports in a fit."""
+"""The number of steps into which an algorithm of many small updates is divided."""
 
 
 class MetricLearner(ReferenceClassifier[AnyState]):
@@ -24,10 +24,10 @@ class MetricLearner(ReferenceClassifier[AnyState]):
         return Partition(population, rows, codes)
 
     def _components(self, data: TrainingData, state: AnyState) -> Floats:
-        """The factor of the metric that a state has learned."""
+        """The factor of the metric of a state."""
         raise NotImplementedError
 
-    def _fitted_model(self, data: TrainingData, state: AnyState, everyone: bool) -> FittedModel:
+    def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
-        points, codes = data.references(components, everyone)
+        points, codes = data.references(components, all_rows)
         return FittedModel.of_metric(data.coordinates, components, points, codes, len(data.classes))

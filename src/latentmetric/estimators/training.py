@@ -1,4 +1,4 @@
-"""The rows of one fit: those that train, and those held out to judge it."""
+"""The rows of one fit: the training rows and the held-out rows."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from latentmetric.engines.protocol import Partition
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What one call of ``fit`` works on."""
+    """The data of one call of ``fit``."""
 
     classes: np.ndarray[Any, Any]
     partition: Partition
     training: Population
-    """The rows that train, class by class."""
+    """The training rows, class by class."""
     held_out: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Numbers of the others among the rows of the partition."""
+    """The numbers of the held-out rows among the rows of the partition."""
 
     @classmethod
     def held_out_of(
         cls, classes: np.ndarray[Any, Any], partition: Partition, fraction: float,
         generator: np.random.Generator,
     ) -> TrainingData:  # fmt: skip
-        """A share of every class judges."""
+        """Hold out a share of every class for validation."""
         population = partition.population
         assert isinstance(population, LocalPopulation)
         training, held_out = population.hold_out(fraction, generator)
         if not len(held_out):
             raise ValueError(
-                f"early_stopping holds out {fraction} of every class, which is no row of any of "
-                f"the {len(classes)} classes in {len(partition.rows)} rows; raise "
+                f"early_stopping holds out {fraction} of every class, which is not a single row "
+                f"of the {len(classes)} classes in {len(partition.rows)} rows; raise "
                 "validation_fraction or set early_stopping=False"
             )
         return cls(classes, partition, training, held_out)
 
     @property
     def coordinates(self) -> Coordinates:
-        """Those of all rows."""
+        """The inner coordinates, computed from all rows."""
         return self.training.coordinates
 
     @property
@@ -54,22 +54,22 @@ class TrainingData:
 
     @property
     def codes(self) -> Ints:
-        """The class of each of ``rows``."""
+        """The class code of each of ``rows``."""
         assert self.partition.codes is not None
         return self.partition.codes
 
-    def voters(self, everyone: bool) -> Ints:
-        """Numbers of the rows that may vote."""
+    def voters(self, all_rows: bool) -> Ints:
+        """The numbers of the rows that vote: all rows, or only the training rows."""
         numbers = np.arange(len(self.rows))
-        return numbers if everyone else np.setdiff1d(numbers, self.held_out)
+        return numbers if all_rows else np.setdiff1d(numbers, self.held_out)
 
     @property
-    def judges(self) -> tuple[Floats, Ints]:
-        """The rows held out, and their codes."""
+    def validation_rows(self) -> tuple[Floats, Ints]:
+        """The held-out rows and their codes."""
         return self.rows[self.held_out], self.codes[self.held_out]
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells this data from other, in words and numbers."""
+        """Names and values that identify the training data."""
         training = self.training
         digest = blake2b(digest_size=16)
         for part in (training.coordinates.centre, *training.fingerprint_parts(), self.held_out):
@@ -83,9 +83,9 @@ class TrainingData:
             "fingerprint": digest.hexdigest(),
         }
 
-    def references(self, components: Floats, everyone: bool) -> tuple[Floats, Ints]:
-        """The rows that vote, under a metric and in the caller's order, and their codes."""
-        voters, order = self.voters(everyone), self.partition.order
+    def references(self, components: Floats, all_rows: bool) -> tuple[Floats, Ints]:
+        """The voting rows under a metric, in the caller's order, and their codes."""
+        voters, order = self.voters(all_rows), self.partition.order
         points, codes = self.inner.under(components, voters), self.codes[voters]
         if order is not None:
             as_given = np.argsort(order[voters])
@@ -98,9 +98,9 @@ class TrainingData:
         return InnerRows(self.rows, self.coordinates)
 
     @property
-    def trainers(self) -> tuple[InnerRows, Ints]:
-        """The rows that train, and their codes; copied only where some are held out."""
+    def training_rows(self) -> tuple[InnerRows, Ints]:
+        """The training rows and their codes; copied only if some rows are held out."""
         if not len(self.held_out):
             return self.inner, self.codes
-        numbers = self.voters(everyone=False)
+        numbers = self.voters(all_rows=False)
         return InnerRows(self.rows[numbers], self.coordinates), self.codes[numbers]

@@ -1,1 +1,1 @@
-"""Files that models and fits are kept in: numbers and JSON, no code, whole or not at all."""
+"""Files for models and checkpoints: numbers and JSON, no code, written completely or not at all."""

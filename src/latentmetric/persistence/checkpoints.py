@@ -1,9 +1,9 @@
-"""The last step of a fit in a folder, so that a fit that was killed can go on from there.
+"""Checkpoints: the last step of a fit in a folder, so that a killed fit can resume from there.
 
-One file, replaced as a whole after every step: what the next step starts from, the state to be
-returned, the history, the random state, and what the fit was asked for. A fit that goes on gives
-bit for bit the model of one that was never interrupted, on the same machine with the same number
-of threads. Memory and disk: the state, and with early stopping a second one.
+One file is replaced as a whole after every step. It holds the state that the next step starts
+from, the state to return, the history, the random state and the parameters. A resumed fit gives
+bit for bit the same model as one that was never interrupted, on the same machine with the same
+number of threads. Memory and disk: one state, and with early stopping a second one.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ FILE_NAME = "checkpoint.safetensors"
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the fit goes on."""
+    """A checkpoint could not be written; the fit continues."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells one fit from another, beside its data."""
+    """What distinguishes one fit from another, apart from its data."""
 
     estimator: str
     parameters: dict[str, Any]
-    """Those that change the result."""
+    """The parameters that change the result."""
     begun_from: str
     """"rows", or a digest of the model that a warm start begins from."""
 
 
 @dataclass(frozen=True)
 class Progress(Generic[AnyState]):
-    """Where a fit stands after a step."""
+    """All that a fit needs to continue after a step."""
 
     state: AnyState
     kept: AnyState
-    """The state to be returned if it were the last."""
+    """The state to return if this step were the last."""
     kept_error: float
     history: list[Record]
     generator_state: Any
@@ -70,7 +70,7 @@ class Checkpoints:
         self, folder: str | os.PathLike[str], resume: bool, identity: Identity,
         generator: np.random.Generator,
     ) -> None:  # fmt: skip
-        """Look for a checkpoint; where a fit goes on, the generator starts as it did then."""
+        """Look for a checkpoint; on resume, reset the generator to the start of that fit."""
         if Path(folder).exists() and not Path(folder).is_dir():
             raise NotADirectoryError(f"checkpoint must be a folder, but {folder} is a file")
         self._path = Path(folder) / FILE_NAME
@@ -101,20 +101,20 @@ class Checkpoints:
         if not finished:
             raise ValueError(
                 f"{self._path} holds a fit that was interrupted after round {done}; pass "
-                "resume=True (--resume) to go on with it, or remove the file"
+                "resume=True (--resume) to continue it, or remove the file"
             )
 
     def _sweep(self) -> None:
-        """Remove what a fit that was killed in the middle of writing has left."""
+        """Remove temporary files of a fit that was killed while writing."""
         with suppress(OSError):
             for left in self._path.parent.glob(f".{FILE_NAME}.*.tmp"):
                 left.unlink()
 
     def _refuse_others(self, document: dict[str, Any]) -> None:
-        """Raise on a checkpoint of a fit with other parameters or another beginning."""
+        """Raise on a checkpoint of another estimator, other parameters or another warm start."""
         if document["of"] != self._identity["of"]:
             raise _OtherFitError(
-                f"{self._path} is of a fit of {str(document['of'])[:40]}, "
+                f"{self._path} belongs to a fit of {str(document['of'])[:40]}, "
                 f"not of {self._identity['of']}"
             )
         stored, before = self._identity["parameters"], document["parameters"]
@@ -128,15 +128,15 @@ class Checkpoints:
                 f"{name} is {stored.get(name)!r} now and was {before.get(name)!r}"
                 for name in differing
             )
-            raise _OtherFitError(f"{self._path} is of a fit with other parameters: {changes}")
+            raise _OtherFitError(f"{self._path} belongs to a fit with other parameters: {changes}")
         if document["begun_from"] != self._identity["begun_from"]:
             raise _OtherFitError(
-                f"{self._path} is of a fit with warm_start=True that began from another model; "
-                "remove the file to begin from this one"
+                f"{self._path} belongs to a fit with warm_start=True that began from another "
+                "model; remove the file to begin from this one"
             )
 
     def resumed(self, data: dict[str, Any], steps: Steps[AnyState]) -> Progress[AnyState] | None:
-        """Where the fit stood, if there is a checkpoint and its data was the same."""
+        """The progress in the checkpoint; None without one. Raise if its data was different."""
         self._identity["data"] = data
         if self._found is None:
             return None
@@ -149,31 +149,30 @@ class Checkpoints:
             changes = "; ".join(
                 f"{name} is {data[name]} now and was {before[name]}" for name in differing
             )
-            raise ValueError(f"{self._path} is of a fit to other data: {changes}")
+            raise ValueError(f"{self._path} belongs to a fit to other data: {changes}")
         with _complete(self._path):
             return _progress_from(document, arrays, steps)
 
     def write(self, progress: Progress[Any]) -> None:
-        """Replace the checkpoint; where that fails, warn once and leave the last one."""
+        """Replace the checkpoint; if that fails, warn once and keep the previous one."""
         document, arrays = _contents(progress)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_model_file(self._path, document | self._identity, arrays)
         except OSError as error:
             if not self._warned:
-                warnings.warn(
-                    f"the fit goes on without checkpoints: {error}", CheckpointWarning, stacklevel=4
-                )
+                message = f"the fit continues without checkpoints: {error}"
+                warnings.warn(message, CheckpointWarning, stacklevel=4)
             self._warned = True
 
 
 class _OtherFitError(ValueError):
-    """A checkpoint of another fit: complete, but not the one to go on from."""
+    """A complete checkpoint, but of another fit."""
 
 
 @contextmanager
 def _complete(path: Path) -> Iterator[None]:
-    """Name the file where something is missing from a checkpoint, or cannot be."""
+    """Turn errors about missing or invalid contents into a ``ModelFileError`` with the path."""
     try:
         yield
     except _OtherFitError:
@@ -185,7 +184,7 @@ def _complete(path: Path) -> Iterator[None]:
 
 
 def _comparable(value: Any) -> Any:
-    """1, a count, is not 1.0, a share; and counts by class have no order."""
+    """A form in which 1 (a count) differs from 1.0 (a share), and counts by class have no order."""
     if isinstance(value, dict):
         return {key: sorted(map(repr, pairs)) for key, pairs in value.items()}
     return type(value).__name__, value

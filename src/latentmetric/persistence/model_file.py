@@ -1,10 +1,11 @@
-"""One file for a document of JSON and the arrays it speaks of, in the safetensors format.
+"""One file for a JSON document and the arrays that belong to it, in the safetensors format.
 
-The format is small: eight bytes that give the header's length, the header in JSON, the arrays'
-bytes. It is written and read here so that a write is atomic and fails as an ``OSError``, and so
-that a read trusts nothing: every size is checked against the file before memory is taken, nothing
-is mapped into memory that another process might cut short, and no code runs whatever the file
-holds. Memory: a write copies no array, a read takes the file's size and a bounded header.
+The format is small: eight bytes for the header's length, the header in JSON, the bytes of the
+arrays. This module reads and writes it itself, so that a write is atomic and fails as an
+``OSError``, and so that a read trusts nothing: every size is checked against the file before
+memory is allocated, nothing is memory-mapped that another process might truncate, and no code
+runs, whatever the file holds. Memory: a write copies no contiguous array, a read takes the file's
+size and a bounded header.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ FORMAT_VERSION = 1
 
 DOCUMENT_KEY = "latentmetric"
 CHECKSUM_KEY = "latentmetric_crc32"
-"""Where the document and its checksum are among the strings of ``__metadata__``."""
+"""The keys of the document and its checksum in ``__metadata__``."""
 
 MAX_HEADER_BYTES = 16 * 2**20
 MAX_HEADER_ITEMS = 500_000
-"""Commas and brackets in a header: they bound how many objects its text can turn into."""
+"""Limit on commas and brackets in a header, which bound the number of objects that it holds."""
 
 SEEN_BYTES = 1024
-"""Bytes at the start of a file that show whether it is a model."""
+"""Bytes at the start of a file that show whether it is a model file."""
 
 MAX_DIMENSIONS = 2
 MAX_NAME_LENGTH = 64
@@ -51,12 +52,12 @@ Array = np.ndarray[Any, Any]
 
 
 class ModelFileError(ValueError):
-    """A file is not a model that this version of the library can read."""
+    """A file is not a model file that this version of the library can read."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an array is in the file, and what it is."""
+    """The dtype and shape of an array, and its position in the file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -67,13 +68,13 @@ class _Place:
 def write_model_file(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
-    """Write a document and arrays of at most two dimensions, whole or not at all.
+    """Write a document and arrays of at most two dimensions, completely or not at all.
 
     The document gets two more keys: "checksums" of the arrays, and "transposed", the names of
-    those that are stored the other way round because that is how they lie in memory. A product
-    with a matrix rounds by how it lies, so it is to lie the same way when it is read.
+    those that are stored transposed because they are column-major in memory. Products with a
+    matrix are rounded differently in the other memory order, so a read restores the order.
     """
-    transposed = [name for name, array in arrays.items() if _lies_by_column(array)]
+    transposed = [name for name, array in arrays.items() if _is_column_major(array)]
     stored = {
         name: np.ascontiguousarray(array.T if name in transposed else array)
         for name, array in sorted(arrays.items())
@@ -103,18 +104,18 @@ def write_model_file(
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` once the block is done, and only then.
+    """Open a temporary file that replaces ``path`` when the block succeeds, and only then.
 
-    A link is followed: the file it points to is replaced, in its own folder, and the link stays.
+    A symbolic link is followed: the file it points to is replaced, and the link stays.
     """
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; name a file in it")
+        raise IsADirectoryError(f"{target} is a folder; pass the path of a file in it")
     if target.exists() and not target.is_file():
-        raise FileExistsError(f"{target} is not a regular file and is left as it is")
+        raise FileExistsError(f"{target} is not a regular file and is not replaced")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
-    # The name is cut so that a long one of the caller's stays within what file systems allow.
+    # The name is shortened so that a long one stays within the limit of the file system.
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
@@ -127,13 +128,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            error.filename = os.fspath(target)  # the caller knows nothing of the temporary one
+            error.filename = os.fspath(target)  # the caller does not know the temporary file
         raise
     _sync_folder(target.parent)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name survive a power cut, where the system can do that."""
+    """Make the new name survive a power failure, if the system supports that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -143,7 +144,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The document and the arrays; raise ``ModelFileError`` if they are not whole."""
+    """The document and the arrays; raise ``ModelFileError`` if they are damaged or incomplete."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         if os.path.isdir(path):
             raise IsADirectoryError(f"{os.fspath(path)} is a folder, not a model file")
@@ -161,11 +162,11 @@ def _read(file: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     document = _document_of(header)
     checksums, transposed = document.get("checksums"), document.get("transposed")
     if not isinstance(checksums, dict) or checksums.keys() != header.keys():
-        raise ModelFileError("the document's checksums are not those of the arrays")
+        raise ModelFileError("the document does not have one checksum for each array")
     if not isinstance(transposed, list) or any(
         not isinstance(name, str) or name not in header for name in transposed
     ):
-        raise ModelFileError("the document's list of transposed arrays names others")
+        raise ModelFileError("the document's list of transposed arrays has unknown names")
     places = {name: _place(name, entry) for name, entry in header.items()}
     _check_places(places, file_bytes - 8 - header_bytes)
     arrays = {}
@@ -200,7 +201,7 @@ def _read_header(file: Any, file_bytes: int) -> tuple[dict[str, Any], int]:
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like a model that this library has written, whole or cut short."""
+    """Whether a file begins like a model file of this library, complete or cut short."""
     with open(path, "rb") as file:
         start = file.read(SEEN_BYTES)
     return _begins_like_a_model(start) and f'"{DOCUMENT_KEY}"'.encode() in start
@@ -211,10 +212,10 @@ def _begins_like_a_model(start: bytes) -> bool:
 
 
 def _what_else(start: bytes) -> str:
-    """What a file that is no model may be, as far as its beginning shows."""
+    """What a file that is not a model seems to be, judging by its first bytes."""
     if not start:
         return ", it is empty"
-    text = start.decode(errors="replace").rstrip("\ufffd")  # a letter may be cut at the end
+    text = start.decode(errors="replace").rstrip("\ufffd")  # the last character may be cut
     is_text = "\0" not in text and "\ufffd" not in text
     return ", it looks like text" if is_text else ""
 
@@ -230,11 +231,11 @@ def _check_header_size(encoded: bytes) -> None:
 
 
 def _document_of(header: dict[str, Any]) -> dict[str, Any]:
-    """The document, taken out of the header; what stays there is the arrays."""
+    """Remove the document from the header and return it; only the arrays remain there."""
     metadata = header.pop("__metadata__", None)
     text = metadata.get(DOCUMENT_KEY) if isinstance(metadata, dict) else None
     if not isinstance(text, str):
-        raise ModelFileError("no model of latentmetric is in this file")
+        raise ModelFileError("the file holds no latentmetric model")
     try:
         document = strict_json(text)
     except ValueError as error:
@@ -243,7 +244,7 @@ def _document_of(header: dict[str, Any]) -> dict[str, Any]:
         raise ModelFileError("the document is not a JSON object")
     version: Any = document.get("format_version")
     if not _is_count(version) or version < 1:
-        raise ModelFileError(f"the format version is {str(version)[:20]!r}, not a number from 1 on")
+        raise ModelFileError(f"the format version is {str(version)[:20]!r}, not an integer above 0")
     if version > FORMAT_VERSION:
         raise ModelFileError(
             f"the file has format version {version}, this latentmetric reads versions up to "
@@ -255,9 +256,9 @@ def _document_of(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def strict_json(text: str) -> Any:
-    """JSON without what parsers differ on; raise ``ValueError`` on anything else.
+    """Parse JSON; raise ``ValueError`` on anything that parsers disagree about.
 
-    No key twice, no number beyond float64, no NaN, nothing nested deeper than Python recurses.
+    That is duplicate keys, numbers beyond float64, NaN, and nesting deeper than Python recurses.
     """
     try:
         return json.loads(
@@ -278,7 +279,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError("a number is beyond what float64 holds")
+        raise ValueError("a number is too large for float64")
     return value
 
 
@@ -287,17 +288,17 @@ def _no_constant(text: str) -> float:
 
 
 def _place(name: str, entry: Any) -> _Place:
-    """What the header says of an array, if that makes sense by itself."""
+    """The header's entry of an array; raise if it is not consistent in itself."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ModelFileError(f"the array {name!r} is not described by dtype, shape and offsets")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(code, str) or code not in DTYPES:
         raise ModelFileError(
             f"the array {name!r} has dtype {str(code)[:20]!r}; "
-            f"a model's arrays have {', '.join(DTYPES)}"
+            f"a model file holds only {', '.join(DTYPES)}"
         )
     if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or not all(map(_is_count, shape)):
-        raise ModelFileError(f"the shape of the array {name!r} is not one of up to 2 numbers")
+        raise ModelFileError(f"the shape of the array {name!r} is not at most 2 numbers")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
         raise ModelFileError(f"the place of the array {name!r} is not two numbers")
     place = _Place(DTYPES[code], tuple(shape), *offsets)
@@ -311,7 +312,7 @@ def _place(name: str, entry: Any) -> _Place:
 
 
 def _check_places(places: dict[str, _Place], data_bytes: int) -> None:
-    """The arrays follow each other without gap or overlap and fill the file."""
+    """Raise unless the arrays follow each other without gap or overlap and fill the file."""
     end = 0
     for place in sorted(places.values(), key=lambda place: (place.start, place.stop)):
         if place.start != end:
@@ -332,7 +333,7 @@ def _read_array(file: Any, name: str, data_start: int, place: _Place) -> Array:
 
 
 def _exactly(file: Any, buffer: Any) -> Any:
-    """Fill the buffer from the file."""
+    """Fill the buffer from the file; raise if the file ends before."""
     view = memoryview(buffer)
     while len(view):
         n_read = file.readinto(view)
@@ -347,7 +348,7 @@ def _bytes_of(array: Array) -> Any:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _lies_by_column(array: Array) -> bool:
+def _is_column_major(array: Array) -> bool:
     return array.ndim == 2 and array.strides[0] < array.strides[1]
 
 

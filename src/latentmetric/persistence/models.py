@@ -1,8 +1,8 @@
-"""What of a fitted estimator goes into a model file, and how it is put back.
+"""Save a fitted estimator to a model file, and load it again.
 
-Everything an answer is computed from is stored as it was computed, so a model that was loaded
-answers bit for bit as the one that was saved. A file is data: its estimator is looked up in a
-table, its arrays are checked against each other, its parameters by the estimator's own checks.
+Everything that predictions are computed from is stored exactly, so a loaded model predicts bit for
+bit as the saved one. A file is only data: its estimator is looked up in a table, its arrays are
+checked against each other, and its parameters by the estimator's own checks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from latentmetric.persistence.values import (
 from latentmetric.registry import ESTIMATORS, estimator_class
 
 SMALLEST_SCALE = 5e-324
-"""The least number above 0: what divides must not be 0."""
+"""The smallest number above 0: the scale is a divisor and must not be 0."""
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -53,15 +53,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file, which ``load`` reads.
 
     The file is in the safetensors format and holds numbers and JSON, no code. It is written
-    beside ``path`` and then renamed, so that whatever happens there is either the old file or
-    the new one. Where ``path`` is a symbolic link, the file it points to is replaced. Callbacks
-    are not stored, nor is a ``random_state`` that is not an integer: the loaded model has None in
-    its place.
+    under a temporary name in the same folder and then renamed, so that ``path`` always holds
+    either the old file or the new one. If ``path`` is a symbolic link, the file it points to is
+    replaced. Callbacks are not stored, nor is a ``random_state`` that is not an integer: the
+    loaded model has None instead.
 
     Parameters
     ----------
     model : estimator
-        Fitted; one of this package.
+        A fitted estimator of this package.
     path : str or path-like
 
     Examples
@@ -85,16 +85,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model.check_parameters()
     model.check_voting()
     document, arrays = _contents(model)
-    _restored(document, arrays)  # what is written can be read
+    _restored(document, arrays)  # fail before writing a file that could not be read
     write_model_file(path, document, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """A fitted estimator from a file that ``save`` wrote.
+    """Load a fitted estimator from a file that ``save`` wrote.
 
-    No code runs, whatever the file holds, and its sizes are checked before memory is taken. The
-    model answers bit for bit as the one that was saved, on the same machine with the same
-    versions of NumPy and its BLAS.
+    No code runs, whatever the file holds, and its sizes are checked before memory is allocated.
+    The model predicts bit for bit as the saved one, on the same machine with the same versions
+    of NumPy and its BLAS.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        Of the class that was saved.
+        An estimator of the class that was saved.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, is no model, or was written by a newer version.
+        If the file is damaged, is not a model file, or was written by a newer version.
     """
     document, arrays = read_model_file(path)
     try:
@@ -168,7 +168,7 @@ def _stored_name(attribute: str) -> str:
 
 
 def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
-    """The estimator, if all that the file says fits together."""
+    """The estimator; raise ``ModelFileError`` unless all contents of the file are consistent."""
     name = document.get("estimator")
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(
@@ -242,13 +242,13 @@ def _restored_value(
     beside = attributes[kind.beside]
     codes = checked.codes(kind.array, len(beside))
     if not np.array_equal(np.unique(codes), np.arange(len(classes))) or (np.diff(codes) < 0).any():
-        raise ModelFileError(f"{kind.array} are not one or more of each class, in order")
+        raise ModelFileError(f"{kind.array} do not hold every class in ascending order")
     check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
     return classes[codes]
 
 
 class _CheckedArrays:
-    """The arrays of a file, each given out once and only if it fits to the others."""
+    """The arrays of a file; each can be taken once, and only if it is consistent with others."""
 
     def __init__(self, arrays: Arrays, n_features: int, n_classes: int) -> None:
         self._arrays = dict(arrays)
@@ -257,11 +257,11 @@ class _CheckedArrays:
         self._rank = n_features
 
     def has(self, name: str) -> bool:
-        """Whether the file has this array, and it was not taken yet."""
+        """Whether the file has this array and it has not been taken yet."""
         return name in self._arrays
 
     def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = None) -> Any:
-        """An array of this shape, None being any length, and by default of the others' dtype."""
+        """An array of this shape, with None for any length, and by default of the others' dtype."""
         if name not in self._arrays:
             raise ModelFileError(f"the array {name!r} is missing")
         array = self._arrays.pop(name)
@@ -270,33 +270,33 @@ class _CheckedArrays:
         ):
             wanted = ", ".join("any" if length is None else str(length) for length in shape)
             raise ModelFileError(
-                f"the array {name!r} has shape {array.shape}; the others ask for ({wanted})"
+                f"the array {name!r} has shape {array.shape}; the others require ({wanted})"
             )
         if dtype is None:
             self._dtype = dtype = self._dtype or array.dtype
         if array.dtype != dtype or (array.dtype.kind != "f" and dtype != np.int64):
             raise ModelFileError(
-                f"the array {name!r} is {array.dtype}; the others ask for {np.dtype(dtype)}"
+                f"the array {name!r} is {array.dtype}; the others require {np.dtype(dtype)}"
             )
         if not np.isfinite(array).all():
             raise ModelFileError(f"the array {name!r} holds a value that is not finite")
         return array
 
     def codes(self, name: str, length: int) -> Any:
-        """Numbers of classes, one for each of as many rows."""
+        """Class codes for ``length`` rows."""
         codes = self.take(name, (length,), np.int64)
         if length and not (codes.min() >= 0 and codes.max() < self.n_classes):
-            raise ModelFileError(f"{name!r} holds a code beyond the {self.n_classes} classes")
+            raise ModelFileError(f"{name!r} holds a code outside the {self.n_classes} classes")
         return codes.astype(np.intp, copy=False)
 
     def components(self) -> Any:
-        """The factor of the metric, under which the references are."""
+        """The factor of the metric, which maps the references."""
         factor = self.take("components", (None, self.n_features))
         self._rank = len(factor)
         return factor
 
     def references(self, document: dict[str, Any]) -> tuple[References, Any]:
-        """Rows under the metric, or under the similarity where there is no metric."""
+        """The references, under the metric or the similarity, and their codes."""
         n_references = count_from_json(document.get("n_references"), "n_references", 1)
         rows = self.take("references", (n_references, self._rank))
         norms = self.take("reference_norms", (n_references,))
@@ -304,6 +304,6 @@ class _CheckedArrays:
         return References(rows, norms), codes
 
     def expect_no_more(self) -> None:
-        """Raise if an array was not asked for."""
+        """Raise if the file has an array that was not taken."""
         if self._arrays:
-            raise ModelFileError(f"the array {min(self._arrays)!r} belongs to no such estimator")
+            raise ModelFileError(f"the array {min(self._arrays)!r} is not part of this estimator")

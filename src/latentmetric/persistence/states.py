@@ -1,7 +1,7 @@
-"""States of algorithms as arrays and JSON, and back: any dataclass of arrays, numbers and such.
+"""States of algorithms as arrays and JSON, and back: dataclasses of arrays, numbers and the same.
 
-An algorithm need not know that its states are stored. What comes back has the types that the
-dataclass declares; whether the values make sense is for the algorithm's own check.
+An algorithm need not know that its states are stored. A restored state has the types that the
+dataclass declares; the algorithm's own check decides whether the values make sense.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from latentmetric.persistence.values import history_as_json, history_from_json
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 WIDE = {"i": np.int64, "u": np.int64, "b": np.int64}
-"""What a model file stores of each kind of array that it has no type for."""
+"""The dtype in which a model file stores each kind of integer or boolean array."""
 
 
 def packed(value: Any, name: str, arrays: Arrays) -> Any:
-    """A value as JSON; its arrays go to ``arrays`` under names that begin with ``name``."""
+    """A value as JSON; its arrays are added to ``arrays`` under names that begin with ``name``."""
     if is_dataclass(value):
         return {
             field.name: packed(getattr(value, field.name), f"{name}_{field.name}", arrays)
@@ -41,7 +41,7 @@ def packed(value: Any, name: str, arrays: Arrays) -> Any:
 
 
 def unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
-    """The value of this type that ``packed`` stored; ``ModelFileError`` on anything else."""
+    """The value of this type that ``packed`` stored; raise ``ModelFileError`` if it is not one."""
     try:
         return _unpacked(kind, stored, arrays)
     except ModelFileError:

@@ -1,7 +1,7 @@
-"""Parameters, labels and history as JSON and back; what comes back is checked value by value.
+"""Parameters, labels and history as JSON and back, with every value checked on the way back.
 
-What a check of a file refuses is a ``ModelFileError``; what an estimator holds and a file cannot
-is a ``TypeError`` or ``ValueError`` when it is saved, before anything is written.
+Invalid contents of a file raise ``ModelFileError``. Values that a file cannot hold raise
+``TypeError`` or ``ValueError`` when the model is saved, before anything is written.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class StoredArray:
     """A fitted attribute that is an array of numbers."""
 
     shape: tuple[str | None, ...]
-    """"n_features", "n_classes", or None for any length."""
+    """Each length is "n_features", "n_classes", or None for any."""
     dtype: Any = None
-    """None is the dtype of the model."""
+    """None means the dtype of the model."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StoredLabels:
     array: str
     """The name of the codes in the file."""
     beside: str
-    """An attribute stored before it, with as many rows."""
+    """The attribute with one row per label; it is stored first."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class StoredWord:
 
 
 StoredValue = StoredArray | StoredLabels | StoredWord
-"""What a model file holds of an attribute that only one estimator has."""
+"""How a model file stores an attribute that only one estimator has."""
 
 MAX_LABEL_BYTES = 64 * 2**20
-"""Labels of a fixed width take that width each, whatever their own length; up to this much."""
+"""Limit on the memory of labels of a fixed width, which every label takes in full."""
 
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float16", "float32", "float64")
@@ -82,18 +82,18 @@ def classes_from_json(stored: Any) -> Labels:
     values, dtype = stored["values"], _label_dtype(stored)
     kind = {"U": str, "O": str, "b": bool, "f": float}.get(dtype.kind, int)
     if any(type(value) is not kind for value in values):
-        raise ModelFileError(f"the classes are said to be {dtype}, but not all of them are")
+        raise ModelFileError(f"the classes have dtype {dtype}, but not all values are of that type")
     check_label_bytes(len(values), dtype)
     if dtype.kind in "iu":
         held = range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
         if not all(value in held for value in values):
-            raise ModelFileError(f"a class is beyond what {dtype} holds")
+            raise ModelFileError(f"a class is out of the range of {dtype}")
     with np.errstate(over="ignore"):
         classes = np.array(values, dtype=dtype)
     if classes.tolist() != values:
-        raise ModelFileError(f"a class is not among the values of {dtype}")
+        raise ModelFileError(f"a class cannot be represented exactly in {dtype}")
     if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
-        raise ModelFileError("the classes are not two or more in ascending order, each once")
+        raise ModelFileError("the classes are not at least two distinct labels in ascending order")
     return classes
 
 
@@ -102,7 +102,7 @@ def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
     dtype: np.dtype[Any]
     if name == "str":
         if type(width) is not int or not 0 < width <= MAX_LABEL_BYTES:
-            raise ModelFileError("the classes are strings, but of no possible width")
+            raise ModelFileError("the classes are strings, but their width is not valid")
         dtype = np.dtype(("U", width))
         return dtype
     if name not in ("object", "bool", *NUMBERS, *REALS):
@@ -112,16 +112,16 @@ def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
 
 
 def check_label_bytes(n_labels: int, dtype: np.dtype[Any], allowed: int = 0) -> None:
-    """Refuse labels of a declared width that would take more memory than the file does."""
+    """Raise on labels of a declared width that would take too much more memory than the file."""
     if n_labels * dtype.itemsize > MAX_LABEL_BYTES + allowed:
         raise ModelFileError(
             f"{n_labels} labels of {dtype.itemsize} bytes each take too much memory; fit with "
-            "labels of dtype object, which take their own length only"
+            "labels of dtype object, which take only their own length"
         )
 
 
 def parameters_as_json(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Parameters, and the names of those that a file cannot hold and that are stored as null."""
+    """Parameters as JSON, and the names of those stored as null because a file cannot hold them."""
     stored: dict[str, Any] = {}
     not_stored = []
     for name, value in parameters.items():
@@ -165,12 +165,12 @@ def _by_class(name: str, stored: dict[str, Any]) -> dict[Any, Any]:
         isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str | int | float)
         for pair in pairs
     ):
-        raise ModelFileError(f"the parameter {name} is not given by pairs of a class and a number")
+        raise ModelFileError(f"the parameter {name} is not a list of pairs of a class and a number")
     return dict(pairs)
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has, of the same meaning."""
+    """The same value as a type that JSON has."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def history_as_json(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records of numbers, and of numbers by name."""
+    """Records of numbers and of dicts of numbers as JSON."""
     return [{name: _record_value(value) for name, value in record.items()} for record in history]
 
 
@@ -193,7 +193,7 @@ def _record_value(value: Any) -> Any:
 
 
 def history_from_json(stored: Any) -> list[dict[str, Any]]:
-    """The records."""
+    """The records that ``history_as_json`` stored."""
     if not isinstance(stored, list) or not all(isinstance(record, dict) for record in stored):
         raise ModelFileError("the history is not a list of records")
     return [
@@ -218,7 +218,7 @@ def _number(value: Any) -> Any:
 
 
 def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
-    """The history of a model: of each round its number, the seconds by part, and measurements."""
+    """The history of a model: for each round its number, seconds by part, and measurements."""
     history = history_from_json(stored)
     if not history:
         raise ModelFileError("the history holds no round")
@@ -233,7 +233,7 @@ def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
 
 
 def check_versions(stored: Any) -> None:
-    """Raise unless they are strings by name."""
+    """Raise unless the versions are strings by name."""
     if not isinstance(stored, dict) or not all(
         isinstance(version, str) for version in stored.values()
     ):
@@ -241,7 +241,7 @@ def check_versions(stored: Any) -> None:
 
 
 def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:
-    """As many strings as features, or None."""
+    """One string per feature, or None."""
     if stored is None:
         return None
     if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
@@ -252,14 +252,14 @@ def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:
 
 
 def number_from_json(stored: Any, name: str, least: float) -> float:
-    """A finite number, not below ``least``."""
+    """A finite number of at least ``least``."""
     if type(stored) not in (int, float) or not least <= stored <= sys.float_info.max:
-        raise ModelFileError(f"{name} is not a number from {least} on")
+        raise ModelFileError(f"{name} is not a finite number of at least {least}")
     return float(stored)
 
 
 def count_from_json(stored: Any, name: str, least: int = 0) -> int:
-    """An integer from ``least`` on."""
+    """An integer of at least ``least``."""
     if type(stored) is not int or not least <= stored < 2**63:
-        raise ModelFileError(f"{name} is not a whole number from {least} on")
+        raise ModelFileError(f"{name} is not an integer of at least {least}")
     return stored

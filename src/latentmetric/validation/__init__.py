@@ -1,1 +1,1 @@
-"""The rules for what callers give: parameters, rows and labels. Checked once, at the door."""
+"""The rules for parameters, rows and labels. Input is checked once, when it is passed in."""

@@ -1,7 +1,7 @@
-"""The rules for the number and names of features, for rows that scikit-learn cannot look at.
+"""The rules for the number and names of features, for rows that scikit-learn cannot check.
 
-Arrays and frames in memory go through scikit-learn's own check; files and clusters come here and
-follow the same rules.
+Arrays and frames in memory go through scikit-learn's own check; rows in files and on clusters are
+checked here by the same rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def remember_features(estimator: Any, n_features: int, names: Sequence[str] | None) -> None:
-    """Note what a fit is given, as ``fit`` does for arrays."""
+    """Set the estimator's feature attributes, as scikit-learn's ``validate_data`` does."""
     estimator.n_features_in_ = n_features
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)

@@ -1,6 +1,6 @@
-"""The rules for labels, whatever holds them: one of a kind each, none missing, two classes or more.
+"""The rules for labels of any container: all of one kind, none missing, at least two classes.
 
-Labels are classified as they are: integers are never rounded to floats, text stays text.
+Labels keep their type: integers are never rounded to floats, text stays text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Labels = np.ndarray[Any, Any]
 
 
 def checked_labels(y: Any, name: str = "y") -> Labels:
-    """Labels as an array of one dimension, none of them missing."""
+    """Labels as a 1d array; raise if any is missing."""
     if y is None:
         raise ValueError(
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
@@ -29,13 +29,13 @@ def checked_labels(y: Any, name: str = "y") -> Labels:
         row = int(np.argmax(missing))
         raise ValueError(
             f"Input {name} contains NaN or another missing value: row {row} (counted from 0) is "
-            f"{labels[row]!r}; fill it or leave the row out"
+            f"{labels[row]!r}; fill it or remove the row"
         )
     return labels
 
 
 def classes_and_codes(labels: Labels) -> tuple[Labels, Ints]:
-    """The different labels in order, and the number of each label among them."""
+    """The distinct labels, sorted, and the index of each label among them."""
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
@@ -48,18 +48,17 @@ def classes_and_codes(labels: Labels) -> tuple[Labels, Ints]:
 
 
 def check_classes(classes: Labels, owner: str) -> None:
-    """Raise unless these are two classes or more; ``owner`` is the estimator that asks."""
-    # A few of each, so that labels are not taken for a continuous target because all differ.
+    """Raise unless there are at least two classes; ``owner`` is the name of the estimator."""
+    # Repeated, because scikit-learn takes labels that are all different for a continuous target.
     check_classification_targets(np.repeat(classes, 3))
     if len(classes) < 2:
         raise ValueError(
-            f"{owner} needs at least 2 classes to tell apart, "
-            f"but y holds only 1 class: {classes.tolist()[0]!r}"
+            f"{owner} needs at least 2 classes, but y holds only 1 class: {classes.tolist()[0]!r}"
         )
 
 
 def check_same_length(n_rows: int, n_labels: int) -> None:
-    """Raise unless there is a label for each row."""
+    """Raise unless there is one label for each row."""
     if n_rows != n_labels:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: "
@@ -68,7 +67,7 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
 
 
 def known_codes(labels: Labels, classes: Labels) -> Ints:
-    """The place of each label among the classes that a model knows."""
+    """The code of each label; raise on labels that are not among the model's classes."""
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
         raise ValueError(
@@ -80,7 +79,7 @@ def known_codes(labels: Labels, classes: Labels) -> Ints:
 
 
 def is_of_kind(label: Any, classes: Labels) -> bool:
-    """Whether a label is a number where the classes are, or a text where they are."""
+    """Whether a label is a number if the classes are numbers, or text if they are text."""
     if classes.dtype.kind == "O":
         return isinstance(label, tuple({type(value) for value in classes.tolist()}))
     own = np.asarray(label)
@@ -89,7 +88,7 @@ def is_of_kind(label: Any, classes: Labels) -> bool:
 
 
 def _without_rounding(y: Any) -> Any:
-    """Nullable integers of pandas as plain ones: scikit-learn would round them to floats."""
+    """Pandas' nullable integers as plain integers: scikit-learn would convert them to floats."""
     plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if plain is None or np.dtype(plain).kind not in "iub":
         return y
@@ -99,9 +98,9 @@ def _without_rounding(y: Any) -> Any:
 
 
 def _missing(labels: Labels) -> Bools:
-    """Which labels are NaN, NaT, None or missing values of pandas."""
+    """Which labels are NaN, NaT, None or pandas' missing values."""
     if labels.dtype.kind == "f":
-        # An infinite label is refused with the missing ones: it is no class either.
+        # An infinite label is rejected like a missing one: it is not a class either.
         return ~np.isfinite(labels)
     if labels.dtype.kind in "mM":
         return np.isnat(labels)

@@ -1,7 +1,7 @@
-"""Rules for parameters, with messages that say what was given and what is accepted.
+"""Rules for parameters, with messages that say what was passed and what is accepted.
 
-An estimator states one rule per parameter; its checks, the command line's options and their
-choices all come from it.
+An estimator defines one rule per parameter. Its checks, the command line's options and their
+choices are all derived from the rules.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 MAX_COUNT = 10**12
-"""The largest count that is accepted: more would never finish."""
+"""The largest count that is accepted: with more, a fit would never finish."""
 
 
 class Rule(Protocol):
-    """What a parameter may be."""
+    """The accepted values of a parameter."""
 
     def check(self, name: str, value: Any) -> None:
         """Raise ``TypeError`` or ``ValueError`` unless the value is accepted."""
@@ -41,7 +41,7 @@ class AnInteger:
 
 @dataclass(frozen=True)
 class ANumber:
-    """A finite number (not a bool) from ``low`` to ``high``, or above ``low`` if that is open."""
+    """A finite number (not a bool) from ``low`` to ``high``; with ``open_low``, above ``low``."""
 
     low: float
     high: float = inf
@@ -53,7 +53,7 @@ class ANumber:
             raise TypeError(f"{name} must be a number, got {_with_type(value)}")
         try:
             finite = isfinite(value)
-        except OverflowError:  # an integer or a fraction beyond all floats
+        except OverflowError:  # an integer or a fraction too large for a float
             finite = False
         if not finite:
             raise ValueError(f"{name} must be finite, got {value!r:.40}")
@@ -97,7 +97,7 @@ class OrNone:
 
 @dataclass(frozen=True)
 class Verbosity:
-    """An integer from 0 on, or True or False as scikit-learn accepts them."""
+    """An integer of at least 0, or True or False, as in scikit-learn."""
 
     def check(self, name: str, value: Any) -> None:
         """See ``Rule``."""
@@ -131,14 +131,14 @@ class CountOrShare:
 
 
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
-    """A positive integer for every class and for nothing else."""
+    """Raise unless ``counts`` has a positive integer for every class and no other keys."""
     known = set(classes)
     missing = [label for label in classes if label not in counts]
     unknown = [label for label in counts if label not in known]
     if missing or unknown:
         raise ValueError(
-            f"{name} must name the {len(classes)} classes of y: "
-            f"it lacks {missing[:5]} and names {unknown[:5]}, which y does not hold"
+            f"{name} must have exactly the {len(classes)} classes of y as keys: "
+            f"it lacks {missing[:5]} and has {unknown[:5]}, which y does not hold"
         )
     for label in classes:
         AnInteger(1).check(f"{name} of class {label!r}", counts[label])

@@ -1,7 +1,7 @@
-"""The rules for rows, whatever holds them: two dimensions, numbers, finite, with room to compute.
+"""The rules for rows of any container: two dimensions, finite numbers, none too large.
 
-They are applied to shape and type before anything is read (``check_description``), and to the
-values block by block (``as_floats``). What is refused is named with its row and column.
+They are applied to shape and dtype before anything is read (``check_description``), and to the
+values block by block (``as_floats``). Errors name the row and the column of a rejected value.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def refuse_sparse(X: Any) -> None:
 
 
 def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: int) -> None:
-    """Raise on the shape or type of rows that are elsewhere, as scikit-learn does on an array."""
+    """Check the shape and dtype of rows that are not in memory, as scikit-learn checks arrays."""
     if dtype.kind == "O":
         raise ValueError(
-            "X must hold numbers, got Python objects, whose values are not known before they are "
+            "X must hold numbers, got Python objects, whose values are not known until they are "
             "read; convert it, for example with X.astype(float)"
         )
     few = np.zeros((min(shape[0], min_rows), *shape[1:]) if shape else (), dtype=dtype)
@@ -63,31 +63,31 @@ def _holds_text(values: Any) -> bool:
 
 
 def check_number_dtype(dtype: np.dtype[Any], X: Any) -> None:
-    """Raise unless values of this type are numbers; ``X`` is what the caller gave."""
+    """Raise unless values of this dtype are numbers; ``X`` is what the caller passed."""
     if dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers, {_not_numbers(dtype, X)}")
 
 
 @contextmanager
 def refusing_overflow() -> Iterator[None]:
-    """Integers and fractions beyond all floats are refused as other bad input is."""
+    """Turn an ``OverflowError`` for numbers too large for a float into a ``ValueError``."""
     try:
         yield
     except OverflowError as error:
-        raise ValueError(f"X holds a number that no float holds: {error}") from error
+        raise ValueError(f"X holds a number that is too large for a float: {error}") from error
 
 
 def float_dtypes(dtype: np.dtype[Any]) -> DTypes:
-    """The types to compute in, the one to try first in front: float32 widens to float64."""
+    """The dtypes to compute in, in the order to try them: float32 can be widened to float64."""
     widened = np.result_type(dtype, np.float32)
     double = np.dtype(np.float64)
     return (double,) if widened.itemsize >= double.itemsize else (widened, double)
 
 
 def as_floats(rows: np.ndarray[Any, Any], start: int = 0) -> Floats:
-    """Rows in the first float type that has room for them; refuse what is not finite.
+    """Rows in the first float dtype that has room for them; raise on values that are not finite.
 
-    ``start`` is the number of the first of them among all of the caller's rows.
+    ``start`` is the number of the first row among all of the caller's rows.
     """
     fault = first_fault(rows)
     if fault is not None:
@@ -110,7 +110,7 @@ class Fault:
     advice: str
 
     def error(self, start: int) -> ValueError:
-        """To raise on it; the first of the rows looked at has the number ``start``."""
+        """The error to raise; ``start`` is the number of the first of the checked rows."""
         return ValueError(
             f"Input X contains {self.what}: row {start + self.row}, column {self.column} "
             f"(counted from 0); {self.advice}"
@@ -118,20 +118,20 @@ class Fault:
 
 
 def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
-    """The first value that is NaN or infinite, else the largest where even float64 has no room."""
+    """The first NaN or infinity; else the largest value, if it is too large even for float64."""
     place = first_not_finite(rows)
     if place is not None:
         what = "NaN" if np.isnan(rows[place]) else "infinity"
-        return Fault(*place, what, "fill it or leave the row out")
+        return Fault(*place, what, "fill it or remove the row")
     if has_room(rows, np.dtype(np.float64)):
         return None
     row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
     what = f"{rows[row, column]!s}, which is too large to compute with"
-    return Fault(int(row), int(column), what, "divide the column or leave the row out")
+    return Fault(int(row), int(column), what, "rescale the column or remove the row")
 
 
 def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:
-    """Whether differences and sums of a few of these values stay among the floats."""
+    """Whether sums and differences of a few of these values cannot overflow."""
     most = float(np.finfo(dtype).max) / 8
     return not values.size or (-most <= float(values.min()) and float(values.max()) <= most)
 
@@ -148,7 +148,7 @@ def first_not_finite(rows: np.ndarray[Any, Any]) -> tuple[int, int] | None:
 
 
 def _not_numbers(dtype: np.dtype[Any], X: Any) -> str:
-    """What there is instead, by column where columns have types of their own."""
+    """What X holds instead of numbers; names the column if columns have their own dtypes."""
     kinds = getattr(X, "dtypes", None)
     if kinds is None or not hasattr(kinds, "items"):
         return f"got {dtype}"
