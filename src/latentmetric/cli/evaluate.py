@@ -109,7 +109,7 @@ def _facts(fitted: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, An
 
 
 def _precision(true: Ints, predicted: Ints, n_classes: int) -> list[float | None]:
-    """Of the rows taken for a class, the share that is of it."""
+    """The share of the rows predicted as each class that are of this class."""
     taken = np.bincount(predicted, minlength=n_classes)
     rightly = np.bincount(predicted[true == predicted], minlength=n_classes)
     return [float(r / t) if t else None for r, t in zip(rightly, taken, strict=True)]
@@ -148,7 +148,7 @@ def _show(facts: dict[str, Any]) -> None:
     )
     if facts["confused"]:
         print_table(
-            ["class", "taken for", "rows"],
+            ["class", "predicted as", "rows"],
             [
                 [_shown(line["label"]), _shown(line["taken_for"]), f"{line['rows']:,}"]
                 for line in facts["confused"]
