@@ -1,4 +1,4 @@
-"""The code that the documents show runs as shown."""
+"""The code in the documents runs."""
 
 import re
 import runpy
@@ -30,13 +30,13 @@ def test_code_block_runs(block, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
-def test_links_to_files_lead_somewhere(page):
+def test_links_to_files_are_not_broken(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
 
 
-def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypatch):
+def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(
         r"```(python|sh)\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL
@@ -52,12 +52,12 @@ def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypa
     assert made <= {path.name for path in tmp_path.iterdir()}
 
 
-def test_every_command_has_its_section():
+def test_every_command_has_a_section():
     page = (ROOT / "docs" / "commands.md").read_text()
     for name in COMMANDS:
         assert re.search(rf"^## .*\b{name}\b", page, re.MULTILINE), name
 
 
-def test_the_reference_lists_what_there_is():
+def test_the_api_reference_is_up_to_date():
     made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))["page"]()
     assert (ROOT / "docs" / "api.md").read_text() == made, "run python docs/make_api.py"

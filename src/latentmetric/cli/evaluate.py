@@ -1,4 +1,4 @@
-"""``latentmetric evaluate``: the error of a model on labelled rows, and where it lies."""
+"""``latentmetric evaluate``: the error of a model on labelled rows, by class and pair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from latentmetric.io import Choice
 from latentmetric.viz.summaries import class_errors, confused_pairs
 
 SMALLEST_SHARE = 1e-3
-"""A class that got no vote counts as this probable in the logarithmic loss."""
+"""Smaller probabilities count as this one in the logarithmic loss."""
 
 CLASSES_SHOWN = 25
 
@@ -68,7 +68,7 @@ def evaluate(
 
 
 def _codes_of(classes: Any, labels: Any) -> Ints:
-    """The place of each label among the classes, −1 for those that are not."""
+    """The index of each label in the classes, −1 for unknown labels."""
     places = {label: code for code, label in enumerate(classes.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     codes = np.array([places.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
@@ -77,7 +77,7 @@ def _codes_of(classes: Any, labels: Any) -> Ints:
 
 
 def _has_probabilities(fitted: Any) -> bool:
-    """A vote of three has four shares; those of a kernel are worth measuring."""
+    """Whether probabilities are worth measuring: a vote of three has only four values."""
     return bool(fitted.weights == "kernel")
 
 

@@ -81,7 +81,7 @@ class ColumnFile(ABC):
 
 
 class _Parquet(ColumnFile):
-    """Whole row groups are read, and the rows asked for kept."""
+    """Whole row groups are read, and the requested rows kept."""
 
     def __init__(self, path: Path) -> None:
         self._file = needs("pyarrow.parquet", "pyarrow", path).ParquetFile(path)
