@@ -146,9 +146,9 @@ def test_probabilities_of_classes_named_like_other_columns(folder, tmp_path):
     assert found["label"].tolist() == names[shares.argmax(axis=1)].tolist()
     np.testing.assert_allclose(found[columns], shares)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), shares)
-    told = json.loads(call(*arguments, "--json").stdout)
-    assert list(told) == ["label", *columns]
-    assert told["label"] == found["label"].tolist()
+    answers = json.loads(call(*arguments, "--json").stdout)
+    assert list(answers) == ["label", *columns]
+    assert answers["label"] == found["label"].tolist()
 
 
 def test_labels_that_are_objects_become_strings_in_npy(tmp_path):

@@ -252,9 +252,9 @@ def test_a_killed_fit_is_resumed_to_the_same_model(tmp_path, data):
     process.kill()
     process.communicate()
     assert not out.exists()
-    code, _, told = call("fit", data, "-o", out, *options, "--checkpoint", kept)
+    code, _, err = call("fit", data, "-o", out, *options, "--checkpoint", kept)
     assert code == 1
-    assert "resume=True (--resume)" in told
+    assert "resume=True (--resume)" in err
     assert call("fit", data, "-o", out, *options, "--checkpoint", kept, "--resume")[0] == 0
     models = [latentmetric.load(path) for path in (whole, out)]
     np.testing.assert_array_equal(*[model.components_ for model in models])

@@ -42,12 +42,12 @@ def test_slices_and_numbers_give_the_rows(table, tmp_path, kind):
     assert is_lazy(rows)
     assert (rows.shape, rows.dtype, rows.ndim, len(rows)) == ((50, 4), np.float32, 2, 50)
     assert rows.nbytes == table.nbytes
-    everyone = slice(0, None)
+    all_rows = slice(0, None)
     for which in (
         slice(3, 17),
         slice(0, 0),
         slice(45, 99),
-        everyone,
+        all_rows,
         slice(1, 30, 4),
         slice(None, None, -3),
     ):

@@ -48,8 +48,8 @@ def _all_parameters() -> dict[str, list[type[Any]]]:
 
 
 def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
-    everyone = len(kinds) == len(KINDS)
-    panel = "Parameters of every estimator" if everyone else f"Parameters of {_named(kinds)}"
+    of_all = len(kinds) == len(KINDS)
+    panel = "Parameters of every estimator" if of_all else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
     text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}

@@ -195,7 +195,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
 
 
 def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
-    """Arrays that may be labels of so many rows."""
+    """Arrays that may be the labels of ``n_rows`` rows."""
     return [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
 
 

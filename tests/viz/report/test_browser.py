@@ -131,8 +131,8 @@ def test_no_errors_no_requests_and_no_horizontal_overflow(open_page, request, wh
     browser = open_page(page, width)
     browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 200))")
     assert browser.get_log("browser") == []
-    asked = [url for url in requests_of(browser, page) if not url.startswith("data:image/png")]
-    assert asked == [page.path.as_uri()]
+    requested = [url for url in requests_of(browser, page) if not url.startswith("data:image/png")]
+    assert requested == [page.path.as_uri()]
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script("return window.hacked") is None
 

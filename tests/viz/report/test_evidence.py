@@ -104,7 +104,7 @@ def test_too_few_rows_to_hold_out_are_classified_without_a_comparison(fitted):
     assert len(evidence.queries) == 3
 
 
-def test_a_single_row_of_a_single_class_is_enough_for_a_rival(fitted):
+def test_a_single_row_of_a_single_class_is_enough_for_other_estimators(fitted):
     _, X, y = fitted
     rival = Euclidean().fit(X[:200], y[:200])
     evidence = gathered(rival, X[:1], y[:1])

@@ -156,7 +156,8 @@ def pair_section(evidence: Evidence, context: Context) -> Html:
     wrong = sum(pair.count for pair in pairs)
     top = sum(pair.count for pair in pairs[:MAX_PAIRS])
     said = (
-        f"{counted(len(pairs), 'pair')} of classes were confused, {counted(wrong, 'row')} in all."
+        f"{counted(len(pairs), 'pair of classes was', 'pairs of classes were')} confused, "
+        f"{counted(wrong, 'row')} in all."
     )
     if len(pairs) > MAX_PAIRS:
         said += f" These {MAX_PAIRS} make up {percent(top / wrong)} of the errors."
