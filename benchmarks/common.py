@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def gemm_gflops(dtype: type = np.float32, size: int = 4096, repeats: int = 3) -> float:
-    """Billions of operations a second of one large matrix product, the best of a few."""
+    """GFlop/s of a large matrix product, the best of a few repeats."""
     generator = np.random.default_rng(0)
     left, right = generator.standard_normal((2, size, size)).astype(dtype)
     return 2 * size**3 / best_seconds(lambda: left @ right, repeats) / 1e9
@@ -108,16 +108,16 @@ class Operations:
 
     done: int = 0
     plain: int = 0
-    """What a k-means that compares all rows with all latent examples would need."""
+    """Operations of a k-means that compares all rows with all latent examples of their class."""
 
 
 @contextmanager
 def counted_alg1() -> Iterator[Operations]:
-    """Operations of Alg. 1: rows with latent examples, these with the metric, scatters.
+    """Count the operations of Alg. 1: distances, products with the metric, scatter matrices.
 
-    Alg. 1 skips comparisons that cannot change anything. ``plain`` counts what it would do for
-    the same passes without: every row with every latent example of its class in each, and all
-    rows under the metric once a round.
+    Alg. 1 skips comparisons that cannot change anything. ``plain`` counts the same passes without
+    skipping: every row with every latent example of its class in each pass, and all rows under
+    the metric once a round.
     """
     counts = Operations()
     search, settle, under = latents.search, population.settle, References.under.__func__

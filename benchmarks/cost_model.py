@@ -2,10 +2,10 @@
 
     python benchmarks/cost_model.py
 
-Reads the results of ``imagenet_scale.py`` and ``dask_fit.py`` and prints a table for 10⁸ and 10⁹
-rows on 10 and 100 machines like the one that was measured. A prediction, not a measurement: no
-cluster of that size was at hand. Assumed: 512 features in float32, 10,000 classes, 64 latent
-examples each, S = 100,000 steps a round, 10 rounds, a network of 1 GB/s at each machine.
+Reads the results of ``imagenet_scale.py`` and prints a table for 10⁸ and 10⁹ rows on 10 and 100
+machines like the one that was measured. This is a prediction, not a measurement: no cluster of that
+size was available. Assumed: 512 features in float32, 10,000 classes, 64 latent examples each,
+S = 100,000 steps a round, 10 rounds, a network of 1 GB/s at each machine.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ D, CLASSES, LATENTS, STEPS, ROUNDS = 512, 10_000, 64, 100_000, 10
 NETWORK = 1e9
 """Bytes a second in and out of a machine."""
 WORKER_OVERHEAD = 1.6
-"""Peak memory of a process over its rows; measured: peak_over_data, and the sort on the way."""
+"""Assumed peak memory of a worker divided by that of its rows, including the sort by class."""
 
 
 def constants() -> dict[str, float]:
-    """Seconds a unit of work of each part, on one machine as it was measured."""
+    """Seconds per unit of work of each part, as measured on one machine."""
     found = json.loads((RESULTS / "imagenet_scale.json").read_text())
     n, m, rounds = found["rows"], found["latents"], len(found["passes"])
     parts, classes = found["parts_seconds"], 1_000

@@ -1,11 +1,11 @@
-"""Fit on a cluster of four worker processes: the same model as one machine, memory by process.
+"""Fit on a cluster of four worker processes: same model as on one machine, memory by process.
 
     python benchmarks/dask_fit.py [--rows 400000]
 
-Rows are in a .zarr, a chunk at a time; workers read it. Told: the largest resident size of every
-worker and of the client, beside the rows' share of a worker, and how far the model is from that
-of one machine. Goals: the client never holds the rows; predictions agree on 99.9 % of rows and
-latent examples to 1e-3.
+Rows are in a .zarr, which the workers read in chunks. Reported: the growth of the largest resident
+size of every worker and of the client, a worker's share of the rows, and how much the model differs
+from that of one machine. Goals: the client never holds the rows; predictions agree on 99.9 % of
+rows and latent examples to 1e-3.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ PARAMETERS = {"n_latents": 32, "max_iter": 3, "n_steps": 20_000, "random_state":
 
 
 def megabytes(name: str) -> float:
-    """Of this process: "VmRSS" is what it has now, "VmHWM" the most since the last reset."""
+    """Resident size of this process: "VmRSS" is the current one, "VmHWM" the peak since a reset."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return float(line.split()[1]) / 1e3
-    raise RuntimeError(f"this system does not tell {name}")
+    raise RuntimeError(f"this system does not report {name}")
 
 
 def reset_peak() -> float:
-    """Forget what a process had before, or inherited; what it has now."""
+    """Reset the peak of this process; return its current resident size."""
     Path("/proc/self/clear_refs").write_text("5")
     return megabytes("VmRSS")
 
@@ -47,7 +47,7 @@ def peak_megabytes() -> float:
 
 
 def save(folder: Path, n_rows: int) -> None:
-    """In a process of its own, so that the client's peak is not that of the writing."""
+    """Write the rows in a separate process, so that the client's peak does not include it."""
     import multiprocessing
 
     writer = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, n_rows))

@@ -35,7 +35,7 @@ Arrays = tuple[Any, Any, Any, Any]
 """X_train, y_train, X_test, y_test."""
 
 DOWNLOAD_ERRORS = (OSError, HTTPException, ValueError, EOFError, zlib.error)
-"""No connection, a connection that broke, an answer of OpenML that says no, a damaged cache."""
+"""No connection, a broken connection, a refusal by OpenML, a damaged cache."""
 
 Reader = Callable[[Any], Arrays]
 """Takes the arrays of an .npz file by their names."""
@@ -111,7 +111,7 @@ def load_split(name: str, path: str | Path) -> Split:
     Parameters
     ----------
     name : str
-        What the split is called.
+        Name of the split.
     path : path
 
     Returns
@@ -146,7 +146,7 @@ def _from_openml(name: str, source: OpenML) -> Split:
     print(f"{name}: from OpenML ({source.name}), or the cache of scikit-learn", file=sys.stderr)
     try:
         with warnings.catch_warnings():
-            # Each of its retries warns; what the last one raises says the same.
+            # Each retry warns; the error of the last one says the same.
             warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
             found = fetch_openml(source.name, version=1, as_frame=False, parser="auto")
     except ImportError as error:

@@ -1,11 +1,11 @@
-"""What becomes of damaged files of features: read, refused in one line, or anything else?
+"""Are damaged feature files read or refused in one line, and never anything else?
 
     python benchmarks/feature_files.py [--files 10000] [--seed 0]
 
 Each file is a small table in one of the formats, changed at random. It must be read as rows of
 finite numbers with a label each, or be refused with one line that names it. Files are read in a
-child process, so that one that ends the process, or takes more than 4 GB, is seen. A file that does
-anything else is kept beside the results.
+child process, so that a file that ends the process, or takes more than 4 GB, is noticed. A file
+with any other outcome is kept in the folder of results.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def originals(folder: Path) -> dict[str, bytes]:
 
 
 def splice(content: bytes, generator: np.random.Generator) -> bytes:
-    """A stretch of the file in another place."""
+    """Copy a stretch of the file to another place."""
     start, at = generator.integers(len(content), size=2)
     stretch = content[start : start + generator.integers(1, 64)]
     return content[:at] + stretch + content[at + (generator.random() < 0.5) * len(stretch) :]
 
 
 def overwrite(content: bytes, generator: np.random.Generator) -> bytes:
-    """Numbers that are too large, negative or zero where lengths and offsets may lie."""
+    """Write numbers that are too large, negative or zero where lengths and offsets may be."""
     changed, width = bytearray(content), (1, 2, 4, 8)[generator.integers(4)]
     value = (0, 1, 2 ** (8 * width - 1), 2 ** (8 * width) - 1, 2 ** (4 * width))[
         generator.integers(5)
@@ -78,7 +78,7 @@ CHANGES: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
 
 
 def outcome(path: Path) -> str:
-    """What became of a file."""
+    """The outcome of reading a file."""
     try:
         found = open_table(path, choice=Choice(labelled=path.suffix != ".npy"))
         rows = np.asarray(found.rows)
@@ -91,20 +91,20 @@ def outcome(path: Path) -> str:
     if not np.isfinite(rows).all():
         return "rows that are not finite"
     if found.labels is not None and len(found.labels) != len(rows):
-        return "labels of another number"
+        return "another number of labels than rows"
     return "read"
 
 
-def read_all(paths: list[Path], told: Any) -> None:
-    """In a child process: say of each file what became of it."""
+def read_all(paths: list[Path], results: Any) -> None:
+    """In a child process: send the outcome of each file."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     warnings.simplefilter("ignore")
     for path in paths:
-        told.send(outcome(path))
+        results.send(outcome(path))
 
 
 def outcomes(paths: list[Path]) -> list[str]:
-    """Of all files, also of those that end the process that reads them."""
+    """The outcomes of all files, including those that end the process that reads them."""
     found: list[str] = []
     while len(found) < len(paths):
         ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -138,15 +138,15 @@ def main() -> None:
                 change = CHANGES[generator.integers(len(CHANGES))]
                 paths.append(folder / f"{number}-{change.__name__}{suffix}")
                 paths[-1].write_bytes(change(content, generator))
-            for path, told in zip(paths, outcomes(paths), strict=True):
-                counts.setdefault(path.suffix, Counter())[told] += 1
-                if told not in GOOD:
+            for path, found in zip(paths, outcomes(paths), strict=True):
+                counts.setdefault(path.suffix, Counter())[found] += 1
+                if found not in GOOD:
                     kept = RESULTS / "feature_files" / path.name
                     kept.parent.mkdir(exist_ok=True)
                     kept.write_bytes(path.read_bytes())
-                    print(f"{kept}: {told}", flush=True)
+                    print(f"{kept}: {found}", flush=True)
                 path.unlink()
-    kinds = sorted({told for of_kind in counts.values() for told in of_kind})
+    kinds = sorted({kind for of_kind in counts.values() for kind in of_kind})
     lines = [[name, *(counts[name][kind] for kind in kinds)] for name in sorted(counts)]
     print(table(["format", *kinds], lines))
     total = sum(counts.values(), Counter())

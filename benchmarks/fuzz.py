@@ -1,8 +1,8 @@
-"""Fits on hostile data and parameters: each is sound or refused, none is anything else.
+"""Fits on hostile data and parameters: each must be sound or refused.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/fuzz.py [--cases 10000]
 
-The cases and the judge are those of ``tests/hostile.py``: every estimator, dtypes, layouts,
+The cases and the checks are those of ``tests/hostile.py``: every estimator, dtypes, layouts,
 magnitudes from 1e-300 to 1e300, spoiled columns and rows, classes of one row to 1,000 classes,
 labels of all kinds, parameters in and out of range.
 """
@@ -32,7 +32,7 @@ def main() -> None:
         phases=[Phase.generate], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(cases())
-    def judge(case) -> None:
+    def check(case) -> None:
         try:
             ended = outcome(case)
         except Exception as error:
@@ -42,7 +42,7 @@ def main() -> None:
         if counts.total() % 500 == 0:
             print(f"{counts.total()} of {n_cases}", flush=True)
 
-    judge()
+    check()
     kinds = ("fitted", "refused", "neither")
     by_estimator = {
         estimator.__name__: {kind: counts[estimator.__name__, kind] for kind in kinds}

@@ -50,11 +50,11 @@ def main() -> None:
         timed = [seconds_of(**BASE | {name: size}) for size in sizes]
         slope = np.polyfit(np.log(sizes), np.log([t["fit"] for t in timed]), 1)[0]
         results["series"][name] = {"sizes": sizes, "seconds": timed, "exponent": float(slope)}
-        told = ", ".join(
+        times = ", ".join(
             f"{size:,}: {t['fit']:.1f} s" for size, t in zip(sizes, timed, strict=True)
         )
-        lines.append([name, told, f"{slope:.2f}", "≤ 1.1" if name == "rows" else ""])
-        print(f"{name}: {told}; exponent {slope:.2f}", flush=True)
+        lines.append([name, times, f"{slope:.2f}", "≤ 1.1" if name == "rows" else ""])
+        print(f"{name}: {times}; exponent {slope:.2f}", flush=True)
     print(table(["size", "fit", "exponent", "goal"], lines))
     print(write_json("growth", results))
 

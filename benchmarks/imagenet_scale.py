@@ -8,7 +8,7 @@ Alg. 1 at 40 % of GEMM speed or better, MaPML_5 at least 1.0 point below Euclid,
 latent examples at least 15 times cheaper than against originals, prediction at 60 % of GEMM.
 
 Alg. 1's operations are those of a k-means that compares all rows with all latent examples of
-their class in every pass; the share of GEMM without what ours can skip is told below it.
+their class in every pass; the line below counts only the operations that were not skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORIGINAL_QUERIES = 5_000
 
 
 def percent_wrong(model, X, y) -> tuple[float, float]:
-    """Error, and microseconds a query."""
+    """Error in percent, and microseconds per query."""
     start = time.perf_counter()
     wrong = 100 * float(np.mean(model.predict(X) != y))
     return wrong, 1e6 * (time.perf_counter() - start) / len(X)
@@ -116,7 +116,7 @@ def show(results) -> None:
         *[[f"  of which {p}, s", f"{s:.1f}", ""] for p, s in results["parts_seconds"].items()],
         ["work, TFlop", f"{results['work_tflop']:.1f}", "≤ 25"],
         ["Alg. 1, % of GEMM", f"{results['alg1_plain_percent_of_gemm']:.0f}", "≥ 40"],
-        ["  without what it skips, %", f"{results['alg1_percent_of_gemm']:.0f}", ""],
+        ["  without skipped operations, %", f"{results['alg1_percent_of_gemm']:.0f}", ""],
         ["peak memory / data", f"{results['peak_over_data']:.2f}", "≤ 2"],
         *[[f"error of {name}, %", f"{error:.2f}", ""] for name, error in errors.items()],
         ["query against latents, µs", f"{queries['latents']:.0f}", ""],

@@ -1,10 +1,10 @@
-"""Each part of a round against one large GEMM of the same floating-point work, in one run.
+"""Each part of a round compared with one large GEMM of the same floating-point work.
 
     [LATENTMETRIC_DATA=folder] python benchmarks/kernels.py
 
 Size of MNIST: 60,000 × 784 rows, 10 classes, 6,000 latent examples, 10,000 steps. Without the
 data folder the rows are random with the same sizes. Work counts the operations that the part's
-matrix products really did; argmin, sorting and Python around them count as loss.
+matrix products really did; time for argmin, sorting and Python counts as loss.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
 
 @contextmanager
 def counted_updates():
-    """Triplets that enter the rank updates of Alg. 2, which leaves out those without weight."""
+    """Count the triplets in the rank updates of Alg. 2, which skips those without weight."""
     counts, original = [], metric._Triangle.update
 
     def counting(self, share, weights, vectors):
@@ -67,9 +67,9 @@ def counted_updates():
 
 
 def sgd_operations(n_steps: int, n_features: int, block: int, n_updates: int) -> int:
-    """Two products with N a step, two symmetric rank updates a carried triplet, inner products.
+    """Two products with the metric per step, two rank updates per triplet, and inner products.
 
-    A product of a matrix with its own transpose takes half the operations of another.
+    A product of a matrix with its own transpose takes half the operations of a general one.
     """
     with_learned = 2 * 2 * n_features**2
     inner = (1 + 1 + 2) * block * n_features

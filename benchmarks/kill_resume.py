@@ -2,10 +2,10 @@
 
     [LATENTMETRIC_DATA=folder] OPENBLAS_NUM_THREADS=1 python benchmarks/kill_resume.py [--fits 50]
 
-Every fit runs in a process of its own with a checkpoint after each round. SIGKILL comes after a
+Every fit runs in its own process with a checkpoint after each round. SIGKILL comes after a
 random time, or the moment a checkpoint's temporary file appears. After every kill the checkpoint
-must be readable, and the model of the fit that ends at last must be that of a fit that was never
-interrupted, bit for bit. Data: letter (20,000 rows) where the folder is given, else the digits.
+must be readable, and the model of the fit that finally finishes must be bit for bit that of a fit
+that was never interrupted. Data: letter (20,000 rows) where the folder is given, else the digits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def start(X, y, seed: int, folder: Path, out: Path) -> int:
-    """Fit in a child process, from the checkpoint if there is one; its number."""
+    """Fit in a child process, from the checkpoint if there is one; return its process id."""
     child = os.fork()
     if child:
         return child
@@ -52,7 +52,7 @@ def killed(child: int, folder: Path, generator: np.random.Generator, seconds: fl
     """Kill the child, or find that it has ended: "done", "any time" or "writing"."""
     in_writing = bool(generator.integers(2))
     skip = int(generator.integers(4))
-    """Checkpoints that may be written before."""
+    """Checkpoints to let pass before the kill."""
     deadline = time.perf_counter() + float(generator.random()) * seconds
     seen: set[str] = set()
     while True:

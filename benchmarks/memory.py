@@ -2,10 +2,10 @@
 
     python benchmarks/memory.py
 
-Each measurement is a process of its own: the growth of its resident size beyond the rows it was
-given. Beside it, the design's formula: O(m·d) for the latent examples and their neighbours, one
-scatter a class, O(d²) for the metric, O(n) numbers for the rows, and blocks. An n×m array, were
-one made by accident, is in the last column: nothing may come near it.
+Each measurement runs in its own process: the growth of its resident size beyond the given rows. The
+table also has the design's formula: O(m·d) for the latent examples and their neighbours, one
+scatter per class, O(d²) for the metric, O(n) numbers for the rows, and blocks. The last column is
+the size of an n×m array, which nothing may come near.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from latentmetric.viz import write_report
 
 N_FEATURES, N_CLASSES = 64, 50
 SIZES = [(100_000, 100), (200_000, 100), (400_000, 100), (200_000, 200), (200_000, 400)]
-"""Rows, and latent examples a class."""
+"""Rows, and latent examples per class."""
 BLOCKS = 200e6
-"""Bytes of all blocks of two threads, and of what Python and its libraries take on the way."""
+"""Bytes of all blocks of two threads, and what Python and its libraries take during the work."""
 
 
 def formula(n_rows: int, latents: int) -> float:
-    """The design's bytes beyond the rows, in float32 and with 8 bytes a number of a row."""
+    """The design's bytes beyond the rows, in float32, with eight 8-byte numbers per row."""
     m = latents * N_CLASSES
     per_latent = 10 * N_FEATURES * 4 + 15 * 40
     return n_rows * 8 * 8 + m * per_latent + (N_CLASSES + 10) * N_FEATURES**2 * 4 + BLOCKS
@@ -43,8 +43,8 @@ def fit(made: Any, latents: int) -> MaPML:
     return MaPML(latents, max_iter=2, n_steps=5_000, random_state=0).fit(made.X, made.y)
 
 
-def asks(made: Any, latents: int) -> dict[str, Callable[[], Any]]:
-    """What is asked of a model, which is fitted to fewer rows beforehand."""
+def jobs(made: Any, latents: int) -> dict[str, Callable[[], Any]]:
+    """The jobs of a fitted model, which is fitted beforehand on fewer rows."""
     model = fit(make_image_like(20_000, N_FEATURES, N_CLASSES), latents)
     return {
         "predict": lambda: model.predict(made.X),
@@ -57,8 +57,8 @@ def asks(made: Any, latents: int) -> dict[str, Callable[[], Any]]:
 
 def measured(job: str, n_rows: int, latents: int) -> float:
     made = make_image_like(n_rows, N_FEATURES, N_CLASSES)
-    # A fit beforehand would leave memory behind for the one that is measured.
-    work = partial(fit, made, latents) if job == "fit" else asks(made, latents)[job]
+    # An earlier fit would leave memory that the measured one could reuse.
+    work = partial(fit, made, latents) if job == "fit" else jobs(made, latents)[job]
     with PeakMemory() as memory:
         work()
     return float(memory.peak - memory.before)

@@ -2,7 +2,7 @@
 
     LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
 
-The yardstick is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
+The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
 against the 60,000 training images. Goals: fit at most 4 times as long, peak memory (the data
 included) at most 3 times the data.
 """
@@ -23,9 +23,9 @@ def main() -> None:
     with PeakMemory() as empty:
         pass
     split = load_benchmark("mnist")
-    rival = KNeighborsClassifier(3, algorithm="brute").fit(split.X_train, split.y_train)
+    baseline = KNeighborsClassifier(3, algorithm="brute").fit(split.X_train, split.y_train)
     start = time.perf_counter()
-    rival.predict(split.X_test)
+    baseline.predict(split.X_test)
     brute = time.perf_counter() - start
 
     model = MaPML(random_state=0)

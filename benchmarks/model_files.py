@@ -1,12 +1,12 @@
-"""What becomes of damaged model files: loaded, refused, or anything else?
+"""Are damaged model files loaded or refused, and never anything else?
 
     python benchmarks/model_files.py [--files 10000] [--seed 0]
 
 Each file is one of the golden models, or a larger one, changed at random (tests/mutations.py). It
-must load as a model that answers, or fail with ModelFileError; reading must take at most twice the
+must load as a working model, or fail with ModelFileError; reading must take at most twice the
 file's size and 200 MB, and must import, compile and execute nothing. Where a change left the
-checksums as they were, a file that loads must answer exactly as before. A file that does anything
-else is kept beside the results.
+checksums as they were, a file that loads must give exactly the same results as before. A file with
+any other outcome is kept in the folder of results.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from latentmetric import MaPML, ModelFileError, save
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
-from mutations import CODE_EVENTS, PLAIN, WITH_VALID_CHECKSUMS  # noqa: E402
+from mutations import CODE_EVENTS, NEW_CHECKSUMS, OLD_CHECKSUMS  # noqa: E402
 
 ALLOWED_FACTOR, ALLOWED_BYTES = 2, 200 * 2**20
 
 
 class CodeWatch:
-    """Counts what would be code of the file's: imports, compilations, executions, processes."""
+    """Records events that would mean that code was run: imports, compilations, processes."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -52,8 +52,8 @@ class CodeWatch:
         self._active = False
 
 
-def forget_peak() -> int:
-    """Let the system measure the peak anew; what is resident now."""
+def reset_peak() -> int:
+    """Reset the peak of this process; return its current resident size."""
     Path("/proc/self/clear_refs").write_text("5")
     return status_bytes("VmRSS")
 
@@ -66,7 +66,7 @@ def status_bytes(name: str) -> int:
 
 
 def originals(folder: Path) -> list[tuple[bytes, np.ndarray, list[np.ndarray]]]:
-    """Files, queries and what the models answer to them."""
+    """Files, queries, and the results of the models for these queries."""
     generator = np.random.default_rng(0)
     large = MaPML(reference="original", max_iter=1, n_steps=100, random_state=0)
     rows = generator.standard_normal((20_000, 64)).astype(np.float32)
@@ -79,8 +79,8 @@ def originals(folder: Path) -> list[tuple[bytes, np.ndarray, list[np.ndarray]]]:
     for path in [*sorted((TESTS / "golden" / "models").glob("*.safetensors")), folder / "large"]:
         model = latentmetric.load(path)
         dtype = model.model_.references.rows.dtype
-        asked = rows[:20] if path.name == "large" else queries.astype(dtype)
-        found.append((path.read_bytes(), asked, answers(model, asked)))
+        own = rows[:20] if path.name == "large" else queries.astype(dtype)
+        found.append((path.read_bytes(), own, answers(model, own)))
     return found
 
 
@@ -89,37 +89,37 @@ def answers(model: Any, X: np.ndarray) -> list[np.ndarray]:
 
 
 def outcome(path: Path, queries: np.ndarray, expected: list[np.ndarray] | None, watch: CodeWatch):
-    """What became of a file, and the bytes that reading it took."""
-    before = forget_peak()
-    model, told = None, "refused"
+    """The outcome of loading a file, and the bytes that it took."""
+    before = reset_peak()
+    model, result = None, "refused"
     with watch:
         try:
-            model, told = latentmetric.load(path), "loaded"
+            model, result = latentmetric.load(path), "loaded"
         except ModelFileError:
             pass
         except BaseException as error:
-            told = f"raised {type(error).__name__}"
+            result = f"raised {type(error).__name__}"
     taken = status_bytes("VmHWM") - before
     if watch.seen:
         return f"ran code: {watch.seen[0]}", taken
     if taken > ALLOWED_FACTOR * path.stat().st_size + ALLOWED_BYTES:
         return "took too much memory", taken
     if model is None:
-        return told, taken
+        return result, taken
     try:
         found = answers(model, queries)
-    except ValueError as error:  # another centre or scale: these rows are beyond its reach
+    except ValueError as error:  # another centre or scale: these rows are too far away
         known = expected is None and "away from their centre" in str(error)
-        return (told if known else "answered with ValueError"), taken
+        return (result if known else "answered with ValueError"), taken
     except BaseException as error:
         return f"answered with {type(error).__name__}", taken
     if not np.isin(found[0], model.classes_).all():
-        return "predicted what is no class", taken
+        return "predicted an unknown class", taken
     if expected is not None and any(
         (one != other).any() for one, other in zip(found, expected, strict=True)
     ):
-        return "answered otherwise", taken
-    return told, taken
+        return "gave other results", taken
+    return result, taken
 
 
 def main() -> None:
@@ -127,33 +127,30 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", RuntimeWarning)  # models of ugly numbers overflow
+    warnings.simplefilter("ignore", RuntimeWarning)  # models with extreme numbers overflow
     np.seterr(all="ignore")
     generator, watch = np.random.default_rng(options.seed), CodeWatch()
-    counts: dict[str, Counter[str]] = {
-        change.__name__: Counter() for change in PLAIN + WITH_VALID_CHECKSUMS
-    }
+    changes = OLD_CHECKSUMS + NEW_CHECKSUMS
+    counts: dict[str, Counter[str]] = {change.__name__: Counter() for change in changes}
     peak_share, peak = 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
         files = originals(Path(folder))
         path = Path(folder) / "changed"
         for number in range(options.files):
             content, queries, expected = files[generator.integers(len(files))]
-            change = (PLAIN + WITH_VALID_CHECKSUMS)[
-                generator.integers(len(PLAIN + WITH_VALID_CHECKSUMS))
-            ]
+            change = changes[generator.integers(len(changes))]
             path.write_bytes(change(content, generator))
-            same = expected if change in PLAIN else None
-            told, taken = outcome(path, queries, same, watch)
-            counts[change.__name__][told] += 1
+            same = expected if change in OLD_CHECKSUMS else None
+            result, taken = outcome(path, queries, same, watch)
+            counts[change.__name__][result] += 1
             allowed = ALLOWED_FACTOR * path.stat().st_size + ALLOWED_BYTES
             peak, peak_share = max(peak, taken), max(peak_share, taken / allowed)
-            if told not in ("loaded", "refused"):
+            if result not in ("loaded", "refused"):
                 kept = RESULTS / "model_files" / f"{number}-{change.__name__}.safetensors"
                 kept.parent.mkdir(exist_ok=True)
                 kept.write_bytes(path.read_bytes())
-                print(f"{kept}: {told}", flush=True)
-    kinds = sorted({told for of_change in counts.values() for told in of_change})
+                print(f"{kept}: {result}", flush=True)
+    kinds = sorted({result for of_change in counts.values() for result in of_change})
     lines = [[name, *(of_change[kind] for kind in kinds)] for name, of_change in counts.items()]
     print(table(["change", *kinds], lines))
     total = sum(counts.values(), Counter())

@@ -1,11 +1,11 @@
-"""How well a score tells CLINC150's out-of-scope rows from rows of its 150 classes.
+"""How well a score separates CLINC150's out-of-scope rows from rows of its 150 classes.
 
     LATENTMETRIC_DATA=folder python benchmarks/open_set.py
 
 AUROC in percent on validation and on test rows. The score of ``score_samples``, minus the distance
-to the nearest reference, is the simplest of those that did well on the validation rows. No row out
-of scope is used in a fit. The strength of logistic regression is the one of best accuracy on the
-validation rows in scope.
+to the nearest reference, is the simplest of those that did well on the validation rows. No
+out-of-scope row is used in a fit. Logistic regression uses the C with the best accuracy on the
+in-scope validation rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTS = ("val", "test")
 
 
 def parts() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rows of each part, those in scope first, and the labels of these."""
+    """Rows of each part, in-scope rows first, and the labels of the in-scope rows."""
     path = Path(os.environ["LATENTMETRIC_DATA"]) / "clinc150_embeddings.npz"
     with np.load(path) as arrays:
         return {
@@ -84,7 +84,7 @@ def neighbour_areas(model, references, tests: dict) -> dict[str, dict[str, float
 
 
 def measure(split: Split, tests: dict) -> dict[str, list[dict]]:
-    """For each model the areas of each seed."""
+    """For each model, the AUROCs of each seed."""
     results = {
         "Euclid": [
             neighbour_areas(Euclidean().fit(split.X_train, split.y_train), split.X_train, tests)

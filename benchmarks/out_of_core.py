@@ -4,8 +4,8 @@
 
 Writes image-like rows of 512 features to a .npy (a chunk at a time), fits MaPML on the file and
 predicts a part of it. DIR must have room for twice the file. Goal: peak memory of the fit under
-3 GB for a file of 20 GB. Memory is the largest resident size of the process; what the kernel
-keeps of files in its own cache is not the process's.
+3 GB for a file of 20 GB. Memory is the largest resident size of the process; the kernel's
+cache of files does not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The picture of the README: latent examples of MNIST beside images of their clusters.
+"""Draw the picture of the README: latent examples of MNIST beside images of their clusters.
 
 LATENTMETRIC_DATA=folder python benchmarks/picture.py
 """

@@ -2,8 +2,8 @@
 
 A pickle can name any function and have it called, so ``pickle.load`` runs whatever the author of
 the file chose. Here a pickle may use dicts, lists, tuples, strings, bytes, numbers, and the names
-that an array of bytes is pickled with. Those names lead to the classes below: not even NumPy's own
-code for pickles runs.
+that an array of bytes is pickled with. Those names resolve to the classes below: not even NumPy's
+own unpickling code runs.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 
 class _Dtype:
-    """Stands for the dtype of an array; unsigned bytes are the only one admitted."""
+    """In place of an array's dtype; only unsigned bytes are admitted."""
 
     def __init__(self, name: str | bytes, *flags: object) -> None:
         if name not in ("u1", b"u1"):
             raise ValueError(f"an array has the dtype {name!r}, only u1 is admitted")
 
     def __setstate__(self, state: object) -> None:
-        """Byte order and the like, which bytes do not have."""
+        """Ignore byte order and flags, which unsigned bytes do not have."""
 
 
 class _Array:
-    """Stands for an array, which it makes of its shape and its bytes."""
+    """In place of an array; builds it from its shape and its bytes."""
 
     def __init__(self, *ignored: object) -> None:
         self.content = np.empty(0, dtype=np.uint8)
@@ -47,14 +47,14 @@ ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("numpy._core.multiarray", "_reconstruct"): _Array,
 }
-"""What the names in a pickle lead to; ``ndarray`` is only an argument of ``_reconstruct``."""
+"""What the names in a pickle resolve to; ``ndarray`` is only an argument of ``_reconstruct``."""
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Called for every name in the pickle."""
         if (module, name) not in ADMITTED:
-            raise ValueError(f"it asks for {module}.{name}")
+            raise ValueError(f"it refers to {module}.{name}")
         return ADMITTED[module, name]
 
 
@@ -73,7 +73,7 @@ def load_plain_dict(file: BinaryIO) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the file is damaged, or asks for anything but plain data.
+        If the file is damaged, or refers to anything but plain data.
     """
     try:
         loaded = _Unpickler(file, encoding="bytes").load()

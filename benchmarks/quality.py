@@ -1,9 +1,9 @@
-"""Test error with default parameters on six real data sets, mean over seeds.
+"""Test error with default parameters on six real data sets, as a mean over seeds.
 
     LATENTMETRIC_DATA=folder python benchmarks/quality.py [--sets letter,mnist] [--seeds 0,1,2,3,4]
 
-One set of defaults for all; nothing is tuned. Finished cells are kept in
-benchmarks/results/quality.json and not computed again by the same source; --fresh starts over.
+All sets use the same defaults; nothing is tuned. Finished cells are kept in
+benchmarks/results/quality.json and reused until the source changes; --fresh starts over.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ CORE = (
     "alternation", "classes", "coordinates", "distances", "latents", "metric", "model",
     "population", "psd", "triplets", "votes",
 )  # fmt: skip
+"""Modules of ``latentmetric.core`` that the figures depend on."""
 COLUMNS = ["latent", "original", "latent, kernel", "original, kernel"]
 
 
@@ -88,7 +89,7 @@ def report(results: dict) -> str:
 
 
 def kernel_against_majority(results: dict) -> str:
-    """The worst that the kernel vote does to any set, against 3-NN with the same references."""
+    """The largest loss of the kernel vote on any set, against 3-NN with the same references."""
     lines = []
     for reference in ("latent", "original"):
         losses = {}
@@ -97,7 +98,9 @@ def kernel_against_majority(results: dict) -> str:
             changes = [seed[f"{reference}, kernel"] - seed[reference] for seed in seeds]
             losses[name] = float(np.mean(changes))
         worst = max(losses, key=losses.get)
-        lines.append(f"kernel vote less 3-NN, {reference}: at worst {losses[worst]:+.2f} ({worst})")
+        lines.append(
+            f"kernel vote minus 3-NN, {reference}: at worst {losses[worst]:+.2f} ({worst})"
+        )
     return "\n".join([*lines, "goal with latents: at most +0.1"])
 
 

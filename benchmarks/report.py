@@ -1,9 +1,9 @@
-"""How long the report of MNIST takes and how large it is: a model of 6,000 latent examples.
+"""Time and size of the report on MNIST, for a model with 6,000 latent examples.
 
     LATENTMETRIC_DATA=folder python benchmarks/report.py [--keep FOLDER]
 
-Two pages: one of the 60,000 training rows alone, one of the 10,000 test rows beside them. Goals: at
-most 60 s and at most 8 MB each.
+Two pages: one on the 60,000 training rows alone, one on the 10,000 test rows with the training rows
+as references. Goals: at most 60 s and at most 8 MB each.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def main() -> None:
     print(
         table(
             [
-                "page of MNIST's",
+                "page on MNIST's",
                 "seconds (goal: 60)",
-                "of a processor",
+                "processor seconds",
                 "MB (goal: 8)",
                 "memory / training rows",
             ],

@@ -3,12 +3,12 @@
     LATENTMETRIC_DATA=folder python benchmarks/retrieval.py [--sets clinc150] [--fresh]
 
 All rows of the first half of the classes are given to ``fit``; each row of the other half searches
-the rest of them. "default" takes parameters as they are. "chosen" takes the best MAP@R of a few
-candidates where the last quarter of the first half is retrieved by what was learned on the other
-three; not to learn at all is one of them, and the half that is reported has no part in it. Rows of
-unit norm are not normalised again. LMNN sees at most 164 principal components of the first half
-and runs for at most 100 iterations. Of CIFAR-100's 30,000 rows every third is searched.
-Finished cells are kept; --fresh starts over.
+the rest of them. "default" uses default parameters. "chosen" uses the candidate with the best
+MAP@R in a validation that learns on three quarters of the first half of the classes and retrieves
+the last quarter; not learning at all is one of the candidates, and the reported half takes no part
+in the choice. Rows of unit norm are not normalised again. LMNN sees at most 164 principal
+components of the first half and runs for at most 100 iterations. Of CIFAR-100's 30,000 rows every
+third is searched. Finished cells are kept; --fresh starts over.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEDS = (0, 1, 2)
 COMPONENTS = 164
 LMNN_ITERATIONS = 100
 MOST_SEARCHED = 12_000
-"""Of more rows every second, third, … is searched."""
+"""If there are more rows, every second, third, … is searched."""
 SHOWN = ("recall@1", "map@r", "r_precision", "mrr")
 
 
@@ -74,8 +74,8 @@ CANDIDATES: dict[str, dict[str, Callable]] = {
     },
 }
 DEFAULT_OF = {"LMNN, chosen": "LMNN, default", "MaPML, chosen": "MaPML, default"}
-DRAWS = ("MaPML",)
-"""Methods that draw, and are run with several seeds."""
+RANDOM_METHODS = ("MaPML",)
+"""Random methods, which are run with several seeds."""
 
 
 def halves(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ def halves(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def scores_of(method, X, y, learned, searched) -> dict[str, float]:
-    """What a method that learns on some classes scores on others."""
+    """The scores on some classes of a method that learned on others."""
     start = time.perf_counter()
     learn, search = np.isin(y, learned), np.flatnonzero(np.isin(y, searched))
     search = search[:: -(-len(search) // MOST_SEARCHED)]
@@ -98,7 +98,7 @@ def scores_of(method, X, y, learned, searched) -> dict[str, float]:
 
 
 def chosen(name: str, X, y, seen) -> tuple[str, dict[str, float]]:
-    """The candidate of greatest MAP@R on classes that are kept back from those seen."""
+    """The candidate with the best MAP@R on held-out classes among those seen."""
     candidates = {"default": FIXED[DEFAULT_OF[name]], **CANDIDATES[name]}
     normal = np.allclose(np.linalg.norm(X, axis=1), 1, atol=1e-2)
     cut = 3 * len(seen) // 4
@@ -122,7 +122,7 @@ def cells_of(name: str, cells: dict, save: Callable[[], None]) -> None:
                 save()
             label = cell["chosen"]
             make = FIXED[DEFAULT_OF[method]] if label == "default" else CANDIDATES[method][label]
-        for seed in SEEDS if method.startswith(DRAWS) else SEEDS[:1]:
+        for seed in SEEDS if method.startswith(RANDOM_METHODS) else SEEDS[:1]:
             if str(seed) not in cell["seeds"]:
                 cell["seeds"][str(seed)] = scores_of(make(seed), X, y, seen, unseen)
                 print(name, method, seed, cell, flush=True)

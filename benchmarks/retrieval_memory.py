@@ -1,10 +1,10 @@
-"""How much memory do the retrieval metrics of 450,000 embeddings take, and how long?
+"""Memory and time of the retrieval scores of 450,000 embeddings.
 
     python benchmarks/retrieval_memory.py [--rows 450000] [--features 64] [--queries N] [--large]
 
 Rows search among themselves: 1,000 classes of 450 rows, or, with --large, one class of 100,000
-rows beside 1,000 of 350. --queries takes that many rows at random as queries, which all rows are
-searched for: the time is in proportion to them, the memory is not.
+rows beside 1,000 of 350. With --queries, only that many random rows search among all rows: the
+time is proportional to their number, the memory is not.
 """
 
 from __future__ import annotations

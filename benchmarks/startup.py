@@ -1,7 +1,7 @@
-"""How long until the command line's help is there, and what does importing the package cost?
+"""Time to show the command line's help, and to import the package.
 
-Each is a fresh interpreter, taken in turns, the best of several. Ratios are of processor seconds,
-which depend less than the clock's on what else the machine does.
+Each is measured in a fresh interpreter, in turns, the best of several. Ratios are of processor
+seconds, which depend less than wall-clock seconds on what else the machine does.
 """
 
 from __future__ import annotations

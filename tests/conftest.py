@@ -27,5 +27,5 @@ def rng():
 
 @pytest.fixture
 def blobs():
-    """Three overlapping classes in 6 dimensions, of which only 2 tell them apart."""
+    """Three overlapping classes in 6 dimensions, of which only 2 separate them."""
     return make_blobs()

@@ -1,4 +1,4 @@
-"""Data that tests make themselves, and what they do to fits."""
+"""Data for tests, and helpers to step through and interrupt fits."""
 
 import numpy as np
 
@@ -18,10 +18,10 @@ def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
 
 
 def one_class(rows, drawing_order=None):
-    """Rows of one class as Alg. 1 takes them, in the coordinates they are in."""
-    everyone = np.arange(len(rows))
+    """Rows of one class as Alg. 1 takes them, without a change of coordinates."""
+    all_rows = np.arange(len(rows))
     inner = InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
-    return OneClass(inner, everyone, everyone if drawing_order is None else drawing_order)
+    return OneClass(inner, all_rows, all_rows if drawing_order is None else drawing_order)
 
 
 def states_of(steps, generator=None):
@@ -35,7 +35,7 @@ def states_of(steps, generator=None):
 
 
 def interrupt_round(monkeypatch, number):
-    """Ctrl-C in the round of this number, before its checkpoint is written."""
+    """Raise KeyboardInterrupt in this round, before its checkpoint is written."""
     ends = progress.Listener.step_ends
 
     def interrupted(listener, history, attributes):

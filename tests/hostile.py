@@ -1,7 +1,7 @@
-"""Fits that nobody would wish for: what is asked, and what an estimator may answer.
+"""Hostile fits: random data, labels and parameters, and what an estimator may do with them.
 
-Hypothesis strategies for data, labels and parameters, good and bad, and a judge: an estimator
-either fits, and then all that it says is sound, or refuses before it has done anything.
+Hypothesis strategies for good and bad data, labels and parameters, and a check of the outcome: an
+estimator either fits, and then all its results are sound, or refuses before any work is done.
 """
 
 import warnings
@@ -20,7 +20,7 @@ SMALL = {
     HRSGD: {"n_steps": 60},
     Euclidean: {},
 }
-"""Parameters that make a fit quick."""
+"""Parameters that make a fit fast."""
 
 PARAMETERS: dict[type, dict[str, list[Any]]] = {
     MaPML: {
@@ -93,7 +93,7 @@ def cases(draw):
 
 @st.composite
 def class_codes(draw, generator):
-    """Few rows or some hundred; classes even, of one row, nearly all rows, or up to 1,000."""
+    """A few rows to 1,080; classes even, lopsided, of one row each, many, or only one."""
     kind = draw(st.sampled_from(["even", "even", "lopsided", "single rows", "many", "one class"]))
     n_rows = draw(st.sampled_from([2, 3, 7, 30, 80]))
     if kind == "one class":
@@ -224,11 +224,11 @@ def outcome(case):
     """ "fitted" or "refused"; anything else fails."""
     model = case.model
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn and NumPy warn of what is then refused
+        warnings.simplefilter("ignore")  # scikit-learn and NumPy warn before the refusal
         try:
             model.fit(case.X, case.y)
         except np.linalg.LinAlgError as error:  # a ValueError, but not a refusal
-            raise AssertionError(f"failed in the work: {error}") from error
+            raise AssertionError(f"failed during the fit: {error}") from error
         except (ValueError, TypeError):
             assert not hasattr(model, "classes_"), "refused, but half fitted"
             return "refused"
@@ -248,7 +248,7 @@ def assert_sound(model, case):
     known = set(model.classes_.tolist())
     predicted = model.predict(case.X)
     assert len(predicted) == len(case.X)
-    assert set(predicted.tolist()) <= known, "a prediction is no class"
+    assert set(predicted.tolist()) <= known, "a prediction is not a class"
     shares = model.predict_proba(case.X)
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
     distances, _ = model.kneighbors(case.X, 1)

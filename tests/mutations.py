@@ -1,6 +1,6 @@
-"""Model files damaged on purpose: the contents of a file, and ways to change them.
+"""Model files damaged on purpose: the parts of a file, and ways to change them.
 
-A file whose checksums are updated after a change reaches the checks behind them.
+A file whose checksums are updated after a change gets past them, to the checks that follow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CODE_EVENTS = {
     "exec", "compile", "import", "code.__new__", "marshal.loads", "pickle.find_class", "os.system",
     "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "ctypes.dlopen", "socket.connect",
 }  # fmt: skip
-"""Audit events of Python that would mean that a file's content was run, or ran something."""
+"""Python audit events that would mean that a file's content was executed."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Opened:
 
     document: dict[str, Any]
     arrays: dict[str, dict[str, Any]]
-    """What the header says of each."""
+    """The header's entry for each array."""
     data: bytearray
 
     @classmethod
@@ -46,21 +46,21 @@ class Opened:
         return cls(document, header, bytearray(content[8 + length :]))
 
     def array(self, name: str) -> np.ndarray:
-        """A view of an array's bytes: what is written there is in the file."""
+        """A view of an array's bytes; writing to it changes the file."""
         entry = self.arrays[name]
         start, stop = entry["data_offsets"]
         dtype = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}[entry["dtype"]]
         return np.frombuffer(memoryview(self.data)[start:stop], dtype)
 
     def update_checksums(self) -> None:
-        """Recompute the checksums of the arrays, if the document has checksums."""
+        """Update the checksums of the arrays, if the document has any."""
         if isinstance(self.document.get("checksums"), dict):
             for name, entry in self.arrays.items():
                 start, stop = entry["data_offsets"]
                 self.document["checksums"][name] = zlib.crc32(self.data[start:stop])
 
     def closed(self, document: str | None = None, metadata: dict[str, Any] | None = None) -> bytes:
-        """The file; with another text for the document, or other metadata."""
+        """The content of the file, optionally with another document or other metadata."""
         text = json.dumps(self.document) if document is None else document
         if metadata is None:
             checksum = zlib.crc32(text.encode(errors="surrogatepass"))
@@ -101,7 +101,7 @@ def change_length(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def change_places(content: bytes, generator: np.random.Generator) -> bytes:
-    """Shapes, offsets and dtypes that promise too much, too little, or another array's bytes."""
+    """Change shapes, offsets and dtypes to too large, too small, or those of another array."""
     opened = Opened.of(content)
     names = list(opened.arrays)
     for _ in range(generator.integers(1, 4)):
@@ -130,7 +130,7 @@ def change_names(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def change_document(content: bytes, generator: np.random.Generator) -> bytes:
-    """Values of the document replaced, removed or moved, with its checksum updated."""
+    """Replace or remove values of the document, and update its checksum."""
     opened = Opened.of(content)
     for _ in range(generator.integers(1, 3)):
         holder: Any = opened.document
@@ -152,7 +152,7 @@ def change_document(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def repeat_key(content: bytes, generator: np.random.Generator) -> bytes:
-    """A key of the document or of the header twice."""
+    """Repeat a key of the document or of the header."""
     opened = Opened.of(content)
     names = list(opened.document)
     name = names[generator.integers(len(names))]
@@ -177,7 +177,7 @@ def nest_deeply(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def fill_header(content: bytes, generator: np.random.Generator) -> bytes:
-    """Text that turns into as many or as large objects as a header can hold."""
+    """Add text that is parsed into as many or as large objects as a header can hold."""
     opened = Opened.of(content)
     bits = [
         "0",
@@ -199,7 +199,7 @@ def fill_header(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def change_numbers(content: bytes, generator: np.random.Generator) -> bytes:
-    """Ugly numbers in arrays, with their checksums updated."""
+    """Write extreme numbers to arrays, and update their checksums."""
     opened = Opened.of(content)
     names = list(opened.arrays)
     for _ in range(generator.integers(1, 4)):
@@ -217,7 +217,7 @@ def change_numbers(content: bytes, generator: np.random.Generator) -> bytes:
 
 
 def swap_arrays(content: bytes, generator: np.random.Generator) -> bytes:
-    """Two arrays under each other's names, with checksums updated."""
+    """Swap the names of two arrays, and update the checksums."""
     opened = Opened.of(content)
     names = list(opened.arrays)
     one, other = (names[generator.integers(len(names))] for _ in range(2))
@@ -226,10 +226,10 @@ def swap_arrays(content: bytes, generator: np.random.Generator) -> bytes:
     return opened.closed()
 
 
-PLAIN = [flip_bits, flip_header_bits, truncate, append, change_length, change_places]
-"""Changes that leave the checksums as they are: what still loads answers as before."""
+OLD_CHECKSUMS = [flip_bits, flip_header_bits, truncate, append, change_length, change_places]
+"""Changes that keep the old checksums: a file that still loads gives the same results."""
 
-WITH_VALID_CHECKSUMS = [
+NEW_CHECKSUMS = [
     change_names, change_document, repeat_key, nest_deeply, fill_header, change_numbers,
     swap_arrays,
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reads a page as a browser would, far enough for tests: elements, attributes, text."""
+"""Parses a page for tests: elements, attributes and text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = [
     "\ud800 alone",
     "</style></title>日本",
 ]
-"""Labels that try to leave their place."""
+"""Labels that try to break out of their element."""
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
 
@@ -35,7 +35,7 @@ class Node:
         return "".join(c if isinstance(c, str) else c.text for c in self.children)
 
     def all(self, name=None, **attributes):
-        """Every element below with this name and these attributes; class_ asks for one class."""
+        """Every element below with this name and these attributes; class_ matches one class."""
         for child in self.children:
             if isinstance(child, str):
                 continue

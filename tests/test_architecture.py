@@ -1,4 +1,4 @@
-"""What the rooms of the house may know; import-linter holds the arrows between them."""
+"""Which packages the core may import, and which names are private to a part of the library."""
 
 import ast
 import sys
@@ -10,7 +10,7 @@ import latentmetric
 from latentmetric import registry
 
 SOURCE = Path(latentmetric.__file__).parent
-CORE_KNOWS = {"numpy", "scipy", "threadpoolctl", "latentmetric", *sys.stdlib_module_names}
+CORE_IMPORTS = {"numpy", "scipy", "threadpoolctl", "latentmetric", *sys.stdlib_module_names}
 
 
 def imported(path):
@@ -23,27 +23,27 @@ def imported(path):
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=lambda path: path.stem)
-def test_the_core_knows_numpy_scipy_and_threadpoolctl_only(path):
-    assert set(imported(path)) <= CORE_KNOWS
+def test_the_core_imports_only_numpy_scipy_and_threadpoolctl(path):
+    assert set(imported(path)) <= CORE_IMPORTS
 
 
-def test_no_room_reaches_into_what_another_hides():
-    """Neither modules nor attributes of another class that begin with an underscore."""
+def test_private_names_are_used_only_in_their_own_package():
+    """Neither private modules and names of another package, nor private attributes of models."""
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0]
+        package = path.relative_to(SOURCE).parts[0]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("latentmetric"):
                 hidden = [part for part in node.module.split(".") if part.startswith("_")]
                 hidden += [name.name for name in node.names if name.name.startswith("_")]
                 hidden = [name for name in hidden if not name.startswith("__")]
-                assert not hidden or node.module.split(".")[1] == room, (path, hidden)
+                assert not hidden or node.module.split(".")[1] == package, (path, hidden)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 reaches = node.attr.startswith("_") and not node.attr.startswith("__")
                 if reaches and node.value.id in ("model", "fitted", "estimator"):
-                    assert room == "estimators", (path, node.attr)
+                    assert package == "estimators", (path, node.attr)
 
 
-def test_the_registry_names_every_estimator_once():
+def test_the_registry_lists_every_estimator():
     from latentmetric.estimators.base import ReferenceClassifier
 
     for name in registry.ESTIMATORS:
@@ -57,7 +57,7 @@ def test_the_registry_names_every_estimator_once():
     assert all(f"import {name} as {name}" in typed for name in registry.ESTIMATORS)
 
 
-def test_votes_are_named_where_people_read_of_them():
+def test_every_vote_is_documented():
     from latentmetric.core.votes import VOTES
 
     described = latentmetric.MaPML.__doc__.split("weights :")[1].split("index :")[0]

@@ -12,7 +12,7 @@ from latentmetric.registry import estimator_class
 
 
 @pytest.mark.parametrize("method", ["Euclid", "MaPML", "MaPML-O"])
-def test_errors_are_those_of_cross_validation(method):
+def test_errors_agree_with_cross_validation(method):
     X, y = make_blobs()
     found = [outcome.error for outcome in compare(X, y, [method], n_folds=3, random_state=1)]
     model = estimator_class(METHODS[method])(random_state=1)
@@ -22,7 +22,7 @@ def test_errors_are_those_of_cross_validation(method):
     np.testing.assert_allclose(found, 1 - cross_val_score(model, X, y, cv=folds))
 
 
-def test_every_method_is_told_of_before_it_is_run():
+def test_every_fit_is_announced_before_it_runs():
     X, y = make_blobs(n_rows=90)
     said = []
     outcomes = list(compare(X, y, n_folds=2, about_to=lambda *what: said.append(what)))

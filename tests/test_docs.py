@@ -125,7 +125,7 @@ def test_numbers_are_read_as_people_write_them(text, value):
     assert isclose(number_at_end(text), value, rel_tol=1e-12)
 
 
-def test_the_commands_of_the_tutorial_run_one_after_the_other(tmp_path, monkeypatch):
+def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(python|sh)\n(.*?)```", text, re.DOTALL)

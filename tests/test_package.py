@@ -1,4 +1,4 @@
-"""The public names, and what the package says it needs."""
+"""The public names, and the declared dependencies."""
 
 import ast
 import runpy
@@ -14,23 +14,23 @@ ROOT = Path(__file__).parent.parent
 OLDEST = ROOT / "tools" / "oldest_versions.py"
 TOOL = runpy.run_path(str(OLDEST))
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "sklearn": "scikit-learn"}
-"""Modules that are not called like what is installed to have them."""
+"""Modules whose package has another name."""
 
 
 @pytest.mark.parametrize("name", latentmetric.__all__)
-def test_every_public_name_is_there(name):
+def test_every_public_name_exists(name):
     assert getattr(latentmetric, name) is getattr(latentmetric, name)
     assert name in dir(latentmetric)
 
 
-def test_parts_are_there_and_others_are_not():
+def test_subpackages_exist_and_unknown_names_do_not():
     assert latentmetric.io.open_rows is not None
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = latentmetric.magic
 
 
 def imported(path):
-    """The packages that a file imports, anywhere in it."""
+    """The packages that a file imports, at its top or inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name.split(".")[0] for name in node.names)

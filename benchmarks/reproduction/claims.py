@@ -12,7 +12,7 @@ import numpy as np
 from reproduction.plan import LARGE_SET, NOISES, RATIOS, mapml_name
 
 CONVERGED = 0.05
-"""The objective counts as converged when its last rounds stay within this share of the fall."""
+"""The objective has converged when its last rounds vary by less than this share of the fall."""
 
 
 class Results:
@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """As the report shows it."""
+        """The verdict as the report shows it."""
         return {True: "held", False: "did not hold", None: "not computed"}[self.held]
 
 

@@ -63,7 +63,7 @@ def _seconds(X: Any, y: Any) -> float:
 
 
 def sentence(out: Path) -> str:
-    """For the report; empty if nothing was estimated."""
+    """The estimate as a sentence for the report; empty if nothing was estimated."""
     path = out / NAME
     if not path.exists():
         return ""

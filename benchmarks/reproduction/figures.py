@@ -29,7 +29,7 @@ def save_figure(figure: Figure, name: str, out: Path) -> None:
 
 
 def figures(results: Results) -> dict[str, Figure]:
-    """By name; none without results on MNIST."""
+    """The figures by name; none without results on MNIST."""
     plain = next((s for s in results.settings("mnist") if "noise" not in s), None)
     if plain is None:
         return {}

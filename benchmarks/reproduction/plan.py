@@ -71,7 +71,7 @@ class Method:
     searched: bool = True
     """Whether the parameter has an effect."""
     random: bool = True
-    """Whether the seed has an effect."""
+    """Whether it is run with several seeds."""
     max_rows: int | None = None
     max_features: int | None = None
     search_rows: int = SEARCH_ROWS
@@ -91,12 +91,12 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its result file."""
         return f"{self.setting.name}--{self.method}--{self.seed}"
 
 
 def mapml_name(ratio: float) -> str:
-    """As the paper writes it, τ in percent."""
+    """The paper's name, with τ in percent."""
     return f"MaPML_{round(100 * ratio)}"
 
 
@@ -207,7 +207,7 @@ def trials_of(experiments: Iterable[str], n_trials: int, quick: bool) -> list[Tr
 
 
 def _urgency(pair: tuple[Setting, str]) -> tuple[bool, bool, int]:
-    """Without noise first; with noise the strongest first, and the slow LMNN last."""
+    """Settings without noise come first; with noise, the strongest first and the slow LMNN last."""
     setting, method = pair
     return setting.noise > 0, setting.noise > 0 and method == "LMNN", -setting.noise
 

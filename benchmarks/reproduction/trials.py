@@ -32,10 +32,10 @@ from reproduction.plan import (
 from reproduction.sources import Source, sample
 
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 5_000
-"""Training rows held out to compare values of a parameter: this share, at most so many."""
+"""Training rows held out to compare values of a parameter: this share, at most this many."""
 
 FOLDER = "cells"
-"""In the folder of results; the stored results have it by this name."""
+"""Subfolder of the results; stored results use this name."""
 
 
 def trial_path(trial: Trial, source: Source, out: Path) -> Path:

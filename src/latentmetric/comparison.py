@@ -1,4 +1,4 @@
-"""MaPML beside its rivals on data of one's own: same folds, same vote, errors and seconds."""
+"""Compare MaPML with other methods on any data: same folds, same vote, errors and seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from latentmetric.engines.admission import in_this_process
 from latentmetric.registry import ESTIMATORS, estimator_class
 
 ORIGINAL = "-O"
-"""What the paper adds to a name where all rows are the references instead of latent examples."""
+"""The paper's suffix for a method whose references are all rows, not latent examples."""
 
 METHODS = {
     "Euclid": "Euclidean",
@@ -26,12 +26,12 @@ METHODS = {
     "MaPML" + ORIGINAL: "MaPML",
     **{name: name for name in ESTIMATORS if name not in ("Euclidean", "MaPML")},
 }
-"""By the names of the paper, the estimator behind each."""
+"""The name of the estimator for each method, by the paper's names."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one method reached on one fold."""
+    """The result of one method on one fold."""
 
     method: str
     fold: int
@@ -52,7 +52,7 @@ def compare(
     random_state: int = 0,
     about_to: Callable[[str, int], None] = lambda method, fold: None,
 ) -> Iterator[Outcome]:
-    """Cross-validate methods on the same folds, and give each result when it is there.
+    """Cross-validate methods on the same folds, and yield each result as soon as it is known.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def compare(
     methods : sequence of str
         Names in ``METHODS``.
     n_folds : int, default=5
-        Parts of the rows, each of which is tested by a model of the others.
+        Number of cross-validation folds.
     n_neighbors : int, default=3
         Nearest references that vote.
     random_state : int, default=0
@@ -111,7 +111,7 @@ def compare(
 
 
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:
-    """Labels by the estimator's vote, with the references of a model of its own or another."""
+    """Labels by the estimator's vote, with the references of ``model``."""
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     rows = in_this_process(X, estimator, "compare")
     neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))
@@ -122,7 +122,7 @@ def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, An
 def sample_rows(
     X: Any, y: np.ndarray[Any, Any], n_rows: int, random_state: int = 0
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """At most so many rows, drawn at random; rows in a file are read block by block."""
+    """At most ``n_rows`` rows, drawn at random; rows in a file are read block by block."""
     if len(y) <= n_rows:
         return np.asarray(X), y
     drawn = np.random.default_rng(random_state).choice(len(y), n_rows, replace=False)

@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def show(folder: Path) -> None:
-    """Fit, print the table, write the picture."""
+    """Fit the models, print the table, write the picture."""
     try:
         import matplotlib  # noqa: F401
         from rich.console import Console
@@ -55,7 +55,7 @@ def show(folder: Path) -> None:
 
 
 def with_progress(model: MaPML) -> MaPML:
-    """A bar where scikit-learn has callbacks, a line a round where it has not."""
+    """Show a progress bar if scikit-learn has callbacks, otherwise a line for each round."""
     try:
         from sklearn.callback import ProgressBar
     except ImportError:

@@ -95,7 +95,7 @@ class Harmful:
     ("change", "expected"),
     [
         ({"test_batch": None}, "no file test_batch"),
-        ({"test_batch": Harmful()}, "test_batch in .* asks for .*print"),
+        ({"test_batch": Harmful()}, "test_batch in .* refers to .*print"),
         ({"test_batch": b"damaged"}, "test_batch in .* cannot be read"),
         ({"test_batch": {"data": 1}}, r"has no \['labels'\], but \['data'\]"),
         ({"test_batch": batch(3, 9) | {"labels": [0]}}, r"\(3, 3072\), expected \(1, 3072\)"),

@@ -1,4 +1,4 @@
-"""Plain data comes back; a pickle that asks for anything else is refused and runs nothing."""
+"""Plain data comes back; a pickle of anything else is refused and runs nothing."""
 
 import io
 import os
@@ -78,7 +78,7 @@ class Harmful:
 def test_a_pickle_that_calls_anything_is_refused(harmful, name, protocol, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret").write_bytes(b"12345678")
-    with pytest.raises(ValueError, match=rf"not a pickle of plain data: it asks for .*{name}"):
+    with pytest.raises(ValueError, match=rf"not a pickle of plain data: it refers to .*{name}"):
         load(pickle.dumps({"data": harmful}, protocol=protocol))
     assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 

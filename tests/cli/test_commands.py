@@ -1,4 +1,4 @@
-"""Each command, called in this process, against what the library answers."""
+"""Each command, called in this process, compared with the library."""
 
 import inspect
 import json
@@ -56,7 +56,7 @@ def test_rows(folder):
     return pandas.read_csv(folder / "test.csv")
 
 
-def test_fit_is_the_fit_of_the_library(folder, model):
+def test_fit_agrees_with_the_library(folder, model):
     train = pandas.read_csv(folder / "train.csv")
     same = latentmetric.MaPML(n_latents=0.2, weights="kernel", random_state=0)
     rows = np.ascontiguousarray(train.drop(columns="kind"))
@@ -86,7 +86,7 @@ def test_every_parameter_of_every_estimator_is_an_option():
         assert set(parameters) - set(NOT_OFFERED) <= set(options)
 
 
-def test_fit_tells_what_it_kept(folder, tmp_path):
+def test_fit_reports_the_kept_round(folder, tmp_path):
     arguments = ("fit", folder / "train.csv", "-o", tmp_path / "model", "--early-stopping")
     facts = json.loads(call(*arguments, "--json").stdout)
     loaded = latentmetric.load(tmp_path / "model")
@@ -129,8 +129,8 @@ def test_probabilities(folder, model, test_rows, tmp_path):
     assert found["label"].tolist() == model.predict(test_rows.drop(columns="kind")).tolist()
 
 
-def test_probabilities_of_classes_called_like_other_columns(folder, tmp_path):
-    """No column takes the place of another, in text or in JSON."""
+def test_probabilities_of_classes_named_like_other_columns(folder, tmp_path):
+    """No column overwrites another, in text or in JSON."""
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)
     names = np.array(["label", "probability of row", "row"])
@@ -146,9 +146,9 @@ def test_probabilities_of_classes_called_like_other_columns(folder, tmp_path):
     assert found["label"].tolist() == names[shares.argmax(axis=1)].tolist()
     np.testing.assert_allclose(found[columns], shares)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), shares)
-    told = json.loads(call(*arguments, "--json").stdout)
-    assert list(told) == ["label", *columns]
-    assert told["label"] == found["label"].tolist()
+    answers = json.loads(call(*arguments, "--json").stdout)
+    assert list(answers) == ["label", *columns]
+    assert answers["label"] == found["label"].tolist()
 
 
 def test_labels_that_are_objects_become_strings_in_npy(tmp_path):
@@ -187,7 +187,7 @@ def test_evaluate(folder, model, test_rows):
     assert "Most confused" in shown
 
 
-def test_rows_of_unknown_labels_are_errors_and_told(folder, test_rows, tmp_path):
+def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows, tmp_path):
     test_rows.assign(kind="yak").to_csv(tmp_path / "yaks.csv", index=False)
     done = call("evaluate", folder / "model", tmp_path / "yaks.csv", code=1)
     assert "knows none of the labels" in done.stderr
@@ -198,7 +198,7 @@ def test_rows_of_unknown_labels_are_errors_and_told(folder, test_rows, tmp_path)
     assert facts["errors"] >= 30
 
 
-def test_labels_that_look_like_numbers_meet_labels_that_are_text(tmp_path):
+def test_labels_that_look_like_numbers_match_labels_that_are_text(tmp_path):
     X, y = make_blobs()
     np.savez(tmp_path / "train.npz", x=X, y=y.astype(str))
     np.save(tmp_path / "test.npy", X)
@@ -246,7 +246,7 @@ def test_info(folder, model):
     assert "latent examples" in call("info", folder / "model").stdout
 
 
-def test_info_and_report_of_a_model_whose_file_leaves_out_what_it_may(folder, model, tmp_path):
+def test_info_and_report_of_a_model_file_without_optional_parts(folder, model, tmp_path):
     save(model, tmp_path / "model")
     document, arrays = read_model_file(tmp_path / "model")
     del document["feature_names"]
@@ -292,8 +292,8 @@ def test_report(folder, tmp_path):
     assert "ant" in page
 
 
-def test_every_command_says_in_help_what_the_list_says():
-    """The list is not made from the commands, so that it needs no import of them."""
+def test_the_help_of_every_command_begins_with_its_line_in_the_list():
+    """The list is written separately, so that it does not import the commands."""
     listed = call("--help").stdout
     for name, line in COMMANDS.items():
         assert name in listed
@@ -327,7 +327,7 @@ def test_wrong_calls(arguments):
 @pytest.mark.parametrize(
     ("where", "code"), [("check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
 )
-def test_a_number_beyond_all_bounds_is_a_mistake(folder, tmp_path, monkeypatch, where, code):
+def test_an_overflow_is_reported_as_bad_input(folder, tmp_path, monkeypatch, where, code):
     def overflow(*_, **__):
         raise OverflowError("int too large to convert to float")
 
@@ -368,7 +368,7 @@ def test_the_application_is_one_of_typer():
         (("info", "good.csv"), "not a latentmetric model file"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, message):
+def test_bad_input_is_reported_in_one_line(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text("a,b,label\n1,2,x\n1,3,y\n2,3,x\n5,6,y\n")
     (tmp_path / "bad.csv").write_text("a,b,label\n1,2,x\n1,two,y\n")

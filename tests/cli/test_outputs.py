@@ -1,4 +1,4 @@
-"""What commands write: never over a file that they read, nor unasked over one of another kind."""
+"""Commands never overwrite a file they read, and others only with --overwrite."""
 
 import os
 import sys
@@ -130,7 +130,7 @@ OUTPUTS = [
 
 
 @pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: " ".join(arguments[::3]))
-def test_a_command_replaces_its_own_files_and_others_only_when_told_to(folder, arguments):
+def test_a_command_replaces_its_own_files_and_others_only_with_overwrite(folder, arguments):
     if "label" in arguments:
         table = pandas.read_csv("table.csv").rename(columns={"label": "who"})
         table.to_csv("table.csv", index=False)
@@ -150,7 +150,7 @@ def test_a_command_replaces_its_own_files_and_others_only_when_told_to(folder, a
     call(*arguments)
 
 
-def test_files_of_the_same_format_that_are_not_ours_are_kept(folder):
+def test_files_of_the_same_format_from_other_programs_are_kept(folder):
     for arguments, other in (
         (
             ("fit", "table.csv", "-o", "weights"),
@@ -170,7 +170,7 @@ def test_files_of_the_same_format_that_are_not_ours_are_kept(folder):
         assert contents(folder) == before
 
 
-def test_an_array_file_is_replaced_when_told_to(folder):
+def test_an_array_file_is_replaced_with_overwrite(folder):
     arguments = ("predict", "model", "rows.npy", "-o", "out.npy")
     call(*arguments)
     assert ".npy has no names" in call(*arguments, code=1).stderr
@@ -188,7 +188,7 @@ def test_a_checkpoint_is_not_written_over_by_the_model(folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a device")
-def test_devices_and_a_dash_are_no_output_files(folder):
+def test_devices_and_a_dash_are_refused_as_output_files(folder):
     assert "not a regular file" in call("fit", "table.csv", "-o", "/dev/null", code=1).stderr
     assert "not a file" in call("fit", "table.csv", "-o", "-", code=1).stderr
 

@@ -44,7 +44,7 @@ def call(*arguments, **options):
     return process.returncode, out, err
 
 
-def test_help_is_there_without_scikit_learn_or_scipy():
+def test_help_needs_neither_scikit_learn_nor_scipy():
     code = (
         "import sys; sys.argv = ['latentmetric', '--help']\n"
         "from latentmetric.cli.main import run\n"
@@ -79,7 +79,7 @@ def test_exit_codes_of_bad_input_and_wrong_calls(data, tmp_path):
     assert not model.exists()
 
 
-def test_a_reader_who_has_had_enough_is_no_mistake(tmp_path):
+def test_a_reader_that_stops_early_is_no_error(tmp_path):
     X, y = make_blobs(n_rows=30_000)
     np.savez(tmp_path / "data.npz", x=X, y=y)
     model = tmp_path / "model"
@@ -110,7 +110,7 @@ def test_a_reader_who_has_had_enough_is_no_mistake(tmp_path):
     ids=" ".join,
 )
 def test_a_closed_pipe_is_no_error(data, tmp_path, arguments):
-    """Closed before anything is written, so that every write meets it."""
+    """The pipe is closed before anything is written, so that every write fails."""
     model = tmp_path / "model"
     table = open_table(data)
     latentmetric.save(latentmetric.Euclidean().fit(np.asarray(table.rows), table.labels), model)
@@ -134,7 +134,7 @@ def test_an_error_stays_an_error_when_the_pipe_is_closed(tmp_path):
     assert done.returncode == 1
 
 
-def test_what_windows_raises_for_a_closed_pipe(monkeypatch):
+def test_a_closed_pipe_is_recognised_on_windows(monkeypatch):
     from latentmetric.cli import _errors
 
     invalid = OSError(errno.EINVAL, "Invalid argument")
@@ -159,7 +159,7 @@ def test_standard_input_of_a_process(data, tmp_path):
 
 
 def wait_for(process, beginning):
-    """Read its lines until one begins like this."""
+    """Read lines of the process until one begins like this."""
     assert any(line.startswith(beginning) for line in iter(process.stderr.readline, ""))
 
 
@@ -184,7 +184,7 @@ def test_ctrl_c_keeps_the_best_round(data, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
-def test_a_second_ctrl_c_leaves_the_older_model(data, tmp_path):
+def test_a_second_ctrl_c_keeps_the_old_model(data, tmp_path):
     """A round of three million steps gives time to press it again."""
     model = tmp_path / "model"
     assert call("fit", data, "-o", model, "--max-iter", "0")[0] == 0
@@ -194,7 +194,7 @@ def test_a_second_ctrl_c_leaves_the_older_model(data, tmp_path):
     long = ("--n-steps", "3000000", "--n-latents", "20")
     process = start("fit", tmp_path / "large.npz", "-o", model, *long)
     wait_for(process, "round 0 ")
-    time.sleep(2)  # into the next round: one that is just being told of would end here
+    time.sleep(2)  # into the next round: the current one may just be ending
     process.send_signal(signal.SIGINT)
     wait_for(process, "Ending")
     process.send_signal(signal.SIGINT)
@@ -252,9 +252,9 @@ def test_a_killed_fit_is_resumed_to_the_same_model(tmp_path, data):
     process.kill()
     process.communicate()
     assert not out.exists()
-    code, _, told = call("fit", data, "-o", out, *options, "--checkpoint", kept)
+    code, _, err = call("fit", data, "-o", out, *options, "--checkpoint", kept)
     assert code == 1
-    assert "resume=True (--resume)" in told
+    assert "resume=True (--resume)" in err
     assert call("fit", data, "-o", out, *options, "--checkpoint", kept, "--resume")[0] == 0
     models = [latentmetric.load(path) for path in (whole, out)]
     np.testing.assert_array_equal(*[model.components_ for model in models])

@@ -51,7 +51,7 @@ FILES = ["table.csv", "table.parquet", "table.tsv.gz", "table.npz"]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_id_is_kept_in_the_answers_and_is_no_feature(folder, table, name):
+def test_an_id_is_kept_in_the_answers_and_is_not_a_feature(folder, table, name):
     model = latentmetric.load("model")
     assert model.feature_names_in_.tolist() == NAMES
     expected = model.predict(table[NAMES]).tolist()
@@ -82,7 +82,7 @@ def test_neighbors_keep_the_id_of_their_row(folder, table, name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_other_commands_take_an_id_as_no_feature(folder, name):
+def test_the_other_commands_do_not_use_an_id_as_a_feature(folder, name):
     label = ("--label", "y" if name == "table.npz" else "kind")
     call("evaluate", "model", name, "--id", "who", *label)
     call("compare", name, "--id", "who", *label, "--methods", "euclid", "--folds", 2)
@@ -91,7 +91,7 @@ def test_the_other_commands_take_an_id_as_no_feature(folder, name):
     assert latentmetric.load("again").n_features_in_ == 6
 
 
-def test_an_id_called_like_a_column_of_the_answers(folder, table):
+def test_an_id_named_like_a_column_of_the_answers(folder, table):
     table.rename(columns={"who": "row"}).to_csv("row.csv", index=False)
     first = call("predict", "model", "row.csv", "--id", "row").stdout.splitlines()[:2]
     assert first[0] == "row,label"

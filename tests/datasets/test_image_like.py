@@ -12,7 +12,7 @@ def test_a_row_is_its_latent_example_and_distortion_of_mean_zero():
     assert np.square(distortion).sum(axis=1).mean() == pytest.approx(1.0 + 0.25, rel=0.03)
     spectrum = np.linalg.eigvalsh(np.cov(distortion.T))[::-1]
     assert spectrum[0] > 10 * spectrum[6], "strong in few directions"
-    assert spectrum[-1] == pytest.approx(0.25 / 32, rel=0.15), "and alike in the rest"
+    assert spectrum[-1] == pytest.approx(0.25 / 32, rel=0.15), "and equal in the rest"
 
 
 def test_latents_of_a_class_have_unequal_sizes_and_classes_equal_ones():
@@ -22,7 +22,7 @@ def test_latents_of_a_class_have_unequal_sizes_and_classes_equal_ones():
     assert (sizes.max(axis=1) > 1.5 * sizes.min(axis=1)).mean() > 0.7
 
 
-def test_classes_of_a_group_resemble_each_other():
+def test_classes_of_a_group_are_similar():
     latents = make_image_like(1000, 64, 100, 1).latent_examples
     squared = np.square(latents[:, None] - latents[None]).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
@@ -30,13 +30,13 @@ def test_classes_of_a_group_resemble_each_other():
     assert np.nanmean(squared.min(axis=1)) < 0.85 * np.nanmean(others)
 
 
-def test_the_wrong_labels_are_about_as_many_as_asked():
+def test_the_share_of_wrong_labels_is_about_right():
     made = make_image_like(20_000, 8, 10, 2, mislabelled=0.1)
     wrong = np.mean(made.y != made.latent_labels[made.memberships])
     assert wrong == pytest.approx(0.09, abs=0.01)
 
 
-def test_rows_on_disk_are_those_in_memory(tmp_path, monkeypatch):
+def test_rows_on_disk_equal_those_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(image_like, "CHUNK_ROWS", 100)
     inside = make_image_like(333, 8, 3, 2, random_state=7)
     path = tmp_path / "rows.npy"
@@ -61,15 +61,15 @@ def test_an_interrupted_file_is_not_left_behind(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
         ({"n_samples": 3, "n_classes": 5}, "n_samples=3 is less than n_classes=5"),
         ({"mislabelled": 1.5}, "between 0 and 1, got 1.5"),
     ],
 )
-def test_bad_sizes_are_named(wrong, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_sizes_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         make_image_like(**wrong)
 
 

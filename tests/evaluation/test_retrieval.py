@@ -21,7 +21,7 @@ GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "retrieval.json")
 
 
 def by_definition(queries, labels, references, reference_labels, within, ks):
-    """The scores, one query after the other; of references at one distance the wrong ones first."""
+    """The scores, query by query; among references at the same distance the wrong come first."""
     found = []
     for number, (query, label) in enumerate(zip(queries, labels, strict=True)):
         others = [i for i in range(len(references)) if not (within and i == number)]
@@ -43,7 +43,7 @@ def by_definition(queries, labels, references, reference_labels, within, ks):
 
 @st.composite
 def small_searches(draw):
-    """Points of a small grid, where many distances tie, or anywhere, and classes of any size."""
+    """Points on a small grid, where many distances tie, or anywhere; classes of any size."""
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = draw(st.integers(4, 60)), draw(st.integers(4, 60))
     n_classes, grid = draw(st.integers(1, 9)), draw(st.booleans())
@@ -62,7 +62,7 @@ def small_searches(draw):
 @pytest.mark.parametrize("tile_rows", [_ranking.TILE_ROWS, 5])
 @pytest.mark.parametrize("n_bytes", [_ranking.WORKING_BYTES, 1])
 @given(search=small_searches())
-def test_as_defined(tile_rows, n_bytes, search):
+def test_scores_follow_the_definition(tile_rows, n_bytes, search):
     queries, labels, references, reference_labels = search
     ks = (1, 3)
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +77,7 @@ def test_as_defined(tile_rows, n_bytes, search):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_as_pytorch_metric_learning(name):
+def test_scores_agree_with_golden_values(name):
     known = searches(os.environ.get("LATENTMETRIC_DATA"))
     if name not in known:
         pytest.skip("LATENTMETRIC_DATA does not name a folder with the data of the benchmarks")
@@ -86,7 +86,7 @@ def test_as_pytorch_metric_learning(name):
 
 
 @pytest.mark.parametrize("n_references", [0, 150])
-def test_as_pytorch_metric_learning_where_it_is_installed(n_references):
+def test_scores_agree_with_pytorch_metric_learning(n_references):
     pytest.importorskip("pytorch_metric_learning", exc_type=ImportError)
     from golden.make_retrieval import scores_of
 
@@ -121,7 +121,7 @@ def test_scale_and_place_do_not_matter(rng):
     assert retrieval_scores(X + 1000, y) == pytest.approx(scores, abs=1e-12)
 
 
-def test_embeddings_of_one_point_score_nothing(rng):
+def test_identical_embeddings_score_zero(rng):
     scores = retrieval_scores(np.full((50, 8), 0.3), np.arange(50) % 2, k=(1, 10))
     n_others = 25
     assert scores.pop("mrr") == pytest.approx(1 / (n_others + 1))
@@ -184,7 +184,7 @@ def test_memory_is_bounded_where_a_class_is_large_and_where_all_rows_tie(spread)
         ({"n_jobs": 0}, "n_jobs"),
     ],
 )
-def test_bad_input_is_named(changes, message):
+def test_bad_input_is_refused(changes, message):
     given_input = {
         "queries": np.zeros((4, 2)), "query_labels": [0, 0, 1, 1],
         "references": np.ones((3, 2)), "reference_labels": [0, 0, 1],
@@ -193,7 +193,7 @@ def test_bad_input_is_named(changes, message):
         retrieval_scores(**given_input | changes)
 
 
-def test_labels_of_two_kinds_and_ranks_of_a_wrong_kind_are_refused():
+def test_labels_of_two_kinds_and_ranks_of_the_wrong_type_are_refused():
     X = np.zeros((2, 1))
     with pytest.raises(TypeError, match="query_labels are int64, but reference_labels are <U1"):
         retrieval_scores(X, [0, 1], X, ["0", "1"])

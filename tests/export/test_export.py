@@ -1,4 +1,4 @@
-"""Exports answer as the model does, on the digits and on hard cases."""
+"""Exports give the same results as the model, on the digits and on hard cases."""
 
 import os
 import pickle
@@ -29,7 +29,7 @@ MODELS = [
     OASIS(n_steps=1000, random_state=0, psd=True),
     HRSGD(n_steps=1000, random_state=0),
 ]
-"""Not Euclid: the digits are integers, so that its neighbours tie."""
+"""Without Euclidean: the digits are integers, so its neighbours tie."""
 
 WEIGHTS = ["uniform", "distance", "kernel"]
 OUTPUTS = ["label", "probabilities", "neighbors", "distances"]
@@ -54,7 +54,7 @@ def fitted_with_queries(request, digits):
 
 
 def with_parameters(model, **parameters):
-    """A copy of a fitted model."""
+    """A copy of a fitted model with other parameters."""
     return pickle.loads(pickle.dumps(model)).set_params(**parameters)
 
 
@@ -70,7 +70,7 @@ def run(path, X, outputs=OUTPUTS):
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_onnx_answers_every_row_as_the_model(tmp_path, fitted_with_queries, weights):
+def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries, weights):
     model, X = fitted_with_queries
     model = with_parameters(model, weights=weights)
     if weighs_without_distances(model):
@@ -107,7 +107,7 @@ def test_onnx_takes_batches_of_any_size(tmp_path, fitted_with_queries):
         (np.array(["é", "日本", "z"], dtype=object), object),
     ],
 )
-def test_onnx_has_labels_of_every_kind(tmp_path, labels, dtype):
+def test_onnx_supports_labels_of_every_kind(tmp_path, labels, dtype):
     X, y = make_blobs()
     model = MaPML(**FEW).fit(X, labels[y])
     to_onnx(model, tmp_path / "model.onnx")
@@ -117,7 +117,7 @@ def test_onnx_has_labels_of_every_kind(tmp_path, labels, dtype):
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_onnx_meets_references_and_ties_as_the_model(tmp_path, weights):
+def test_onnx_agrees_with_the_model_on_ties_and_exact_matches(tmp_path, weights):
     """Rows that are references themselves, twice, under two labels; few references; T = 0."""
     X = np.array([[0.0], [0.0], [1.0], [1.0], [4.0], [9.0]])
     y = np.array(["b", "a", "b", "b", "c", "a"])
@@ -142,7 +142,7 @@ def test_onnx_keeps_its_precision_far_from_the_origin(tmp_path):
     np.testing.assert_allclose(found[2], model.kneighbors(X + 1e6)[0], rtol=1e-10)
 
 
-def test_onnx_uses_the_standard_alone_and_nothing_in_vain(tmp_path):
+def test_onnx_uses_only_standard_operators_and_no_unused_constants(tmp_path):
     X, y = make_blobs()
     for weights in WEIGHTS:
         to_onnx(MaPML(weights=weights, **FEW).fit(X, y), tmp_path / "model.onnx")
@@ -154,7 +154,7 @@ def test_onnx_uses_the_standard_alone_and_nothing_in_vain(tmp_path):
         assert [value.name for value in model.graph.output] == OUTPUTS
 
 
-def test_onnx_refuses_labels_that_it_has_no_type_for(tmp_path):
+def test_onnx_refuses_labels_without_an_onnx_type(tmp_path):
     X, y = make_blobs()
     surrogates = np.array(["a", "b", "\ud800"], dtype=object)[y]
     with pytest.raises(ValueError, match="UTF-8"):
@@ -164,7 +164,7 @@ def test_onnx_refuses_labels_that_it_has_no_type_for(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_onnx_refuses_more_than_a_file_holds(tmp_path, monkeypatch):
+def test_onnx_refuses_models_that_are_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr("latentmetric.export.onnx_graph.MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="an ONNX file holds 1000"):
         to_onnx(Euclidean().fit(*make_blobs()), tmp_path / "model.onnx")
@@ -182,7 +182,7 @@ def test_faiss_finds_the_neighbours_of_the_model(fitted_with_queries):
         assert distances.dtype == expected_distances.dtype
 
 
-def test_the_index_itself_finds_them_with_labels_beside_it(fitted_with_queries):
+def test_the_plain_faiss_index_finds_the_nearest_and_its_label(fitted_with_queries):
     model, X = fitted_with_queries
     exported = to_faiss(model)
     _, indices = exported.index.search(exported.queries(X), 1)
@@ -192,12 +192,12 @@ def test_the_index_itself_finds_them_with_labels_beside_it(fitted_with_queries):
     np.testing.assert_array_equal(exported.labels[indices[:, 0]], voted)
 
 
-def test_faiss_tells_of_wrong_queries():
+def test_faiss_refuses_wrong_queries():
     exported = to_faiss(Euclidean().fit(*make_blobs(60)))
     with pytest.raises(ValueError, match=r"shape \(2, 5\), but the model was fitted with 6"):
         exported.search(np.zeros((2, 5)), 1)
     for k in (0, 61):
-        with pytest.raises(ValueError, match=f"k is {k}, but the index holds 60"):
+        with pytest.raises(ValueError, match=f"k is {k}, but must be from 1 to 60"):
             exported.search(np.zeros((2, 6)), k)
 
 
@@ -230,7 +230,7 @@ def test_scikit_learn_breaks_ties_as_the_model():
     assert tied.any(), "without the tie break this test could not fail"
 
 
-def test_scikit_learn_runs_where_this_package_is_not(tmp_path, digits):
+def test_scikit_learn_runs_without_this_package(tmp_path, digits):
     X_train, X_test, y_train, _ = digits
     model = MaPML(**FEW).fit(X_train, y_train)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(to_sklearn(model)))
@@ -260,12 +260,12 @@ def test_scikit_learn_keeps_feature_names_and_counts():
 
 def test_scikit_learn_refuses_kernel_votes():
     model = Euclidean(weights="kernel").fit(*make_blobs())
-    with pytest.raises(ValueError, match="weights='kernel' has no standard part"):
+    with pytest.raises(ValueError, match="weights='kernel' has no equivalent"):
         to_sklearn(model)
 
 
 @pytest.mark.parametrize("export", [to_faiss, to_sklearn, lambda model: to_onnx(model, "unused")])
-def test_exports_take_fitted_models_only(export):
+def test_exports_refuse_unfitted_models_and_other_objects(export):
     with pytest.raises(NotFittedError):
         export(MaPML())
     with pytest.raises(TypeError, match="export the last step"):

@@ -1,4 +1,4 @@
-"""One list of formats, which everything that opens files goes by."""
+"""One list of formats, which everything that opens files uses."""
 
 import json
 from pathlib import Path

@@ -42,12 +42,12 @@ def test_slices_and_numbers_give_the_rows(table, tmp_path, kind):
     assert is_lazy(rows)
     assert (rows.shape, rows.dtype, rows.ndim, len(rows)) == ((50, 4), np.float32, 2, 50)
     assert rows.nbytes == table.nbytes
-    everyone = slice(0, None)
+    all_rows = slice(0, None)
     for which in (
         slice(3, 17),
         slice(0, 0),
         slice(45, 99),
-        everyone,
+        all_rows,
         slice(1, 30, 4),
         slice(None, None, -3),
     ):
@@ -70,7 +70,7 @@ def test_a_key_or_columns_choose(table, tmp_path):
         open_rows(path, columns=["f9"])
 
 
-def test_a_memory_map_is_read_where_it_lies(table, tmp_path):
+def test_a_memory_map_is_read_from_its_file(table, tmp_path):
     np.save(tmp_path / "rows.npy", table)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for part in (mapped, mapped[10:40]):
@@ -79,7 +79,7 @@ def test_a_memory_map_is_read_where_it_lies(table, tmp_path):
     np.testing.assert_array_equal(as_row_file(mapped[::-1])[slice(2, 9)], mapped[::-1][2:9])
 
 
-def test_a_memory_map_that_differs_from_its_file_is_taken_as_it_shows(table, tmp_path):
+def test_a_memory_map_that_differs_from_its_file_is_used_as_it_is(table, tmp_path):
     path = tmp_path / "rows.npy"
     np.save(path, table)
     private = np.load(path, mmap_mode="c")
@@ -148,7 +148,7 @@ def test_a_missing_value_of_a_parquet_file_is_named(tmp_path):
         open_rows(tmp_path / "rows.parquet")[slice(0, 3)]
 
 
-def test_bad_files_are_told_in_one_line(table, tmp_path):
+def test_bad_files_are_refused_in_one_line(table, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         open_rows(tmp_path / "none.npy")
     (tmp_path / "text.npy").write_text("1 2 3")

@@ -1,4 +1,4 @@
-"""Features and labels out of files as people have them, and out of files that are broken."""
+"""Features and labels from files as people have them, and from broken files."""
 
 import io
 import json
@@ -85,7 +85,7 @@ def test_a_line_more_than_rows_is_a_header(tmp_path):
     (tmp_path / "labels.csv").write_text("animal\n" + "\n".join(LABELS))
     table = open_table(tmp_path / "rows.npy", tmp_path / "labels.csv")
     np.testing.assert_array_equal(table.labels, LABELS)
-    assert "'animal', taken for a header" in table.notes[-1]
+    assert "'animal', read as a header" in table.notes[-1]
 
 
 def test_labels_beside_features_that_have_a_label_column_of_their_own(tmp_path):
@@ -174,7 +174,7 @@ def write_columns(path, held):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_text_is_no_feature_in_any_format(tmp_path, name):
+def test_text_is_not_a_feature_in_any_format(tmp_path, name):
     held = {"a": [1.0, 2.0], "where": ["n", "s"], "b": [3, 4], "who": ["x", "y"], "label": [0, 1]}
     path = write_columns(tmp_path / name, held)
     message = refused(path)
@@ -228,7 +228,7 @@ def test_booleans_beside_numbers_of_a_file_of_columns(tmp_path):
     assert table.feature_names == ["a", "b"]
 
 
-def test_an_index_that_pandas_did_not_name_is_no_feature(tmp_path):
+def test_an_unnamed_pandas_index_is_not_a_feature(tmp_path):
     held = pandas.DataFrame({"a": [1.0, 2.0], "label": ["x", "y"]}, index=[5, 7])
     held.to_csv(tmp_path / "table.csv")
     held.to_parquet(tmp_path / "table.parquet")
@@ -334,14 +334,14 @@ BROKEN = {
         r"line 3: byte 0xe9 is not UTF-8.*--encoding latin-1",
     ),
     "quotes.csv": (b'a,b,label\n1,2,"x\ny"\n1,z,"x"\n', r"line 4, column 'b': 'z'"),
-    "several.csv": (b"a,b,c\n1,x,y\n2,z,w\n", r"no column is plainly the labels among a, b, c"),
+    "several.csv": (b"a,b,c\n1,x,y\n2,z,w\n", r"no column is clearly the labels among a, b, c"),
     "words.csv": (b"label\ncat\ndog\n", r"no column of numbers for the features"),
     "twice.csv": (b"a,a,label\n1,2,x\n", r"several columns 'a': name one by number, 1, 2"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_files_are_told_in_one_line(tmp_path, name):
+def test_broken_files_are_refused_in_one_line(tmp_path, name):
     content, message = BROKEN[name]
     (tmp_path / name).write_bytes(content)
     choice = {"ignore": ["a"]} if name == "twice.csv" else {}
@@ -349,7 +349,7 @@ def test_broken_files_are_told_in_one_line(tmp_path, name):
 
 
 class Trap:
-    """Calls out if it is ever unpickled."""
+    """Fails the test if it is ever unpickled."""
 
     def __reduce__(self):
         return (pytest.fail, ("a pickle was opened",))
@@ -365,7 +365,7 @@ def test_pickles_are_refused_unopened(tmp_path):
         open_table(tmp_path / "rows.npy", tmp_path / "trap.npy")
 
 
-def test_what_is_missing_in_binary_files_is_placed(tmp_path):
+def test_missing_values_in_binary_files_are_located(tmp_path):
     rows = ROWS.copy()
     rows[17, 2] = np.nan
     np.save(tmp_path / "rows.npy", rows)
@@ -409,7 +409,7 @@ def test_columns_of_the_same_name_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["M8[us]", "M8[D]", "m8[s]", "longdouble", "complex128"])
-def test_labels_that_no_model_file_holds_are_refused_from_every_source(tmp_path, kind):
+def test_labels_that_a_model_file_cannot_hold_are_refused_from_every_source(tmp_path, kind):
     labels = (np.arange(30) % 3).astype(kind)
     np.savez(tmp_path / "table.npz", x=ROWS, y=labels)
     assert "y of " in (message := refused(tmp_path / "table.npz"))
@@ -431,7 +431,7 @@ def test_labels_that_no_model_file_holds_are_refused_from_every_source(tmp_path,
             open_table(tmp_path / "rows.npy", tmp_path / "labels.parquet")
 
 
-def test_what_an_h5_file_holds_beside_rows_and_labels_does_no_harm(tmp_path):
+def test_other_content_of_an_h5_file_does_no_harm(tmp_path):
     """Data sets without values, links that lead nowhere: in the file, or into another."""
     path = write(tmp_path / "table.h5")
     with h5py.File(path, "a") as file:
@@ -453,7 +453,7 @@ def test_what_an_h5_file_holds_beside_rows_and_labels_does_no_harm(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [h5py.ref_dtype, h5py.vlen_dtype(np.dtype("i4"))])
-def test_labels_of_an_h5_file_that_are_no_values_are_refused(tmp_path, kind):
+def test_labels_of_an_h5_file_that_are_not_values_are_refused(tmp_path, kind):
     with h5py.File(tmp_path / "table.h5", "w") as file:
         file["x"] = ROWS
         file.create_dataset("y", (30,), dtype=kind)
@@ -492,7 +492,7 @@ def test_offsets_that_lead_out_of_an_arrow_file_are_not_followed(tmp_path, offse
     assert "cannot be read as .feather" in refused(path)
 
 
-def test_lengths_and_choices_that_do_not_fit(tmp_path):
+def test_lengths_and_choices_that_do_not_match_are_refused(tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
     np.save(tmp_path / "labels.npy", LABELS[:-2])
     with pytest.raises(ValueError, match=r"rows\.npy has 30 rows, but .*labels\.npy has 28 labels"):
@@ -513,8 +513,8 @@ def test_lengths_and_choices_that_do_not_fit(tmp_path):
     assert "does not exist" in refused(tmp_path / "none.csv")
 
 
-def test_files_cut_short_at_any_byte_are_refused_or_whole(tmp_path):
-    """Nothing but a plain refusal comes of a file that lost its end."""
+def test_files_truncated_at_any_byte_are_refused_or_complete(tmp_path):
+    """A file that lost its end is refused with its name."""
     for kind in (".npy", ".npz", ".parquet", ".feather", ".h5"):
         whole = tmp_path / f"whole{kind}"
         np.save(whole, ROWS) if kind == ".npy" else write(whole)

@@ -124,7 +124,7 @@ def test_decimal_commas_between_spaces_and_what_they_are_not(tmp_path):
         opened(tmp_path, "a;label\n1,5;x\n2,5;x\n1.000,5;y\n", decimal=",")
     with pytest.raises(ValueError, match="must be a point or a comma"):
         opened(tmp_path, "a;label\n1;x\n", decimal="x")
-    with pytest.raises(ValueError, match=r"no column is plainly the labels.*--decimal ,"):
+    with pytest.raises(ValueError, match=r"no column is clearly the labels.*--decimal ,"):
         opened(tmp_path, "a;b;kind\n1,5;2,5;x\n2,5;2,5;y\n")
 
 

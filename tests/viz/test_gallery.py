@@ -22,7 +22,7 @@ def images_of(figure):
     return [(axis.axison, 16 * np.asarray(axis.images[0].get_array()).ravel()) for axis in drawn]
 
 
-def test_each_latent_stands_beside_rows_of_its_own_cluster(digits):
+def test_each_latent_is_drawn_beside_rows_of_its_own_cluster(digits):
     model, X, y = digits
     figure = plot_latent_examples(
         model, X, y, (8, 8), n_originals=4, latents_per_class=2, columns=1
@@ -50,7 +50,7 @@ def test_each_latent_stands_beside_rows_of_its_own_cluster(digits):
     assert labels == [label for label in range(10) for _ in range(2)]
 
 
-def test_colour_frames_and_missing_classes_are_drawn(digits):
+def test_colour_images_data_frames_and_missing_classes_are_drawn(digits):
     generator = np.random.default_rng(0)
     X = pd.DataFrame(generator.integers(0, 256, (60, 12)).astype(float)).rename(columns=str)
     y = np.arange(60) % 3
@@ -61,13 +61,13 @@ def test_colour_frames_and_missing_classes_are_drawn(digits):
     assert all(image.min() >= 0 and 0.2 < image.max() <= 1 for image in shown)
 
 
-def test_a_shape_that_does_not_fit_is_refused_with_both_numbers(digits):
+def test_an_image_shape_that_does_not_fit_is_refused(digits):
     model, X, y = digits
     with pytest.raises(ValueError, match="63 pixels, but X has 64"):
         plot_latent_examples(model, X, y, (7, 9))
 
 
-def test_without_matplotlib_it_names_the_extra(digits, monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(digits, monkeypatch):
     model, X, y = digits
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):

@@ -27,7 +27,7 @@ def fitted():
     return model.fit(X, y), X, y
 
 
-def test_the_curve_is_the_history(fitted):
+def test_the_curve_shows_the_history(fitted):
     model, _, _ = fitted
     ax = plot_convergence(model)
     objective = ax.lines[0]
@@ -39,13 +39,13 @@ def test_the_curve_is_the_history(fitted):
     assert kept.get_xdata()[0] == model.best_iter_
 
 
-def test_what_records_no_objective_says_so(fitted):
+def test_a_model_without_objective_has_no_curve(fitted):
     _, X, y = fitted
     with pytest.raises(ValueError, match="Euclidean records no objective"):
         plot_convergence(Euclidean().fit(X, y))
 
 
-def test_the_spectrum_is_that_of_the_metric(fitted):
+def test_the_spectrum_has_the_eigenvalues_of_the_metric(fitted):
     model, _, _ = fitted
     ax = plot_spectrum(model)
     values = np.linalg.eigvalsh(model.get_mahalanobis_matrix())[::-1]
@@ -72,7 +72,7 @@ def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
     ax.figure.canvas.draw()  # a label with a dollar sign is text, not mathematics
 
 
-def test_only_the_hardest_classes_are_drawn_where_there_are_many(fitted):
+def test_at_most_n_classes_are_drawn(fitted):
     model, X, y = fitted
     assert len(plot_errors_by_class(model, X, y, n_classes=2).patches) == 2
 
@@ -89,7 +89,7 @@ def test_unknown_labels_and_wrong_lengths_are_refused(fitted):
         plot_latents(model, X)
 
 
-def test_the_map_is_a_shadow_of_the_learned_space(fitted):
+def test_the_map_is_a_projection_of_the_learned_space(fitted):
     model, X, y = fitted
     ax = plot_latents(model, X, y)
     rows, latents = ax.collections[:3], ax.collections[3:]
@@ -104,7 +104,7 @@ def test_the_map_is_a_shadow_of_the_learned_space(fitted):
     assert named == model.classes_.tolist()
 
 
-def test_axes_that_are_given_are_drawn_on(fitted):
+def test_plots_are_drawn_on_given_axes(fitted):
     model, X, y = fitted
     for draw in (
         lambda ax: plot_convergence(model, ax),
@@ -117,7 +117,7 @@ def test_axes_that_are_given_are_drawn_on(fitted):
         assert ax.has_data()
 
 
-def test_without_matplotlib_it_names_the_extra(fitted, monkeypatch):
+def test_without_matplotlib_the_error_names_the_extra(fitted, monkeypatch):
     model, _, _ = fitted
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):

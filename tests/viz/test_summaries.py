@@ -5,7 +5,7 @@ from sklearn.metrics import confusion_matrix
 from latentmetric.viz.summaries import class_errors, confused_pairs, curve, spectrum, widest_plane
 
 
-def test_the_spectrum_is_that_of_the_metric(rng):
+def test_the_spectrum_has_the_eigenvalues_of_the_metric(rng):
     components = rng.standard_normal((3, 5))
     found = spectrum(components)
     expected = np.sort(np.linalg.eigvalsh(components.T @ components))[::-1]
@@ -13,31 +13,31 @@ def test_the_spectrum_is_that_of_the_metric(rng):
     assert found.rank == 3
 
 
-def test_the_identity_works_with_all_directions_alike():
+def test_the_identity_has_full_effective_rank():
     found = spectrum(np.eye(8, dtype=np.float32))
     assert found.rank == 8
     assert found.effective_rank == pytest.approx(8)
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
 
 
-def test_a_shadow_never_lengthens_a_distance(rng):
+def test_a_projection_never_lengthens_a_distance(rng):
     points = rng.standard_normal((60, 7)) * np.arange(1, 8)
     plane = widest_plane(points, np.arange(60) % 4)
-    flat = plane.shadow(points)
+    flat = plane.project(points)
     whole = np.linalg.norm(points[:, None] - points, axis=2)
     shown = np.linalg.norm(flat[:, None] - flat, axis=2)
     assert np.all(shown <= whole + 1e-9)
     np.testing.assert_allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-12)
 
 
-def test_the_plane_holds_the_means_of_three_classes(rng):
+def test_the_plane_contains_the_means_of_three_classes(rng):
     codes = np.arange(300) % 3
     means = np.array([[0, 0, 0, 9.0], [0, 9.0, 0, 0], [0, 0, 0, 0]])
     noise = rng.standard_normal((300, 4)) * [20, 0.1, 0.1, 0.1]
-    for code in range(3):  # so that the means are where they were
+    for code in range(3):  # so that the noise does not move the means
         noise[codes == code] -= noise[codes == code].mean(axis=0)
     plane = widest_plane(means[codes] + noise, codes)
-    flat = plane.shadow(means)
+    flat = plane.project(means)
     np.testing.assert_allclose(
         np.linalg.norm(flat[:, None] - flat, axis=2),
         np.linalg.norm(means[:, None] - means, axis=2),
@@ -54,9 +54,9 @@ def test_two_classes_take_the_second_axis_from_their_points(rng):
 
 
 @pytest.mark.parametrize(("n_points", "n_features"), [(1, 3), (4, 1), (5, 2)])
-def test_points_with_too_few_directions_lie_on_the_plane_all_the_same(n_points, n_features):
+def test_points_that_do_not_vary_are_projected_to_the_origin(n_points, n_features):
     points = np.ones((n_points, n_features))
-    flat = widest_plane(points, np.zeros(n_points, dtype=int)).shadow(points)
+    flat = widest_plane(points, np.zeros(n_points, dtype=int)).project(points)
     np.testing.assert_array_equal(flat, np.zeros((n_points, 2)))
 
 
@@ -74,12 +74,12 @@ def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
     assert counts == sorted(counts, reverse=True)
 
 
-def test_nothing_confused_makes_no_pair():
+def test_no_errors_make_no_confused_pairs():
     codes = np.arange(4)
     assert confused_pairs(codes, codes) == []
 
 
-def test_a_curve_leaves_out_rounds_that_do_not_know_it():
+def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
     history = [
         {"round": 0, "objective": 3.0},
         {"round": 1},
@@ -87,4 +87,10 @@ def test_a_curve_leaves_out_rounds_that_do_not_know_it():
         {"round": 3, "objective": 1.0},
     ]
     found = curve(history, "objective")
-    assert (found.rounds, found.values) == ([0, 3], [3.0, 1.0])
+    assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
+
+
+def test_a_curve_counts_iterations_where_the_history_does():
+    history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
+    found = curve(history, "objective")
+    assert (found.rounds, found.unit) == ([0, 10], "iteration")

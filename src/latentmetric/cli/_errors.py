@@ -1,4 +1,4 @@
-"""Lines on standard error, and errors of bad input as one such line with exit code 1."""
+"""Messages on standard error; bad input is reported in one line, with exit code 1."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BAD_INPUT = (ValueError, OverflowError, OSError, EOFError, ImportError, MemoryEr
 """What bad input raises: wrong values, missing files, libraries that are not installed."""
 
 INTERRUPTED = 130
-"""Exit code of a command that Ctrl-C ended before it was done, as shells have it."""
+"""Exit code of a command that Ctrl-C ended before it was done, as in shells."""
 
 
 def note(line: str) -> None:
-    """Print a line on standard error; the work goes on if that has been closed."""
+    """Print a line on standard error; the work continues if that has been closed."""
     try:
         typer.echo(line, err=True)
     except OSError:
@@ -48,7 +48,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def run_into_pipes(command: Callable[[], None]) -> NoReturn:
-    """Run a command and exit; a reader of its output that ends first, such as head, is no error.
+    """Run a command and exit; it is no error if a reader of its output ends first, such as head.
 
     Rich and typer exit with code 1 where the pipe is closed; the error is then behind their exit.
     """
@@ -68,7 +68,7 @@ def run_into_pipes(command: Callable[[], None]) -> NoReturn:
 
 
 def is_closed_pipe(error: BaseException | None) -> bool:
-    """Whether an error says that nothing reads a pipe any more, as Windows puts it or others."""
+    """Whether an error means that nothing reads a pipe any more, on Windows or elsewhere."""
     if not isinstance(error, OSError):
         return False
     is_invalid = error.errno == errno.EINVAL and error.filename is None

@@ -1,4 +1,4 @@
-"""What commands print and write: tables for people, JSON for programs, files whole or not.
+"""What commands print and write: tables for people, JSON for programs, and complete files.
 
 An output file is checked before any work: no command writes over a file that it reads, and one
 that is not recognised as the command's own is replaced only with ``--overwrite``.
@@ -43,7 +43,7 @@ AnswersOut = Annotated[
 ROWS_AT_A_TIME = 10_000
 
 WIDTH_IN_PIPES = 160
-"""Columns where there is no terminal whose width could be asked for."""
+"""Width of tables in characters where there is no terminal."""
 
 SEEN_BYTES = 4096
 """Bytes at the start of a file that show what it is."""
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -79,7 +79,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 def check_answers(out: Path | None, reads: Sequence[Path | None], overwrite: bool) -> None:
-    """Check a file for the columns of answers, whose name says what it is to be."""
+    """Check a file for the columns of answers; its ending is the format."""
     if out is None:
         return
     if out.suffix not in ANSWER_FORMATS:
@@ -230,21 +230,21 @@ def write_array(values: np.ndarray[Any, Any], out: Path) -> None:
 
 
 def ids_of(table: Table) -> Columns:
-    """What identifies the rows of a table, if that was asked for, under the file's name for it."""
+    """The ids of the rows of a table, if requested, under the name they have in the file."""
     return {} if table.ids is None else {str(table.id_name): table.ids}
 
 
 def numbered(n_rows: int, table: Table) -> Columns:
     """The columns that say which row an answer is for: the id, if there is one, and its number.
 
-    An id that the file calls row takes the number's place.
+    An id column that is called row replaces the number.
     """
     ids = ids_of(table)
     return ids if "row" in ids else ids | {"row": np.arange(n_rows)}
 
 
 def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
-    """Refuse an id that is called as a column of the answers is."""
+    """Refuse an id with the same name as a column of the answers."""
     if id_name in taken:
         raise ValueError(
             f"the id is called {id_name!r}, and so is a column of the answers; rename it in the "

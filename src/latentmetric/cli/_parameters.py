@@ -48,8 +48,8 @@ def _all_parameters() -> dict[str, list[type[Any]]]:
 
 
 def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
-    everyone = len(kinds) == len(KINDS)
-    panel = "Parameters of every estimator" if everyone else f"Parameters of {_named(kinds)}"
+    of_all = len(kinds) == len(KINDS)
+    panel = "Parameters of every estimator" if of_all else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
     text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
@@ -69,7 +69,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
 
 
 def _number(text: str) -> float | int:
-    """A whole number as such, because some parameters mean a count by it and a share otherwise."""
+    """An int or a float: for some parameters an int is a count and a float a share."""
     try:
         return int(text)
     except ValueError:
@@ -109,14 +109,14 @@ takes_parameters = made_of(
 
 
 def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
-    """An estimator with these parameters; a wrong one is a wrong call of the command."""
+    """An estimator with these parameters; a wrong parameter is a usage error."""
     kind = KINDS[name]
     own = inspect.signature(kind).parameters
     for parameter in parameters:
         if parameter not in own:
             having = _named(_all_parameters()[parameter])
             raise typer.BadParameter(
-                f"{kind.__name__} has no such parameter; it is one of {having}",
+                f"{kind.__name__} has no such parameter; it is a parameter of {having}",
                 param_hint="--" + parameter.replace("_", "-"),
             )
     estimator = kind(**parameters)

@@ -18,7 +18,7 @@ from latentmetric.estimators.progress import History, measured, seconds_left, wa
 
 
 class Follower:
-    """Shows how far a fit has come, and knows whether it was asked to end."""
+    """Shows the progress of a fit, and ends it after Ctrl-C."""
 
     def __init__(self, bar: Any = None, each_round: bool = True) -> None:
         self._bar, self._each_round = bar, each_round
@@ -74,7 +74,7 @@ class Follower:
             self._bar.console.print(line, markup=False, highlight=False)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Answer to Ctrl-C."""
+        """Handle Ctrl-C."""
         if self.interrupted or not self.n_rounds:
             raise KeyboardInterrupt
         self.interrupted = True

@@ -1,7 +1,7 @@
 """Options that several commands share, or that follow from a class, put into a signature.
 
-Typer reads a command's options from its signature. A command asks for one object, such as the
-``Choice`` of how to read files; what it is called with are the options that make it up.
+Typer reads a command's options from its signature. A command takes one object, such as the
+``Choice`` of how to read files, and is called with the options from which the object is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What commands that read tables and models share: their arguments, and notes on what was read."""
+"""Shared by commands that read tables and models: arguments, and notes on what was read."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ reads_tables = made_of(
 
 
 def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
-    """Open a table and note on standard error what was taken."""
+    """Open a table and note on standard error what was read from where."""
     if features == STANDARD_INPUT and sys.stdin is None:
-        raise ValueError("the features are to come from standard input, but it is closed")
+        raise ValueError("features are read from standard input, but it is closed")
     source = sys.stdin.buffer if features == STANDARD_INPUT else features
     table = open_table(source, labels, choice)
     for line in table.notes:
@@ -121,13 +121,13 @@ def read_for(
             f"{model.n_features_in_}"
         )
     if table.labels is not None and model.classes_.dtype.kind in "UO":
-        # Text such as 3 is taken for a number where all the labels of a file look like that.
+        # Text such as 3 is read as a number if all labels of a file look like numbers.
         return replace(table, labels=table.labels.astype(str))
     return table
 
 
 def load_model(path: Path, features_follow: bool = True) -> Any:
-    """A model; where features are the next argument, say so if this is not one."""
+    """Load a model; an error on another kind of file explains the order of the arguments."""
     from latentmetric import load
 
     try:

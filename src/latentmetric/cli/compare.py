@@ -70,14 +70,14 @@ def compare(
 
 def _chosen(methods: str) -> list[str]:
     known = {name.lower(): name for name in METHODS}
-    asked = [name.strip().lower() for name in methods.split(",") if name.strip()]
-    unknown = [name for name in asked if name not in known]
-    if unknown or not asked:
+    requested = [name.strip().lower() for name in methods.split(",") if name.strip()]
+    unknown = [name for name in requested if name not in known]
+    if unknown or not requested:
         raise typer.BadParameter(
             f"{', '.join(unknown) or 'nothing'} is not among {', '.join(METHODS)}",
             param_hint="--methods",
         )
-    return list(dict.fromkeys(known[name] for name in asked))
+    return list(dict.fromkeys(known[name] for name in requested))
 
 
 def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> None:
@@ -99,7 +99,7 @@ def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> 
             ]
             for line in found
         ],
-        title="Errors of the vote on rows left out, mean and standard deviation over folds",
+        title="Error on held-out rows, mean and standard deviation over folds",
     )
 
 

@@ -1,4 +1,4 @@
-"""``latentmetric evaluate``: the error of a model on labelled rows, and where it lies."""
+"""``latentmetric evaluate``: the error of a model on labelled rows, by class and pair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from latentmetric.io import Choice
 from latentmetric.viz.summaries import class_errors, confused_pairs
 
 SMALLEST_SHARE = 1e-3
-"""A class that got no vote counts as this probable in the logarithmic loss."""
+"""Smaller probabilities count as this one in the logarithmic loss."""
 
 CLASSES_SHOWN = 25
 
@@ -69,7 +69,7 @@ def evaluate(
 
 
 def _codes_of(classes: Any, labels: Any) -> Ints:
-    """The place of each label among the classes, −1 for those that are not."""
+    """The index of each label in the classes, −1 for unknown labels."""
     places = {label: code for code, label in enumerate(classes.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     codes = np.array([places.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
@@ -78,7 +78,7 @@ def _codes_of(classes: Any, labels: Any) -> Ints:
 
 
 def _has_probabilities(fitted: Any) -> bool:
-    """A vote of three has four shares; those of a kernel are worth measuring."""
+    """Whether probabilities are worth measuring: a vote of three has only four values."""
     return VOTES[fitted.weights].needs_temperature
 
 
@@ -110,7 +110,7 @@ def _facts(fitted: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, An
 
 
 def _precision(true: Ints, predicted: Ints, n_classes: int) -> list[float | None]:
-    """Of the rows taken for a class, the share that is of it."""
+    """The share of the rows predicted as each class that are of this class."""
     taken = np.bincount(predicted, minlength=n_classes)
     rightly = np.bincount(predicted[true == predicted], minlength=n_classes)
     return [float(r / t) if t else None for r, t in zip(rightly, taken, strict=True)]
@@ -149,7 +149,7 @@ def _show(facts: dict[str, Any]) -> None:
     )
     if facts["confused"]:
         print_table(
-            ["class", "taken for", "rows"],
+            ["class", "predicted as", "rows"],
             [
                 [_shown(line["label"]), _shown(line["taken_for"]), f"{line['rows']:,}"]
                 for line in facts["confused"]

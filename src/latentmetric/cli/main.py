@@ -90,25 +90,25 @@ def _command(name: str) -> Any:
 
 
 def _reflowed(function: Callable[..., None]) -> str:
-    """The help of a command with a line a paragraph, which is wrapped to the terminal's width."""
+    """The help of a command, one line per paragraph, so that it wraps to the terminal's width."""
     paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _not_imported() -> None:
-    """Stand in for a command in the list."""
+    """Placeholder for a command in the list."""
 
 
 def _write_utf8_on_windows() -> None:
-    """Its pipes and files would else get an encoding that lacks most letters."""
+    """Otherwise pipes and files would get an encoding that lacks most letters."""
     if sys.platform == "win32":
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
                 stream.reconfigure(encoding="utf-8")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         import typer
 
         from latentmetric import __version__

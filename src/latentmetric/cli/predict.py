@@ -22,7 +22,7 @@ from latentmetric.cli._tables import Features, Json, Model, load_model, read_for
 from latentmetric.io import Choice
 
 OWN_COLUMNS = ("row", "label")
-"""What stands before the probabilities."""
+"""The columns before the probabilities."""
 
 
 @reads_tables
@@ -65,7 +65,7 @@ def predict(
 
 
 def _share_names(classes: list[Any], id_name: str | None) -> list[str]:
-    """The classes' names, but for those that are already taken by the columns before them."""
+    """The names of the classes, changed where another column already has that name."""
     names = [str(label) for label in classes]
     own_columns = {*OWN_COLUMNS, *([] if id_name is None else [id_name])}
     taken = {*own_columns, *names}

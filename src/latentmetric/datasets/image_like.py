@@ -1,10 +1,10 @@
-"""Rows that look like features of images: noisy observations of latent examples that are known.
+"""Rows that look like features of images: noisy observations of known latent examples.
 
-Classes come in groups that resemble each other, each class has several latent examples with
-unequal numbers of rows, and a row is a latent example plus distortion. Of the distortion a part
-is strong in few directions that tell nothing of the class (pose, light), a part lies where
-classes differ (so that no metric can remove it), and a part is alike in all directions. Some
-labels are wrong.
+Classes come in groups of similar classes, each class has several latent examples with unequal
+numbers of rows, and a row is a latent example plus distortion. One part of the distortion is
+strong in a few directions that carry no information on the class (pose, light), one part is in
+the directions in which classes differ (so that no metric can remove it), and one part is equal in
+all directions. Some labels are wrong.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sklearn.utils import check_random_state
 from latentmetric.core.types import Floats, Ints
 
 CHUNK_ROWS = 16_384
-"""Rows drawn at a time, each chunk from a stream of its own."""
+"""Rows drawn at a time; each chunk has its own random stream."""
 
 GROUP_SHARE = 0.3
-"""The part of a class centre's variance that its group shares."""
+"""The share of a class centre's variance that comes from its group."""
 
 SPECTRUM = 1.0
-"""The decay of the latent examples' scales over the directions: scale of the j-th is j to -this."""
+"""The latent examples' scale in direction j is j to the power of minus this."""
 
 OVERLAP = 0.5
-"""The part of the shared distortion's variance that lies where classes differ."""
+"""The share of the shared distortion's variance in directions in which classes differ."""
 
 IMAGENET: dict[str, Any] = {
     "n_samples": 1_281_167 + 50_000,
@@ -40,23 +40,23 @@ IMAGENET: dict[str, Any] = {
     "distortion": 0.42,
     "noise": 1.13,
 }
-"""As many rows, features and classes as ImageNet's ILSVRC 2012, training and validation rows."""
+"""Parameters for as many rows and classes as ImageNet's ILSVRC 2012 (training and validation)."""
 
 IMAGENET_TEST_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class ImageLike:
-    """Rows with the truth behind them."""
+    """Rows with the latent examples they were drawn from."""
 
     X: Floats
     """(n_samples, n_features) in float32; a read-only memory map if it was streamed to a file."""
     y: Ints
-    """Labels as they were observed: some are wrong."""
+    """Observed labels, some of them wrong."""
     latent_examples: Floats
     latent_labels: Ints
     memberships: Ints
-    """The latent example that each row is an observation of."""
+    """The index of the latent example that each row was drawn from."""
 
 
 def make_image_like(
@@ -75,26 +75,27 @@ def make_image_like(
 ) -> ImageLike:
     """Draw rows around known latent examples.
 
-    Lengths are relative to the distance of a class's centre from the centre of all: its mean
-    square is 1.
+    Lengths are relative to the distances of the class centres from the centre of all classes,
+    whose mean square is 1.
 
     Parameters
     ----------
     n_samples, n_features, n_classes, latents_per_class : int
     spread : float, default=0.4
-        Root mean square distance of the latent examples from their class's centre.
+        Root mean square distance of the latent examples from the centre of their class.
     distortion : float, default=0.5
-        Root mean square length of the distortion that is strong in few directions, shared by all
-        classes.
+        Root mean square length of the distortion that all classes share, strong in a few
+        directions.
     n_distortions : int, default=None
-        The directions that tell nothing of the class; None takes an eighth of the features.
+        Number of directions that carry no information on the class; None takes an eighth of the
+        number of features.
     noise : float, default=0.5
-        Root mean square length of the distortion that is alike in all directions.
+        Root mean square length of the distortion that is equal in all directions.
     mislabelled : float, default=0.02
-        Share of the rows whose label is drawn anew.
+        Share of the rows whose label is replaced by a random one, which may be the same.
     out : path, default=None
         Write the rows to this .npy file, a chunk at a time, and return a memory map of it. The
-        file appears when it is whole.
+        file appears only when it is complete.
     random_state : int, RandomState instance or None, default=0
         The same number gives the same rows, in memory or on disk.
 
@@ -175,7 +176,7 @@ def _directions(generator: np.random.Generator, number: int, of: int, decay: flo
 
 
 def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: float) -> Floats:
-    """F with F Fᵀ the covariance of a row around its latent example."""
+    """F such that F Fᵀ is the covariance of a row around its latent example."""
     n_features = signal.shape[1]
     where_classes_differ = OVERLAP * signal.T.astype(np.float64) @ signal
     elsewhere = (1 - OVERLAP) * pose.T.astype(np.float64) @ pose
@@ -188,7 +189,7 @@ def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: f
 def _memberships(
     generator: np.random.Generator, n_samples: int, n_classes: int, latents_per_class: int
 ) -> Ints:
-    """Latent examples of all rows in random order: classes of one size, latents of unequal ones."""
+    """The latent example of each row: classes of equal size, latent examples of unequal size."""
     classes = generator.permutation(np.arange(n_samples) % n_classes)
     shares = generator.dirichlet(np.full(latents_per_class, 3.0), n_classes)
     bounds = np.cumsum(shares, axis=1)
@@ -223,7 +224,7 @@ def _in_memory(chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_feature
 def _on_disk(
     chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_features: int, path: Path
 ) -> Floats:
-    """Through a file of another name; what is written is not kept in memory."""
+    """Write to a file of another name, then rename it; chunks are not kept in memory."""
     partial = path.with_name(path.name + ".partial")
     try:
         with partial.open("wb") as file:

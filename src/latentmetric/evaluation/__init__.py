@@ -1,4 +1,4 @@
-"""How well embeddings serve to find rows of the same class, and to tell classes apart."""
+"""How well embeddings find rows of the same class, and how well they cluster by class."""
 
 from latentmetric.evaluation.clustering import clustering_nmi
 from latentmetric.evaluation.retrieval import retrieval_scores

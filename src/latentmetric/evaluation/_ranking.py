@@ -1,8 +1,8 @@
-"""At which ranks queries find references of their own class, a block of queries at a time.
+"""The ranks at which queries find references of their own class, a block of queries at a time.
 
-A rank is a count: the references of the own class that are nearer, and those of other classes.
-So of the other classes only the smallest distances are kept, as values without indices, and only
-as many as ranks are asked for: R of a class, or the largest k.
+The rank of a reference is the number of nearer references, of its own class and of others. So
+only the smallest distances to other classes are kept, as values without indices, and only as many
+as the ranks that are needed: R of a class, or the largest k.
 
 Time O(n·m·d) for n queries and m references. Memory: ``WORKING_BYTES`` in all, whatever n, m and
 the sizes of the classes are, as long as one query with its class fits; nothing of n×m.
@@ -20,10 +20,10 @@ from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.types import Bools, Floats, Ints
 
 WORKING_BYTES = 256 * 2**20
-"""Bytes of what all threads work on together."""
+"""Bytes that the blocks of all threads take together."""
 
 BLOCK_QUERIES = 512
-"""More of them at a time would make the matrix products no faster."""
+"""Queries in a block at most; more would not make the matrix products faster."""
 
 TILE_ROWS = 4096
 """References compared at a time."""
@@ -33,12 +33,12 @@ ARRAYS_OF_RANKS = 12
 """Arrays of 8 bytes a query that are held at once: as wide as a tile, as wide as the ranks."""
 
 TIE = 1e-12
-"""Squared distances tie that differ by no more than this share of the squared norms behind them."""
+"""Squared distances tie if they differ by at most this share of the squared norms."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Queries of similar classes, and how deep their ranks are looked at."""
+    """Queries, and how many ranks of each are needed."""
 
     queries: Ints
     depth: int
@@ -74,7 +74,7 @@ class Gallery:
         return len(self._rows)
 
     def ranks(self, queries: Floats, codes: Ints, own: Ints | None, depth: int) -> Ranks:
-        """Ranks down to ``depth``; ``own`` are the references that the queries are themselves.
+        """Ranks down to ``depth``; ``own`` are the indices of the queries among the references.
 
         Queries must be sorted by class.
         """
@@ -94,7 +94,7 @@ class Gallery:
     def _right_distances(
         self, queries: Floats, groups: list[tuple[int, slice]], own: Ints | None
     ) -> Floats:
-        """To the references of a query's class but itself, sorted, then infinities."""
+        """Sorted distances to the other references of each query's class, padded with infinity."""
         right = np.full((len(queries), max(self.class_sizes[code] for code, _ in groups)), np.inf)
         for code, rows in groups:
             start, stop = self._class_starts[code : code + 2]
@@ -113,16 +113,16 @@ class Gallery:
         return References.of(self._into(self._rows[self._order[places]]))
 
     def _into(self, rows: Floats) -> Floats:
-        """Centred, so that little is lost where the expanded square cancels."""
+        """Centre rows, so that the expanded square loses little precision."""
         inside = rows.astype(np.float64)
         return self._coordinates.into(inside, out=inside)
 
 
 class _NearestWrong:
-    """The smallest distances to references of other classes, and more until they are asked for.
+    """Collects the smallest distances to references of other classes.
 
-    Only what can be at a rank that matters is taken: what is no farther than the farthest
-    reference of the right class, nor farther than ``depth`` others.
+    A distance is kept only if its rank can matter: if it is no farther than the farthest reference
+    of the right class, and among the ``depth`` smallest.
     """
 
     def __init__(self, right: Floats, depth: int) -> None:
@@ -134,10 +134,10 @@ class _NearestWrong:
         self._taken = np.full((n_queries, depth + max(depth, TILE_ROWS)), np.inf)
         self._n_taken = np.zeros(n_queries, dtype=np.intp)
         self.before_first = np.zeros(n_queries, dtype=np.intp)
-        """How many are nearer than the nearest of the right class."""
+        """How many are at most as far as the nearest reference of the right class."""
 
     def add(self, distances: Floats) -> None:
-        """Of references not seen before, those of the query's own class at infinity."""
+        """Add distances to further references; those of the query's own class are infinite."""
         flat = np.flatnonzero(distances <= self._limits[:, None])
         rows = flat // distances.shape[1]
         values = distances.ravel()[flat]
@@ -166,8 +166,8 @@ class _NearestWrong:
 def blocks(need: Ints, codes: Ints, n_bytes: int) -> Iterator[Block]:
     """All queries, cut so that a block takes at most ``n_bytes``, but at least one query.
 
-    ``need`` is how deep the ranks of each query are looked at. Those with the greatest need come
-    first, so that a block's first query tells what each of its queries may take.
+    ``need`` is the number of ranks needed for each query. Those with the greatest need come
+    first, so that a block's first query bounds the memory of all its queries.
     """
     order = np.lexsort((codes, -need))
     start = 0
@@ -193,12 +193,12 @@ def _groups(codes: Ints) -> Iterator[tuple[int, slice]]:
 
 
 def _rounding(queries: Floats, references: References) -> Floats:
-    """How far apart two distances of these may be that are equal but for rounding."""
+    """The difference up to which two of these squared distances count as equal."""
     return TIE * (squared_norms(queries)[:, None] + references.norms)
 
 
 def _merged(wrong: Floats, right: Floats, depth: int) -> Bools:
-    """Whether the entry at each rank of both together is a right one; of equals the wrong first."""
+    """Whether the reference at each rank is a right one; in a tie the wrong ones come first."""
     both = np.concatenate((wrong, right), axis=1)
     order = np.argsort(both, axis=1, kind="stable")[:, :depth]
     hits: Bools = order >= wrong.shape[1]

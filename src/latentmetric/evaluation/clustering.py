@@ -1,4 +1,4 @@
-"""How well clusters that know no labels agree with the classes."""
+"""How well clusters found without labels agree with the classes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from latentmetric.validation.labels import checked_labels
 
 
 def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) -> float:
-    """Normalised mutual information of the classes and as many clusters of k-means.
+    """Normalised mutual information between the classes and as many k-means clusters.
 
     Parameters
     ----------
     embeddings : array-like of shape (n_samples, n_features)
-        Rows whose Euclidean distances count: the answer of ``model.transform``, for example.
+        Rows to compare by Euclidean distance, such as the output of ``model.transform``.
     labels : array-like of shape (n_samples,)
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. Its result depends on where it starts: report a mean over several seeds.
+        Seed of k-means. The result depends on its start: report a mean over several seeds.
 
     Returns
     -------
     float
-        From 0, where clusters say nothing about the classes, to 1, where they are the classes. The
+        From 0, where clusters and classes are independent, to 1, where they are the same. The
         mutual information is divided by the arithmetic mean of both entropies.
 
     Examples

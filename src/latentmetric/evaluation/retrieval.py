@@ -1,7 +1,7 @@
 """Recall, precision, MAP@R, R-precision and reciprocal rank of a search, from one pass over it.
 
 Time O(n·m·d) for n queries and m references of d features. Memory O(n + m) beside the
-embeddings themselves, and a fixed number of bytes for the block at hand.
+embeddings themselves, and a fixed number of bytes for the current blocks.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def retrieval_scores(
     Parameters
     ----------
     queries : array-like of shape (n_queries, n_features)
-        Rows whose Euclidean distances count: the answer of ``model.transform``, for example. For
+        Rows to compare by Euclidean distance, such as the output of ``model.transform``. For
         cosine similarity, normalise the rows first.
     query_labels : array-like of shape (n_queries,)
     references : array-like of shape (n_references, n_features), default=None
-        What is searched. None searches the queries among themselves; a row never finds itself.
+        Rows to search. None searches among the queries; a row never finds itself.
     reference_labels : array-like of shape (n_references,), default=None
     k : int or iterable of int, default=1
         Ranks at which recall and precision are computed.
     queries_in_references : bool, default=False
         Whether the first ``n_queries`` references are the queries, which must not find themselves.
     n_jobs : int, default=None
-        Threads. None is as many as BLAS uses, -1 all processors.
+        Threads. None uses as many as BLAS, -1 all processors.
 
     Returns
     -------
@@ -62,12 +62,13 @@ def retrieval_scores(
 
     Notes
     -----
-    A query with nothing to find (R = 0: its class has no reference, or none but itself) is left
-    out of all means; where this is so for every query, they are NaN.
+    A query with nothing to find (R = 0: its class has no reference other than the query) is left
+    out of all means; if this holds for every query, the means are NaN.
 
-    Of references at the same distance those of other classes are taken to be nearer. So the order
-    of rows does not matter, and embeddings that map all rows to one point score 0. Squared
-    distances are computed in float64 and equal if they differ by a 10⁻¹² of the squared norms.
+    Among references at the same distance, those of other classes count as nearer. So the order of
+    the rows does not matter, and embeddings that map all rows to one point score 0, except for
+    ``"mrr"``. Squared distances are computed in float64; they count as equal if they differ by at
+    most 10⁻¹² of the squared norms.
 
     Examples
     --------
@@ -87,12 +88,12 @@ def retrieval_scores(
             references, reference_labels, "references", "reference_labels"
         )
         within = _check_together(rows, labels, found_rows, found_labels, queries_in_references)
-    ranks_asked = _ranks_asked(k, len(found_rows) - within)
+    ranks = _checked_ranks(k, len(found_rows) - within)
     n_classes, codes, found_codes = _codes(labels, found_labels)
     gallery = Gallery(found_rows, found_codes, n_classes)
     n_right = gallery.class_sizes[codes] - within
     per_query = _scores_of_queries(
-        gallery, rows, codes, n_right, within, ranks_asked, thread_count(n_jobs)
+        gallery, rows, codes, n_right, within, ranks, thread_count(n_jobs)
     )
     counted = n_right > 0
     return {
@@ -102,20 +103,20 @@ def retrieval_scores(
 
 
 def _scores_of_queries(
-    gallery: Gallery, rows: Floats, codes: Ints, n_right: Ints, within: bool, asked: list[int],
+    gallery: Gallery, rows: Floats, codes: Ints, n_right: Ints, within: bool, ranks: list[int],
     n_threads: int,
 ) -> dict[str, Floats]:  # fmt: skip
-    names = [f"recall@{k}" for k in asked] + [f"precision@{k}" for k in asked]
+    names = [f"recall@{k}" for k in ranks] + [f"precision@{k}" for k in ranks]
     names += ["map@r", "r_precision", "mrr"]
     scores: dict[str, Floats] = {name: np.zeros(len(rows)) for name in names}
     answerable = np.flatnonzero(n_right > 0)
-    need = np.maximum(n_right[answerable], max(asked))
+    need = np.maximum(n_right[answerable], max(ranks))
 
     def score(block: Block) -> None:
         which = answerable[block.queries]
         own = which if within else None
         found = gallery.ranks(rows[which], codes[which], own, block.depth)
-        for k in asked:
+        for k in ranks:
             scores[f"recall@{k}"][which] = found.first <= k
             scores[f"precision@{k}"][which] = found.hits[:, :k].mean(axis=1)
         scores["mrr"][which] = 1 / found.first
@@ -165,15 +166,15 @@ def _check_together(
     return bool(within)
 
 
-def _ranks_asked(k: int | Iterable[int], n_found: int) -> list[int]:
-    asked = list(k) if isinstance(k, Iterable) else [k]
-    if not asked:
+def _checked_ranks(k: int | Iterable[int], n_found: int) -> list[int]:
+    ranks = list(k) if isinstance(k, Iterable) else [k]
+    if not ranks:
         raise ValueError("k must name at least one rank, got none")
-    for rank in asked:
+    for rank in ranks:
         AnInteger(1).check("k", rank)
         if rank > n_found:
             raise ValueError(f"k is {rank}, but a query can find only {n_found} references")
-    return sorted({int(rank) for rank in asked})
+    return sorted({int(rank) for rank in ranks})
 
 
 def _codes(labels: Any, found_labels: Any) -> tuple[int, Ints, Ints]:

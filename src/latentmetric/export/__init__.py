@@ -1,4 +1,4 @@
-"""Fitted models in the form of other tools: faiss, ONNX and scikit-learn alone."""
+"""Fitted models for other tools: faiss, ONNX and plain scikit-learn."""
 
 from latentmetric.export.faiss_index import FaissIndex, to_faiss
 from latentmetric.export.onnx_graph import to_onnx

@@ -1,4 +1,4 @@
-"""A fitted model as an exact index of faiss.
+"""A fitted model as an exact faiss index.
 
 Time O(m·d·r) to build it for m references and a metric of rank r; memory 4·m·r bytes beside the
 model's own arrays, which it shares.
@@ -20,7 +20,7 @@ from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 
 @dataclass(frozen=True)
 class FaissIndex:
-    """References of a model in an index of faiss, their labels, and the way of queries into it.
+    """The references of a model in a faiss index, their labels, and a transform for queries.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class FaissIndex:
     _parts: Parts
 
     def queries(self, X: Any) -> Floats:
-        """Rows in the index's space, for ``index.search`` and other indexes of faiss.
+        """Transform rows into the space of the index, for ``index.search`` or other faiss indexes.
 
         Parameters
         ----------
@@ -49,9 +49,9 @@ class FaissIndex:
         return np.ascontiguousarray(self._queries(X), dtype=np.float32)
 
     def search(self, X: Any, k: int) -> tuple[Floats, Ints]:
-        """The k nearest references of each row, as the model's ``kneighbors`` finds them.
+        """Find the k nearest references of each row, as the model's ``kneighbors`` does.
 
-        The index proposes some more than k, which are ranked again in the model's own precision.
+        The index proposes a few more than k, which are ranked again in the model's own precision.
 
         Parameters
         ----------
@@ -61,17 +61,20 @@ class FaissIndex:
         Returns
         -------
         distances : ndarray of shape (n_samples, k)
-            In the units of the features; similarities with their sign changed where the model
-            compares by these.
+            In the units of the features; for a model that compares by similarity, the negative
+            similarities.
         indices : ndarray of shape (n_samples, k)
         """
         n_references = len(self.labels)
         if not 1 <= k <= n_references:
-            raise ValueError(f"k is {k}, but the index holds {n_references} references; 1 to these")
+            raise ValueError(
+                f"k is {k}, but must be from 1 to {n_references}, "
+                "the number of references in the index"
+            )
         queries = self._queries(X)
         proposed = min(k + SPARE_NEIGHBORS, n_references)
-        asked = np.ascontiguousarray(queries, dtype=np.float32)
-        found = np.sort(self.index.search(asked, proposed)[1], axis=1)
+        single = np.ascontiguousarray(queries, dtype=np.float32)
+        found = np.sort(self.index.search(single, proposed)[1], axis=1)
         model = self._parts.model
         if not model.is_metric:
             return self._most_similar(queries, found, k)
@@ -84,7 +87,7 @@ class FaissIndex:
         if X.ndim != 2 or X.shape[1] != n_features:
             raise ValueError(
                 f"X has shape {X.shape}, but the model was fitted with {n_features} features: "
-                "(rows, features) is expected"
+                "expected (rows, features)"
             )
         return self._parts.model.points(X)
 
@@ -98,11 +101,11 @@ class FaissIndex:
 
 
 def to_faiss(model: Any) -> FaissIndex:
-    """An exact index of faiss over a model's references, with their labels beside it.
+    """Build an exact faiss index of a model's references, together with their labels.
 
-    Its ``search`` finds what the model's ``kneighbors`` finds, but where distances tie within
-    rounding. The ``index`` is a plain one of faiss, in float32, to be written, sharded or put on a
-    GPU; ``queries`` brings rows into its space.
+    Its ``search`` finds what the model's ``kneighbors`` finds, except where distances tie within
+    rounding. The ``index`` is a plain faiss index in float32, which can be written, sharded or
+    moved to a GPU; ``queries`` transforms rows into its space.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """A fitted model as a graph of standard ONNX operators.
 
-The graph does what the model does: it centres, searches by the expanded square, ranks some more
-than the neighbours asked for by exact differences, and lets them vote. For n rows in a run and m
-references it takes memory O(n·m), so the caller's batches decide how much.
+The graph does what the model does: it centres rows, searches by the expanded square, ranks a few
+more than the requested neighbours by exact differences, and lets them vote. A run of n rows against
+m references takes memory O(n·m), so use smaller batches where memory is short.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from latentmetric.persistence.model_file import replacing
 
 OPSET = 18
 IR_VERSION = 8
-"""The oldest that has all of the operators used, so that older runtimes read the file too."""
+"""The oldest versions with all operators used, so that older runtimes can read the file."""
 
 MAX_BYTES = 2**31 - 2**20
-"""What one protocol buffer holds, less what is not arrays."""
+"""The largest protocol buffer, less room for what is not arrays."""
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
@@ -34,16 +34,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     - ``neighbors``, (n, n_neighbors): int64, nearest first, as ``model.kneighbors`` numbers them;
     - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them.
 
-    Only operators of the standard are used (opset 18). Answers are the model's but where
-    neighbours tie within rounding. Classes that tie have equal probabilities, of which ``label``
-    names the nearest neighbour's.
+    Only standard operators are used (opset 18). Results are the same as the model's, except where
+    neighbours tie within rounding. Tied classes have equal probabilities; ``label`` is then the
+    class of the nearest neighbour.
 
     Parameters
     ----------
     model : estimator of this package
-        Fitted. ``n_neighbors`` and ``weights`` are those of this moment.
+        Fitted. Its current ``n_neighbors`` and ``weights`` are exported.
     path : str or path-like
-        Replaced as a whole, or not at all if something fails.
+        The file to write. An existing file is replaced, or left unchanged if something fails.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     parts = Parts.of(model)
     if parts.weights not in WEIGHTS:
         raise ValueError(
-            f"weights={parts.weights!r} has no form in ONNX here; export after "
+            f"weights={parts.weights!r} cannot be exported to ONNX; export after "
             f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
         )
     _check_size(parts)
@@ -85,7 +85,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 class _Graph:
-    """Nodes and constants in the making; values are known by their names."""
+    """The nodes and constants of a graph under construction; values are referred to by name."""
 
     def __init__(self, onnx: Any) -> None:
         self._onnx = onnx
@@ -93,14 +93,14 @@ class _Graph:
         self._constants: list[Any] = []
 
     def constant(self, values: Any, dtype: Any = None) -> str:
-        """The name of a constant."""
+        """Add a constant; return its name."""
         name = f"constant_{len(self._constants)}"
         array = np.ascontiguousarray(values, dtype=dtype).reshape(np.shape(values))
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
     def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        """The name of an operator's result."""
+        """Add an operator; return the name of its result."""
         name = name or f"value_{len(self._nodes)}"
         self._nodes.append(
             self._onnx.helper.make_node(operator, list(inputs), [name], **attributes)
@@ -108,7 +108,7 @@ class _Graph:
         return name
 
     def smallest(self, values: str, k: int) -> tuple[str, str]:
-        """The k smallest of each row, ascending, the first of equals first; and their columns."""
+        """The k smallest values of each row, ascending and stable in ties, and their columns."""
         number = len(self._nodes)
         outputs = [f"smallest_{number}", f"columns_{number}"]
         self._nodes.append(
@@ -128,7 +128,7 @@ class _Graph:
         return self.add("Cast", values, to=_element_type(self._onnx, np.dtype(dtype)))
 
     def model(self, inputs: list[Any], outputs: list[Any]) -> Any:
-        """All of it as a file's content."""
+        """The whole graph as an ONNX model."""
         import latentmetric
 
         helper = self._onnx.helper
@@ -145,10 +145,12 @@ class _Graph:
 
 
 def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
-    """What the model measures of each row's k nearest references, and which they are."""
+    """The squared distances of each row's k nearest references, or −2 times the similarities,
+    and the indices of these references.
+    """
     rows, dtype = parts.model.references.rows, parts.model.dtype
     centred = graph.add("Sub", "features", graph.constant(parts.model.coordinates.centre, dtype))
-    # Not a constant: onnxruntime takes a constant scale into the product behind it, as a float32.
+    # Not a constant: onnxruntime would fold a constant scale into the next product, in float32.
     scale = graph.constant([[parts.model.coordinates.scale]], dtype)
     scales = graph.add("Expand", scale, graph.add("Shape", "features"))
     queries = graph.add("Div", centred, scales)
@@ -163,7 +165,9 @@ def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
     comparable = graph.add("Add", comparable, graph.constant(parts.model.references.norms))
     n_candidates = min(k + SPARE_NEIGHBORS, len(rows))
     _, candidates = graph.smallest(comparable, n_candidates)
-    candidates, _ = graph.smallest(candidates, n_candidates)  # the earlier of equals goes first
+    candidates, _ = graph.smallest(
+        candidates, n_candidates
+    )  # so that of equals the earlier comes first
     apart = graph.add(
         "Sub",
         graph.add("Unsqueeze", queries, graph.constant([1], np.int64)),
@@ -232,11 +236,11 @@ def _kernel(graph: _Graph, squared: str, temperature: float) -> str:
 
 
 WEIGHTS = {"uniform": _uniform, "distance": _inverse_distance, "kernel": _kernel}
-"""The votes of ``core.votes`` as operators, in double."""
+"""The votes of ``core.votes`` as ONNX operators, in double precision."""
 
 
 def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Labels in a dtype that runtimes have."""
+    """Labels in a dtype that ONNX runtimes support."""
     if classes.dtype.kind in "UO":
         labels = classes.astype(object)
         try:
@@ -283,6 +287,6 @@ def _check_size(parts: Parts) -> None:
         n_bytes += model.components.nbytes
     if n_bytes > MAX_BYTES:
         raise ValueError(
-            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; vote "
-            "with fewer references, such as the latent examples"
+            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; use "
+            "fewer references, such as the latent examples"
         )

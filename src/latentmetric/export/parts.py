@@ -1,4 +1,4 @@
-"""What an export needs of a fitted estimator, whichever it is."""
+"""What an export needs from a fitted estimator of any kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 
 SPARE_NEIGHBORS = 16
-"""Found beyond those asked for, because a first search ranks less exactly than differences do."""
+"""Extra neighbours of the first search, which ranks less exactly than differences do."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,18 @@ class Parts:
     classes: np.ndarray[Any, Any]
     weights: str
     n_neighbors: int
-    """Neighbours asked for, at most as many as there are references."""
+    """The estimator's ``n_neighbors``, at most the number of references."""
 
     @classmethod
     def of(cls, estimator: Any) -> Parts:
-        """Of a fitted estimator whose parameters are valid; nothing is copied."""
+        """The parts of a fitted estimator, after a check of its parameters; nothing is copied."""
         model = getattr(estimator, "model_", None)
         if not isinstance(model, FittedModel):
             if hasattr(estimator, "parameter_rules"):
                 check_is_fitted(estimator)
             raise TypeError(
-                "a fitted model of latentmetric is needed, such as MaPML, got "
-                f"{type(estimator).__name__}; of a pipeline, export the last step"
+                "expected a fitted model of latentmetric, such as MaPML, got "
+                f"{type(estimator).__name__}; from a pipeline, export the last step"
             )
         estimator.check_voting()
         n_neighbors = min(estimator.n_neighbors, len(model.references))

@@ -17,35 +17,35 @@ from latentmetric.core.types import Floats
 from latentmetric.export.parts import Parts
 
 TIE_BREAK = 2.0**-46
-"""The unit by which a nearer neighbour's vote counts more; sums of up to 40 votes stay exact."""
+"""The smallest extra weight of a nearer neighbour; sums of up to 40 votes stay exact."""
 
 MAX_TIE_BREAKERS = 40
 
 
 def to_sklearn(model: Any) -> Pipeline:
-    """A pipeline of scikit-learn that predicts as the model does and needs no latentmetric.
+    """Convert a model to a scikit-learn pipeline that predicts the same without latentmetric.
 
     Its steps are a ``StandardScaler`` (the model's centre and scale), a ``FunctionTransformer`` of
     ``numpy.dot`` (the metric) and a brute-force ``KNeighborsClassifier`` (the references). It can
-    be pickled and used wherever NumPy and scikit-learn of about the same version are.
+    be pickled and used wherever similar versions of NumPy and scikit-learn are installed.
 
-    Predictions are the same where neighbours do not tie within rounding. A tied vote goes to the
-    nearest neighbour's class, as in the model, where scikit-learn alone would take the first
-    class: a nearer neighbour's vote counts a trace more, which moves probabilities by less than
-    2 ** (n_neighbors - 46). This holds for up to 40 neighbours; beyond, the first class wins. With
-    ``weights="distance"`` classes whose inverse distances add up to exactly the same go to the
+    Predictions are the same except where neighbours tie within rounding. A tied vote goes to the
+    nearest neighbour's class, as in the model, not to the first class as in scikit-learn alone:
+    the votes of nearer neighbours weigh slightly more, which moves probabilities by less than
+    2 ** (n_neighbors - 46). This holds for up to 40 neighbours; with more, the first class wins.
+    With ``weights="distance"``, classes whose inverse distances have exactly the same sum go to the
     first class.
 
     Parameters
     ----------
     model : estimator of this package
         Fitted, with ``weights`` "uniform" or "distance". "kernel" is refused: scikit-learn has
-        no part for it that works without code of ours.
+        nothing that does it without this package.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Classes that have no reference are not among its ``classes_``.
+        Classes without references are not in its ``classes_``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def to_sklearn(model: Any) -> Pipeline:
     parts = Parts.of(model)
     if parts.weights not in ("uniform", "distance"):
         raise ValueError(
-            f"weights={parts.weights!r} has no standard part in scikit-learn; use to_onnx, or "
+            f"weights={parts.weights!r} has no equivalent in scikit-learn; use to_onnx, or "
             "export after model.set_params(weights='distance') or weights='uniform'"
         )
     factor, rows = _map_and_rows(parts)
@@ -76,7 +76,7 @@ def to_sklearn(model: Any) -> Pipeline:
 
 
 def _scaler(parts: Parts, model: Any) -> StandardScaler:
-    """x → (x − centre) / scale, as if fitted."""
+    """A fitted scaler that maps x to (x − centre) / scale."""
     scaler = StandardScaler()
     scaler.mean_ = parts.model.coordinates.centre.copy()
     scaler.scale_ = np.full(parts.model.n_features, parts.model.coordinates.scale)
@@ -89,10 +89,10 @@ def _scaler(parts: Parts, model: Any) -> StandardScaler:
 
 
 def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:
-    """The linear map, and references that are nearest where the model's are.
+    """The linear map, and references with the same nearest neighbours as the model's.
 
-    For a similarity, references get one more coordinate that brings them all to one norm, and
-    queries a 0 there: then the nearest is the one with the largest inner product.
+    For a similarity, references get one more coordinate that gives all of them the same norm, and
+    queries get a 0: then the nearest reference is the one with the largest inner product.
     """
     rows = parts.model.references.rows
     if parts.model.components is not None:
@@ -104,7 +104,7 @@ def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:
 
 
 def _weights(weights: str, n_neighbors: int) -> Any:
-    """As the name says; "uniform" by a function of NumPy that breaks ties."""
+    """The ``weights`` of the classifier; for "uniform" a NumPy function that breaks ties."""
     if weights == "distance" or n_neighbors > MAX_TIE_BREAKERS:
         return weights
     ascending = 1 + TIE_BREAK * 2.0 ** np.arange(n_neighbors - 1, -1, -1)

@@ -228,7 +228,7 @@ def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[A
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, fortran_order, dtype = read_header(file)
-    except Exception as error:  # its parser raises whatever the bytes make it
+    except Exception as error:  # its parser can raise almost anything
         raise ValueError(f"{name} has no readable .npy header: {error}") from error
     if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
         raise ValueError(f"{name} claims the shape {shape} in its header, which is impossible")

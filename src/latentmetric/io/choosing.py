@@ -18,7 +18,7 @@ INDEX_NAMES = ("__index_level_0__",)
 
 @dataclass(frozen=True)
 class Choice:
-    """How to read files, where that is not left to be found out.
+    """How to read files; what is not given is detected.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Choice:
     decimal : {".", ","}, default="."
         The mark before the decimals in a text file.
     labelled : bool, default=True
-        Whether labels must be found. If not, and a column is plainly the labels, it is left out.
+        Whether labels must be found. If not, a column that is clearly the labels is left out.
     """
 
     key: str | None = None
@@ -56,7 +56,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class ColumnsOfFile:
-    """What is known of a file's columns before they are read."""
+    """What is known about a file's columns before they are read."""
 
     file: str | Path
     """What messages call it."""
@@ -80,7 +80,7 @@ class Roles:
     """The labels' column, also where labels are not needed."""
     id: int | None
     left_out: list[int]
-    """Those that nothing is read from, but for the ones that were to be ignored."""
+    """Columns that nothing is read from, except those given by ``ignore``."""
 
 
 def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Roles:
@@ -126,7 +126,7 @@ def _find_label(
     if own_labels and choice.labelled:
         held = "".join(f"; {columns.names[p]} holds {columns.described(p)}" for p in texts[:1])
         raise ValueError(
-            f"{columns.file}: no column is plainly the labels among {listed(columns.names)}{held}; "
+            f"{columns.file}: no column is clearly the labels among {listed(columns.names)}{held}; "
             "name one with --label, or give a file of labels"
         )
     return None

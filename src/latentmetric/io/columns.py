@@ -1,6 +1,6 @@
 """Tables of named columns in files of Parquet and Arrow, by pyarrow.
 
-Nothing is read when a file is opened. A block of rows costs the row groups it lies in.
+Nothing is read when a file is opened. Reading a block of rows reads the row groups that hold it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ColumnFile(ABC):
 
 
 class _Parquet(ColumnFile):
-    """Whole row groups are read, and the rows asked for kept."""
+    """Whole row groups are read, and the requested rows kept."""
 
     def __init__(self, path: Path) -> None:
         self._file = needs("pyarrow.parquet", "pyarrow", path).ParquetFile(path)

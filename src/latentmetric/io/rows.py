@@ -1,8 +1,7 @@
-"""Rows that stay in their file until they are asked for.
+"""Rows that stay in their file until they are needed.
 
-A ``RowFile`` has a shape and a dtype and gives rows by slice; a slice is read from the file when
-it is asked for. Files are read, not mapped, so the memory of the process stays at what was asked
-for.
+A ``RowFile`` has a shape and a dtype, and reads rows from the file when it is sliced. Files are
+read, not mapped, so the process holds only the rows that were read.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class RowFile(ABC):
             return rows if covered.step == 1 else rows[[place - low for place in covered]]
         numbers = np.asarray(which)
         if numbers.ndim != 1:
-            raise IndexError(f"rows in a file are asked for by slice or list, got {which!r}")
+            raise IndexError(f"rows in a file are indexed by slice or list, got {which!r}")
         if not len(numbers):
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         first = int(numbers[0])
@@ -62,7 +61,7 @@ class RowFile(ABC):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
-            raise ValueError("rows in a file become an array only by a copy")
+            raise ValueError("rows in a file cannot become an array without a copy")
         return self._read(0, len(self)).astype(dtype or self.dtype, copy=False)
 
     @abstractmethod
@@ -123,7 +122,7 @@ class RawRows(RowFile):
 
 
 class SlicedRows(RowFile):
-    """What h5py, zarr and memory maps give: slices already work."""
+    """Arrays of h5py and zarr, and memory maps, which can be sliced already."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

@@ -1,7 +1,7 @@
 """Features with their labels, out of the files people have: which column or array is which.
 
 Notes say what was taken, with the option that chooses another. Arrays and columns in binary files
-stay there until their rows are asked for; text is read.
+stay there until their rows are needed; text is read.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Table:
     notes: list[str] = field(default_factory=list)
     """What was taken from where, one line each."""
     ids: np.ndarray[Any, Any] | None = None
-    """What identifies each row, where it was asked for: whole numbers or text."""
+    """The id of each row, if requested: whole numbers or text."""
     id_name: str | None = None
-    """What the file calls that."""
+    """The name of the id in the file."""
 
 
 def open_table(
@@ -69,7 +69,7 @@ def open_table(
     labels : path, default=None
         Any such path; None takes the labels from the first file.
     choice : Choice, default=None
-        Which column, array or key is which, where it is not to be found out.
+        Which column, array or key is which; what is not given is detected.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str | None:
 
 
 def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
-    """Arrays that may be labels of so many rows."""
+    """Arrays that may be the labels of ``n_rows`` rows."""
     return [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
 
 
@@ -276,7 +276,7 @@ def _labels_of(
     file.check_labels(labels, place)
     note = note if file.has_header else f"labels: {path}"
     if len(labels) == n_rows + 1 and not file.has_header and choice.header is None:
-        note = f"{note}, the first line, {str(labels[0])!r}, taken for a header"
+        note = f"{note}, the first line, {str(labels[0])!r}, read as a header"
         labels = labels[1:]
     return as_labels(labels), [note]
 
@@ -310,7 +310,7 @@ def _check(table: Table, name: str) -> None:
 
 
 class _Checked(RowFile):
-    """Rows of a file, refused with their place where they hold what is not a finite number."""
+    """Rows of a file; a value that is not finite is refused with its place."""
 
     def __init__(self, rows: RowFile, path: Path, suffix: str) -> None:
         self._rows, self._path, self._suffix = rows, path, suffix

@@ -27,7 +27,7 @@ DELIMITERS = "\t;|,"
 """Tried in this order: commas also occur within numbers and words."""
 
 SAMPLE = 20
-"""Records that are looked at to find out delimiter, header and kinds of columns."""
+"""Records that are read to detect the delimiter, the header and the kinds of columns."""
 
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
@@ -186,7 +186,7 @@ def open_text(
     delimiter: str | None = None,
     decimal: str = ".",
 ) -> TextFile:
-    """Look at the first lines; what is None is found out."""
+    """Read the first lines and detect what is None."""
     name = name or str(path)
     if decimal not in (".", ","):
         raise ValueError(f"the decimal mark is {decimal!r}; it must be a point or a comma")
@@ -335,7 +335,7 @@ def _is_value(cell: str, decimal: str = ".") -> bool:
 
 
 def _may_be_value(cell: str, decimal: str) -> bool:
-    """Also with a decimal comma that was not asked for, which is reported later."""
+    """Whether a cell looks like a number, also with a decimal comma, which is reported later."""
     return _is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell.strip()))
 
 

@@ -1,4 +1,4 @@
-"""Which rows a latent example stands for: time O(n·(m/C)·d), memory for one class."""
+"""Which rows a latent example represents: time O(n·(m/C)·d), memory for one class."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from latentmetric.core.types import Floats, Ints
 
 
 def latent_codes(model: Any) -> Ints:
-    """The place of each latent example's label among ``classes_``."""
+    """The index in ``classes_`` of each latent example's label."""
     codes: Ints = np.searchsorted(model.classes_, np.asarray(model.latent_labels_))
     return codes
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A latent example and the rows of its class that it is the nearest one of."""
+    """A latent example and the rows of its class that are nearest to it."""
 
     latent: int
     rows: Ints
-    """From near to far."""
+    """Sorted by distance, nearest first."""
     distances: Floats
     """In the units of the features."""
 
@@ -30,7 +30,7 @@ class Cluster:
 def busiest_clusters(
     model: Any, latents: Ints, rows: Floats, members: Ints, n_clusters: int
 ) -> list[Cluster]:
-    """Those of the ``latents`` of a class that stand for most of its rows, ``members``."""
+    """The ``latents`` of a class that represent the most of its rows, ``members``."""
     if not len(members):
         return [Cluster(int(latent), members, np.empty(0)) for latent in latents[:n_clusters]]
     of_class = model.model_.with_references(model.latent_examples_[latents], latents, 0.0)

@@ -1,4 +1,4 @@
-"""Latent examples beside originals that they stand for: Fig. 5 of the paper."""
+"""Latent examples beside rows that they represent: Fig. 5 of the paper."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ def plot_latent_examples(
     latents_per_class: int = 1,
     columns: int = 2,
 ) -> Figure:
-    """Draw the latent examples with most rows, each beside some of its rows, as images.
+    """Draw the latent examples that represent the most rows, each beside some of them, as images.
 
     Parameters
     ----------
     model : MaPML
         Fitted on rows that are flattened images.
     X : array-like of shape (n_samples, n_features)
-        The originals.
+        Rows to choose the originals from.
     y : array-like of shape (n_samples,)
     image_shape : tuple of int
         Height and width, and channels if there are any.
     n_originals : int, default=5
         Originals beside each latent example, from the nearest to the farthest of its rows.
     latents_per_class : int, default=1
+        Latent examples drawn for each class.
     columns : int, default=2
         Latent examples side by side.
 
@@ -86,5 +87,5 @@ def plot_latent_examples(
 
 
 def _spread(rows: Ints, n_rows: int) -> Ints:
-    """So many of the rows, from the first to the last."""
+    """At most ``n_rows`` of the rows, evenly spaced from the first to the last."""
     return rows[np.linspace(0, len(rows) - 1, min(n_rows, len(rows))).astype(np.intp)]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a5a2b")
-"""Colours that colour-blind people can tell apart; shapes go on where they end."""
+"""Colours that colour-blind people can distinguish; markers change when they repeat."""
 
 MARKERS = "os^DPvX*"
 
 MAX_POINTS = 5000
-"""Rows that are drawn behind the latent examples; of more, evenly spaced ones."""
+"""At most this many rows are drawn behind the latent examples, evenly spaced among all rows."""
 
 
 def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
@@ -43,10 +43,12 @@ def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
     history = model.history_
     measured = curve(history, "objective")
     if not measured.rounds:
-        raise ValueError(f"{type(model).__name__} records no objective, so there is no curve")
+        raise ValueError(
+            f"{type(model).__name__} records no objective, so there is no curve to draw"
+        )
     ax = _axes(ax)
     ax.plot(measured.rounds, measured.values, "o-", color=COLOURS[0], label="objective")
-    ax.set(xlabel="round", ylabel="objective", ylim=(0, None))
+    ax.set(xlabel=measured.unit, ylabel="objective", ylim=(0, None))
     held_out = curve(history, "validation_error")
     if held_out.rounds:
         errors = ax.twinx()
@@ -78,7 +80,7 @@ def plot_spectrum(model: Any, ax: Axes | None = None) -> Axes:
     check_is_fitted(model)
     if not model.model_.is_metric:
         raise ValueError(
-            f"this {type(model).__name__} learned a similarity, which is no metric and has no "
+            f"this {type(model).__name__} learned a similarity, not a metric, so it has no "
             "spectrum; fit it with psd=True"
         )
     found = spectrum(model.components_)
@@ -105,11 +107,11 @@ def plot_errors_by_class(
         Fitted.
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        Labels the model was fitted with.
+        Their labels; the model must know all of them.
     ax : matplotlib Axes, default=None
         None makes a new figure.
     n_classes : int, default=20
-        Classes that are drawn at most.
+        Draw at most this many classes.
 
     Returns
     -------
@@ -138,10 +140,10 @@ def plot_errors_by_class(
 def plot_latents(
     model: Any, X: Any = None, y: Any = None, ax: Axes | None = None, max_legend: int = 20
 ) -> Axes:
-    """Draw the latent examples on the plane where the classes lie widest apart.
+    """Draw the latent examples on the plane that separates the classes most.
 
-    The plane is a flat shadow of the space under the metric: points far apart on it are far
-    apart there.
+    The plane is a linear projection of the space under the metric: points far apart on it are far
+    apart in that space.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def plot_latents(
     ax : matplotlib Axes, default=None
         None makes a new figure.
     max_legend : int, default=20
-        Classes up to which there is a legend.
+        Draw a legend for at most this many classes.
 
     Returns
     -------
@@ -162,14 +164,14 @@ def plot_latents(
     """
     check_is_fitted(model)
     if (X is None) != (y is None):
-        raise ValueError("X and y belong together; give both or none")
+        raise ValueError("X and y belong together; give both or neither")
     codes = latent_codes(model)
     latents = model.model_.points(model.latent_examples_)
     plane = widest_plane(latents, codes)
     ax = _axes(ax)
     if X is not None:
         _draw_rows(model, plane, X, y, ax)
-    flat = plane.shadow(latents)
+    flat = plane.project(latents)
     for code in range(len(model.classes_)):
         own = flat[codes == code]
         ax.scatter(own[:, 0], own[:, 1], s=36, label=str(code), linewidths=0.6,
@@ -188,7 +190,7 @@ def plot_latents(
 def _draw_rows(model: Any, plane: Any, X: Any, y: Any, ax: Axes) -> None:
     rows, labels = labelled_queries(X, y, model, "plot_latents")
     which = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_POINTS)).astype(np.intp))
-    flat = plane.shadow(model.model_.points(rows[which]))
+    flat = plane.project(model.model_.points(rows[which]))
     for code, label in enumerate(model.classes_):
         own = flat[labels[which] == label]
         ax.scatter(own[:, 0], own[:, 1], s=5, alpha=0.35, linewidths=0, **_style(code))

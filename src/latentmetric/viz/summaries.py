@@ -1,6 +1,6 @@
 """Numbers that describe a model: spectrum, map, errors by class, confused pairs.
 
-Plots and the report draw the same ones. Time O(d³) for a spectrum, O(m·r²) for the map of m points
+The plots and the report both draw them. Time O(d³) for a spectrum, O(m·r²) for the map of m points
 of rank r, O(n + C) for the rest.
 """
 
@@ -24,6 +24,8 @@ class Curve:
     rounds: list[int]
     """Rounds of MaPML, iterations of other algorithms."""
     values: list[float]
+    unit: str = "round"
+    """What ``rounds`` counts: "round" or "iteration"."""
 
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
@@ -32,6 +34,7 @@ def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
     return Curve(
         [iterations(record) for record in known],
         [float(record[quantity]) for record in known],
+        "iteration" if any("iterations" in record for record in known) else "round",
     )
 
 
@@ -44,17 +47,17 @@ class Spectrum:
 
     @property
     def rank(self) -> int:
-        """Eigenvalues that are not zero."""
+        """The number of eigenvalues that are not zero."""
         return int(np.count_nonzero(self.values))
 
     @property
     def effective_rank(self) -> float:
-        """(Σ λ)² / Σ λ²: how many directions the metric works with, if all were alike."""
+        """(Σ λ)² / Σ λ²: how many equal eigenvalues would be as spread out."""
         squares = float(np.square(self.values).sum())
         return float(self.values.sum()) ** 2 / squares if squares else 0.0
 
     def directions_for(self, share: float) -> int:
-        """How many of the largest make up this share of the sum."""
+        """How many of the largest eigenvalues make up this share of their sum."""
         total = np.cumsum(self.values)
         return int(np.searchsorted(total, share * total[-1])) + 1 if total[-1] else 0
 
@@ -75,10 +78,10 @@ class Plane:
 
     origin: Floats
     axes: Floats
-    """(2, r); an axis is zero where points have no second direction."""
+    """(2, r); an axis is zero where the points do not vary in a further direction."""
 
-    def shadow(self, points: Floats) -> Floats:
-        """Where points fall on the plane, (n, 2), in float64."""
+    def project(self, points: Floats) -> Floats:
+        """The points' coordinates on the plane, (n, 2), in float64."""
         flat = np.empty((len(points), 2))
         for block in row_blocks(len(points), points.shape[1] * 8):
             flat[block] = (points[block] - self.origin) @ self.axes.T
@@ -86,11 +89,11 @@ class Plane:
 
 
 def widest_plane(points: Floats, codes: Ints) -> Plane:
-    """The plane on which the classes' means lie widest apart; the points' own spread fills in.
+    """The plane on which the means of the classes vary most.
 
-    The first axes are the principal ones of the means of the classes, each mean counted as often
-    as its class has points. Two classes have one such axis: the second is then the widest of the
-    points themselves among those orthogonal to it.
+    Its axes are the principal axes of the class means, each mean weighted by the points of its
+    class. Two classes have only one such axis: the second is then the principal axis of the points
+    themselves, orthogonal to the first.
     """
     present, means, counts = class_means(points, codes)
     origin: Floats = points.mean(axis=0, dtype=np.float64)
@@ -106,7 +109,7 @@ def widest_plane(points: Floats, codes: Ints) -> Plane:
 
 
 def class_means(points: Floats, codes: Ints) -> tuple[Ints, Floats, Ints]:
-    """The codes that occur, the mean of the points of each in float64, and their number."""
+    """The codes that occur, the mean of the points of each in float64, and the number of points."""
     present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
     means = np.zeros((len(present), points.shape[1]))
     np.add.at(means, places, points)
@@ -115,7 +118,7 @@ def class_means(points: Floats, codes: Ints) -> tuple[Ints, Floats, Ints]:
 
 
 def _principal(rows: Floats, n_axes: int) -> Floats:
-    """Up to so many leading right singular vectors, the largest entry of each positive."""
+    """Up to ``n_axes`` leading right singular vectors, the largest entry of each positive."""
     if not n_axes or not rows.size:
         return np.empty((0, rows.shape[1]))
     if len(rows) > rows.shape[1]:
@@ -132,21 +135,21 @@ def _principal(rows: Floats, n_axes: int) -> Floats:
 
 @dataclass(frozen=True)
 class ClassErrors:
-    """For every class: its rows, and how many of them were taken for another one."""
+    """For every class: its rows, and how many of them were predicted as another class."""
 
     rows: Ints
     wrong: Ints
 
     @property
     def shares(self) -> Floats:
-        """Errors of a class by its rows; not a number where it has none."""
+        """The error rate of each class; NaN where it has no rows."""
         shares: Floats = np.full(len(self.rows), np.nan)
         np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
         return shares
 
 
 def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
-    """Rows and errors of every class, from the codes of what is true and what was predicted."""
+    """Rows and errors of every class, from true and predicted codes."""
     wrong = true[true != predicted]
     return ClassErrors(
         np.bincount(true, minlength=n_classes), np.bincount(wrong, minlength=n_classes)
@@ -155,7 +158,7 @@ def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
 
 @dataclass(frozen=True)
 class ConfusedPair:
-    """Rows of one class that were taken for one other."""
+    """How many rows of one class were predicted as one other class."""
 
     true: int
     predicted: int
@@ -163,7 +166,7 @@ class ConfusedPair:
 
 
 def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
-    """All pairs that were confused, the most frequent first; nothing of size C² is held."""
+    """All confused pairs, the most frequent first; no C×C matrix is built."""
     wrong = true != predicted
     pairs = np.stack((true[wrong], predicted[wrong]), axis=1)
     found, counts = np.unique(pairs, axis=0, return_counts=True)

@@ -82,7 +82,7 @@ def find(browser, selector):
 
 
 def requests_of(browser, page):
-    """Addresses that the page asked for, its own among them."""
+    """Addresses that the page requested, including its own."""
     messages = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
     return [
         message["params"]["request"]["url"]
@@ -93,13 +93,13 @@ def requests_of(browser, page):
 
 
 def dispatch(browser, kind, x, y, **rest):
-    """A mouse event as the browser itself would make it."""
+    """Send a mouse event through the browser's own input handling."""
     event = {"type": kind, "x": x, "y": y, **rest}
     browser.execute_cdp_cmd("Input.dispatchMouseEvent", event)
 
 
 def place_of(browser, page, point):
-    """Where a point of the map is on the screen, from the data alone: all points fit the canvas."""
+    """The screen position of a map point while all points are shown, from the page's data."""
     left, top, width, height = browser.execute_script(POINT)
     data, margin = page.data["map"], 24
     wide, high = max(data["x"]), max(data["y"])
@@ -110,8 +110,8 @@ def place_of(browser, page, point):
     )
 
 
-def loneliest(page):
-    """A point that no other is close to, so that pointing at it can mean no other."""
+def most_isolated(page):
+    """The point farthest from all others, so that pointing at it is unambiguous."""
     data = page.data["map"]
     places = list(zip(data["x"], data["y"], strict=True))
 
@@ -126,20 +126,20 @@ def loneliest(page):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
-def test_no_errors_no_requests_and_nothing_sticks_out(open_page, request, which, width):
+def test_no_errors_no_requests_and_no_horizontal_overflow(open_page, request, which, width):
     page = request.getfixturevalue(which)
     browser = open_page(page, width)
     browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 200))")
     assert browser.get_log("browser") == []
-    asked = [url for url in requests_of(browser, page) if not url.startswith("data:image/png")]
-    assert asked == [page.path.as_uri()]
+    requested = [url for url in requests_of(browser, page) if not url.startswith("data:image/png")]
+    assert requested == [page.path.as_uri()]
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script("return window.hacked") is None
 
 
 def test_pointing_at_a_latent_or_row_shows_its_card(open_page, digits_page):
     browser = open_page(digits_page)
-    point = loneliest(digits_page)
+    point = most_isolated(digits_page)
     dispatch(browser, "mouseMoved", *place_of(browser, digits_page, point))
     (card,) = find(browser, ".card")
     data = digits_page.data["map"]
@@ -155,7 +155,7 @@ def test_pointing_at_a_latent_or_row_shows_its_card(open_page, digits_page):
 
 def test_the_wheel_zooms_and_the_button_shows_all_again(open_page, digits_page):
     browser = open_page(digits_page)
-    point = loneliest(digits_page)
+    point = most_isolated(digits_page)
     x, y = place_of(browser, digits_page, point)
     dispatch(browser, "mouseWheel", x, y, deltaX=0, deltaY=-800)
     dispatch(browser, "mouseMoved", x, y)
@@ -168,14 +168,14 @@ def test_the_wheel_zooms_and_the_button_shows_all_again(open_page, digits_page):
     assert card.is_displayed()
 
 
-def test_the_keyboard_walks_through_one_class(open_page, digits_page):
+def test_the_keyboard_steps_through_one_class(open_page, digits_page):
     from selenium.webdriver.support.ui import Select
 
     browser = open_page(digits_page)
-    Select(find(browser, ".point-out")[0]).select_by_value("7")
+    Select(find(browser, ".highlight")[0]).select_by_value("7")
     (canvas,) = find(browser, "canvas.map")
     x, y = place_of(browser, digits_page, 0)
-    dispatch(browser, "mouseMoved", x, y)  # a mouse that lies there does not disturb
+    dispatch(browser, "mouseMoved", x, y)  # a resting mouse does not interfere
     seen = set()
     for _ in range(5):
         canvas.send_keys("n")
@@ -193,7 +193,7 @@ def column(browser, number):
     return [float(cell.get_attribute("data-value")) for cell in cells]
 
 
-def test_sorting_sorts(open_page, digits_page):
+def test_clicking_a_heading_sorts_the_table(open_page, digits_page):
     browser = open_page(digits_page)
     errors = column(browser, 3)
     assert errors == sorted(errors, reverse=True)
@@ -225,7 +225,7 @@ def test_the_gallery_shows_the_latents_of_the_class_chosen(open_page, digits, di
     assert chooser.first_selected_option.text == "0"
 
 
-def test_pictures_lie_at_their_place_in_the_sheet(open_page, digits_page):
+def test_pictures_show_their_part_of_the_sheet(open_page, digits_page):
     browser = open_page(digits_page)
     columns = 48
     for picture in find(browser, ".mistake .picture")[:6]:
@@ -249,12 +249,12 @@ def test_the_theme_follows_the_system_and_then_the_reader(open_page, digits_page
     browser.execute_script("localStorage.clear()")
 
 
-def test_hostile_labels_are_seen_as_text(open_page, hostile_page):
+def test_hostile_labels_are_shown_as_text(open_page, hostile_page):
     browser = open_page(hostile_page)
     shown = sorted(distinct(sorted(HOSTILE)))
     heads = find(browser, "table.sortable tbody th")
     assert sorted(head.get_attribute("textContent") for head in heads) == shown
-    options = find(browser, ".point-out option")[1:]
+    options = find(browser, ".highlight option")[1:]
     assert sorted(option.get_attribute("textContent") for option in options) == shown
     legend = find(browser, ".legend bdi")
     assert sorted(entry.get_attribute("textContent") for entry in legend) == shown

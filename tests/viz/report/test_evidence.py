@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from latentmetric import Euclidean, MaPML
 from latentmetric.io import open_rows
-from latentmetric.viz.report.evidence import gather, part, sample
+from latentmetric.viz.report.evidence import gather, hold_out, sample
 
 CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
 
 
 @given(CODES, st.integers(1, 60), st.integers(0, 9))
-def test_a_sample_has_every_class_by_its_share(codes, n_rows, seed):
+def test_a_sample_is_stratified(codes, n_rows, seed):
     chosen = sample(codes, n_rows, np.random.default_rng(seed))
     assert len(np.unique(chosen)) == len(chosen) == min(n_rows, len(codes))
     classes, sizes = np.unique(codes, return_counts=True)
@@ -23,8 +23,8 @@ def test_a_sample_has_every_class_by_its_share(codes, n_rows, seed):
 
 
 @given(CODES, st.integers(1, 60), st.integers(0, 9))
-def test_parting_rows_leaves_every_class_among_the_references(codes, max_queries, seed):
-    queries, references = part(codes, max_queries, np.random.default_rng(seed))
+def test_holding_out_queries_leaves_every_class_among_the_references(codes, max_queries, seed):
+    queries, references = hold_out(codes, max_queries, np.random.default_rng(seed))
     assert 0 < len(queries) <= max_queries
     if len(references):
         assert sorted([*queries, *references]) == list(range(len(codes)))
@@ -48,7 +48,7 @@ def gathered(model, X, y, *, X_train=None, y_train=None, max_queries=1000):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
-def test_votes_are_what_predict_says(fitted, weights):
+def test_votes_agree_with_predict(fitted, weights):
     model, X, y = fitted
     model = MaPML(max_iter=1, n_steps=200, weights=weights, random_state=0).fit(X[:200], y[:200])
     evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
@@ -64,14 +64,14 @@ def test_votes_are_what_predict_says(fitted, weights):
     np.testing.assert_allclose(votes["MaPML-O"].distances[:, :3], distances)
 
 
-def test_the_model_is_left_as_it_was(fitted):
+def test_the_model_is_not_changed(fitted):
     model, X, y = fitted
     before = dict(vars(model))
     gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
     assert vars(model) == before
 
 
-def test_other_references_are_noticed(fitted):
+def test_references_set_by_the_user_are_used(fitted):
     _, X, y = fitted
     model = MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200])
     n_latents = len(model.latent_examples_)
@@ -97,14 +97,14 @@ def test_too_many_rows_are_sampled(fitted):
     assert np.bincount(evidence.true).tolist() == [10, 10, 10]
 
 
-def test_rows_of_which_none_can_be_spared_are_asked_about_without_a_comparison(fitted):
+def test_too_few_rows_to_hold_out_are_classified_without_a_comparison(fitted):
     model, X, _ = fitted
     evidence = gathered(model, X[:3], np.arange(3))
     assert [vote.name for vote in evidence.votes] == ["MaPML"]
     assert len(evidence.queries) == 3
 
 
-def test_a_single_row_of_a_single_class_is_enough_for_a_rival(fitted):
+def test_a_single_row_of_a_single_class_is_enough_for_other_estimators(fitted):
     _, X, y = fitted
     rival = Euclidean().fit(X[:200], y[:200])
     evidence = gathered(rival, X[:1], y[:1])

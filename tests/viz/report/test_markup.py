@@ -21,7 +21,7 @@ from latentmetric.viz.report.markup import (
 from latentmetric.viz.report.page import as_json
 
 
-def test_what_is_not_markup_is_escaped():
+def test_text_that_is_not_markup_is_escaped():
     made = tag("p", "<b>&", Html("<i>x</i>"), 3, None, title='"<', class_="a", hidden=True, id=None)
     expected = '<p title="&quot;&lt;" class="a" hidden>&lt;b&gt;&amp;<i>x</i>3</p>'
     assert made == expected
@@ -31,7 +31,7 @@ def test_what_is_not_markup_is_escaped():
 
 
 @given(st.text(st.characters(codec=None), max_size=300))
-def test_text_that_is_shown_is_one_short_visible_line_of_unicode(text):
+def test_shown_text_is_one_short_visible_line(text):
     seen = shown(text)
     assert 0 < len(seen) <= LONGEST_TEXT
     seen.encode()
@@ -39,14 +39,14 @@ def test_text_that_is_shown_is_one_short_visible_line_of_unicode(text):
     assert not [c for c in seen if unicodedata.category(c) in hidden and c not in JOINERS]
 
 
-def test_short_visible_text_is_shown_as_it_is():
+def test_short_visible_text_is_shown_unchanged():
     for text in ("cat", "日本語", "عربى", "a b-c/d", "👩\u200d🚀"):
         assert shown(text) == text
     assert shown("") == "(empty)"
     assert shown("a\nb") == "a␊b"
 
 
-def test_labels_that_look_alike_are_told_apart():
+def test_labels_that_look_the_same_are_numbered():
     assert distinct(["a", "x" * 10_000, "x" * 10_001]) == [
         "a",
         f"{shown('x' * 100)} (#1)",
@@ -54,7 +54,7 @@ def test_labels_that_look_alike_are_told_apart():
     ]
 
 
-def test_json_cannot_end_its_script():
+def test_json_cannot_end_its_script_element():
     text = as_json({"labels": HOSTILE})
     assert "<" not in text
     assert json.loads(text)["labels"] == HOSTILE
@@ -78,5 +78,5 @@ def test_numbers_have_about_three_digits(value, text):
     assert number(value) == text
 
 
-def test_percentages_do_not_break():
+def test_percentages_do_not_break_across_lines():
     assert percent(0.02351) == "2.35\N{NO-BREAK SPACE}%"

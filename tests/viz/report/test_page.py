@@ -32,13 +32,13 @@ def bars(page):
     return {line.one("th").text: float(next(line.all("td")).text.split()[0]) for line in lines}
 
 
-def test_sections_stand_in_order_and_every_link_leads_to_one(digits_page):
+def test_sections_are_in_order_and_every_link_leads_to_one(digits_page):
     assert [part.attributes["id"] for part in digits_page.root.all("section")] == SECTIONS
     links = [link.attributes["href"] for link in digits_page.root.one("nav").all("a")]
     assert links == [f"#{name}" for name in SECTIONS]
 
 
-def test_errors_are_those_of_the_model_and_of_scikit_learn(digits, digits_page):
+def test_errors_agree_with_the_models_and_with_scikit_learn(digits, digits_page):
     model, X_train, y_train, X_test, y_test = digits
     original = MaPML(**model.get_params()).fit(X_train, y_train)
     original.set_references(X_train, y_train)
@@ -90,9 +90,9 @@ def test_the_class_table_agrees_with_the_predictions(digits, digits_page):
     assert len(lines) == 10
     for line in lines:
         label = int(line.one("th").text)
-        asked, error, _, wrong, latents, margin, _ = line.all("td")
+        tested, error, _, wrong, latents, margin, _ = line.all("td")
         of_class = y_test == label
-        assert int(asked.text) == of_class.sum()
+        assert int(tested.text) == of_class.sum()
         assert int(wrong.text) == (predicted[of_class] != label).sum()
         share = (predicted[of_class] != label).mean()
         assert float(error.attributes["data-value"]) == pytest.approx(share)
@@ -124,8 +124,8 @@ def test_the_gallery_shows_each_latent_beside_its_nearest_rows(digits, digits_pa
             assert y_train[row] == model.latent_labels_[latent]
             to_latents = np.linalg.norm(model.transform(X_train[[row]]) - places[own], axis=1)
             assert own[np.argmin(to_latents)] == latent
-            told = float(line.one("span", class_="distance").text)
-            assert told == pytest.approx(to_latents.min(), rel=5e-3)
+            shown = float(line.one("span", class_="distance").text)
+            assert shown == pytest.approx(to_latents.min(), rel=5e-3)
 
 
 def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_nearest(
@@ -138,8 +138,8 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
     for card in cards:
         row = int(card.one("bdi", class_="name").text.removeprefix("row "))
         assert row in wrong
-        told, taken = (label.text for label in card.one("b").all("bdi"))
-        assert (int(told), int(taken)) == (y_test[row], model.predict(X_test[[row]])[0])
+        true, predicted = (label.text for label in card.one("b").all("bdi"))
+        assert (int(true), int(predicted)) == (y_test[row], model.predict(X_test[[row]])[0])
         nearest = model.kneighbors(X_test[[row]], return_distance=False)[0]
         named = [int(line.attributes["title"].split()[-1]) for line in card.all("li")]
         assert named == nearest.tolist()
@@ -168,8 +168,8 @@ def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
         assert data["code"][point] == y_train[row]
         distances, nearest = model.kneighbors(X_train[[row]], 3)
         assert [latent for latent, _ in data["near"][point]] == nearest[0].tolist()
-        told = [distance for _, distance in data["near"][point]]
-        np.testing.assert_allclose(told, distances[0], rtol=1e-3)
+        shown = [distance for _, distance in data["near"][point]]
+        np.testing.assert_allclose(shown, distances[0], rtol=1e-3)
     for place, latent in enumerate(data["latents"][::11]):
         point = data["rows"] + 11 * place
         to_others = np.linalg.norm(places - places[latent], axis=1)
@@ -177,7 +177,7 @@ def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
         assert data["near"][point][0][0] == np.argmin(to_others)
 
 
-def test_every_drawing_has_words_beside_it(digits_page):
+def test_every_drawing_has_a_text_alternative(digits_page):
     for drawing in digits_page.root.all("svg"):
         attributes = drawing.attributes
         assert attributes.get("aria-hidden") == "true" or attributes["aria-label"]
@@ -188,7 +188,7 @@ def test_every_drawing_has_words_beside_it(digits_page):
         assert picture.attributes["aria-label"]
 
 
-def test_hostile_text_stays_text(hostile_page):
+def test_hostile_labels_are_escaped(hostile_page):
     names = {element.name for element in hostile_page.root.all()}
     assert names.isdisjoint({"img", "b1", "h4", "iframe", "object"})
     assert len(list(hostile_page.root.all("script"))) == 2
@@ -204,17 +204,17 @@ def test_hostile_text_stays_text(hostile_page):
     assert "<script>window.hacked" in feature_names
 
 
-def test_without_training_rows_the_page_says_what_its_errors_are(digits, tmp_path):
+def test_without_training_rows_the_page_warns_of_training_errors(digits, tmp_path):
     model, X_train, y_train, _, _ = digits
     page = Page.read(write_report(model, X_train, y_train, tmp_path / "page.html"))
     (notice,) = page.section("errors").all("p", class_="notice")
     assert "No training rows were given" in notice.text
     assert "training error" in notice.text
     assert "336 rows of the 1,347" in notice.text
-    assert "the other 1,011 vote" in notice.text
+    assert "the other 1,011 serve" in notice.text
 
 
-def test_test_rows_that_are_training_rows_are_found_out(digits, tmp_path):
+def test_test_rows_that_are_training_rows_are_reported(digits, tmp_path):
     model, X_train, y_train, X_test, y_test = digits
     X, y = np.concatenate((X_test, X_train[:7])), np.concatenate((y_test, y_train[:7]))
     path = tmp_path / "page.html"
@@ -245,7 +245,9 @@ def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digit
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("with_training_rows", [True, False])
-def test_rivals_have_the_parts_that_make_sense(rival, absent, with_training_rows, blobs, tmp_path):
+def test_other_estimators_have_the_sections_that_apply(
+    rival, absent, with_training_rows, blobs, tmp_path
+):
     X, y = blobs
     rival.fit(X[:160], y[:160])
     training = {"X_train": X[:160], "y_train": y[:160]} if with_training_rows else {}
@@ -261,7 +263,7 @@ def test_rivals_have_the_parts_that_make_sense(rival, absent, with_training_rows
         assert bars(page)[name] == pytest.approx(expected, abs=0.005)
 
 
-def test_a_model_that_votes_with_originals_is_judged_by_that_vote(blobs, tmp_path):
+def test_a_model_that_votes_with_originals_is_evaluated_by_that_vote(blobs, tmp_path):
     X, y = blobs
     model = MaPML(reference="original", max_iter=1, n_steps=200, random_state=0)
     model.fit(X[:160], y[:160])
@@ -299,9 +301,7 @@ def test_a_thousand_classes_make_a_page(tmp_path):
         ({"y": ["a"] * 450}, "none of the 10 classes of the model: it has 'a', the model knows 0"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_written(
-    changes, message, digits, tmp_path
-):
+def test_bad_input_is_refused_before_anything_is_written(changes, message, digits, tmp_path):
     model, _, _, X_test, y_test = digits
     arguments = {"X": X_test, "y": y_test, **changes}
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -309,7 +309,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_older_page_stays_if_the_new_one_cannot_be_written(digits, tmp_path, monkeypatch):
+def test_the_old_page_is_kept_if_the_new_one_cannot_be_written(digits, tmp_path, monkeypatch):
     model, _, _, X_test, y_test = digits
     path = tmp_path / "page.html"
     path.write_text("old")
@@ -320,7 +320,7 @@ def test_an_older_page_stays_if_the_new_one_cannot_be_written(digits, tmp_path, 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_not_there_is_named(digits, tmp_path):
+def test_a_missing_folder_is_named(digits, tmp_path):
     model, _, _, X_test, y_test = digits
     with pytest.raises(FileNotFoundError, match=r"page\.html: there is no folder .*none$"):
         write_report(model, X_test, y_test, tmp_path / "none" / "page.html")

@@ -9,7 +9,7 @@ from latentmetric.viz.report.pictures import Pictures, png
 
 
 @pytest.mark.parametrize(("channels", "mode"), [(1, "L"), (3, "RGB")])
-def test_a_png_is_read_back_as_it_was(rng, channels, mode):
+def test_a_png_is_read_back_unchanged(rng, channels, mode):
     pixels = rng.integers(0, 256, (5, 7, channels)).astype(np.uint8)
     image = Image.open(BytesIO(png(pixels)))
     image.load()
@@ -23,7 +23,7 @@ def sheet_of(album):
     return np.asarray(Image.open(BytesIO(b64decode(album.sheet()))))
 
 
-def test_pictures_are_kept_once_and_in_order(rng):
+def test_pictures_are_stored_once_and_in_order(rng):
     album = Pictures((4, 6), 0, 1)
     rows = rng.random((60, 24))
     assert [album.place(("row", n), row) for n, row in enumerate(rows)] == list(range(60))
@@ -54,7 +54,7 @@ def test_four_channels_are_shown_without_the_last():
     np.testing.assert_array_equal(sheet_of(album)[0, :2], [[1, 2, 3], [4, 5, 6]])
 
 
-def test_when_the_budget_is_spent_there_are_no_more_pictures(monkeypatch):
+def test_there_are_no_pictures_beyond_the_budget(monkeypatch):
     monkeypatch.setattr(pictures, "PIXEL_BYTES", 10)
     album = Pictures((2, 2), 0, 1)
     places = [album.place(n, np.zeros(4)) for n in range(4)]

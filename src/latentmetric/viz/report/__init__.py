@@ -1,4 +1,4 @@
-"""A fitted model as one page to look at: a self-contained HTML file, one idea a file here."""
+"""A report on a fitted model as one self-contained HTML page; each file makes one part of it."""
 
 from latentmetric.viz.report.page import write_report
 

@@ -14,14 +14,14 @@ LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 34
 
 @dataclass(frozen=True)
 class Line:
-    """A curve to be drawn, and how."""
+    """A curve, and how to draw it."""
 
     curve: Curve
     title: str
     description: str
     x_label: str
     marked: int | None = None
-    """A round to point out."""
+    """A round to highlight."""
     mark_text: str = ""
     level: float | None = None
     """A value to compare with."""
@@ -32,9 +32,9 @@ class Line:
 
 
 def bar(share: float, error: float = 0.0, kind: str = "") -> Html:
-    """A bar of this share of the room it gets, with a whisker of one standard error each way.
+    """A bar that fills this share of its width, with a whisker of one standard error each way.
 
-    The number it stands for is written beside it, so it is hidden from screen readers.
+    Its value is written beside it, so the bar is hidden from screen readers.
     """
     parts = [tag("rect", x=0, y=0, width=_places(100 * share), height=10, class_=f"fill {kind}")]
     if error:
@@ -110,7 +110,7 @@ def _range(line: Line) -> tuple[float, float]:
 
 
 def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
-    """About so many round numbers that cover the range."""
+    """About ``n_ticks`` round numbers that cover the range."""
     if high <= low:
         high = low + (abs(low) or 1.0)
     rough = (high - low) / n_ticks
@@ -120,7 +120,7 @@ def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
 
 
 def _power_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten that cover the range, with 2 and 5 between them where they are few."""
+    """Powers of ten that cover the range, with 2 and 5 times these where the range is short."""
     first, last = floor(log10(low)) - 1, ceil(log10(high)) + 1
     factors = (1, 2, 5) if high / low < 200 else (1,)
     powers = [*range(first, last, max(1, (last - first + 1) // 6)), last]
@@ -147,7 +147,7 @@ def _places(value: float) -> str:
 
 
 def values_table(line: Line) -> Html:
-    """The numbers behind a curve, for those who cannot see it or want them."""
+    """The numbers of a curve as a table, also for readers who cannot see the chart."""
     rows = join(
         tag("tr", tag("td", place), tag("td", percent(value) if line.as_percent else number(value)))
         for place, value in zip(line.curve.rounds, line.curve.values, strict=True)

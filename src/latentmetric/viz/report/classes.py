@@ -1,4 +1,4 @@
-"""Errors by class in a table that can be sorted, and the pairs that are confused most."""
+"""Errors by class in a sortable table, and the most confused pairs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from latentmetric.viz.report.markup import Html, counted, number, percent, tag
 from latentmetric.viz.summaries import ConfusedPair, class_errors, confused_pairs
 
 MAX_CLASSES = 1000
-"""Lines of the table; of more classes, those with most errors."""
+"""Classes in the table at most; if there are more, those with the highest error rates."""
 
 MAX_PAIRS = 12
 
+MOST_CONFUSED = "most often predicted as"
+"""The heading of the column that names the most frequent wrong class."""
+
 
 def class_section(evidence: Evidence, context: Context) -> Html:
-    """A line a class: rows, error, latent examples, margin."""
+    """A table with a line for each class: rows, error, latent examples, margin."""
     errors = class_errors(evidence.true, evidence.verdict.predicted, len(context.labels))
     order = np.lexsort((np.arange(len(errors.rows)), -np.nan_to_num(errors.shares)))[:MAX_CLASSES]
     pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
-    taken_for: dict[int, ConfusedPair] = {}
+    confusions: dict[int, ConfusedPair] = {}
     for pair in pairs:
-        taken_for.setdefault(pair.true, pair)
+        confusions.setdefault(pair.true, pair)
     most = float(np.nanmax(errors.shares)) or 1.0
     latents = _latent_counts(evidence)
     lines = []
@@ -39,11 +42,11 @@ def class_section(evidence: Evidence, context: Context) -> Html:
         ]
         if latents is not None and evidence.latent_model is not None:
             line += [_cell(int(latents[code])), _cell(float(evidence.latent_model.margins_[code]))]
-        line.append(_taken(taken_for.get(code), context))
+        line.append(_confusion(confusions.get(code), context))
         lines.append(line)
-    heads = ["class", "rows asked", "error", "", "wrong"]
+    heads = ["class", "tested rows", "error", "", "wrong"]
     heads += [] if latents is None else ["latent examples", "margin"]
-    head = [_head(text, place) for place, text in enumerate([*heads, "most often taken for"])]
+    head = [_head(text, place) for place, text in enumerate([*heads, MOST_CONFUSED])]
     whole = table(head, lines, class_="sortable", aria_label="Errors by class")
     return section(
         "classes",
@@ -66,7 +69,7 @@ def _cell(value: float, text: str | None = None) -> Html:
     return tag("td", written, class_="number", data_value="" if value != value else repr(value))
 
 
-def _taken(pair: ConfusedPair | None, context: Context) -> Html:
+def _confusion(pair: ConfusedPair | None, context: Context) -> Html:
     if pair is None:
         return tag("td", "–", data_value="0")
     times = f" × {pair.count:,}"
@@ -76,7 +79,7 @@ def _taken(pair: ConfusedPair | None, context: Context) -> Html:
 def _head(text: str, place: int) -> Html:
     if not text:
         return tag("th", tag("span", "bar", class_="unseen"), scope="col")
-    number_column = text not in ("class", "most often taken for")
+    number_column = text not in ("class", MOST_CONFUSED)
     button = tag("button", text, type="button")
     sorting = "descending" if text == "error" else None
     return tag("th", button, scope="col", class_="number" if number_column else None,
@@ -101,10 +104,10 @@ def _class_words(
     worst = int(order[0])
     words: list[Html | str]
     if not shares[worst] > 0:
-        words = ["No class has an error."]
+        words = ["No class has errors."]
     else:
         words = [
-            "Hardest is ",
+            "The hardest class is ",
             context.label(worst),
             f" with {percent(float(shares[worst]))} errors",
         ]
@@ -112,37 +115,36 @@ def _class_words(
         words.append(f"; {counted(clean, 'class has', 'classes have')} none." if clean else ".")
     absent = int(np.isnan(shares).sum())
     if absent:
-        words.append(f" {counted(absent, 'class', 'classes')} had no row to ask about.")
+        words.append(f" {counted(absent, 'class', 'classes')} had no tested rows.")
     if len(shares) > MAX_CLASSES:
         words.append(f" The table lists the {MAX_CLASSES:,} hardest of {len(shares):,} classes.")
-    words.append(" Click a heading to sort.")
+    words.append(" Click a heading to sort the table.")
     return words
 
 
 def _margin_words(evidence: Evidence) -> Html:
     if evidence.latent_model is None:
-        said = (
-            f"{type(evidence.model).__name__} has no latent examples, and so no margins by class."
-        )
+        said = f"{type(evidence.model).__name__} has no latent examples, so there are no margins."
     else:
         said = (
-            "The margin is how much nearer (in squared distance) a latent example must be to its "
-            "own class than to others. A class whose rows scatter widely asks for a wide margin."
+            "The margin is how much nearer, in squared distance, a latent example should be to "
+            "latent examples of its own class than to those of other classes. The more the rows of "
+            "a class scatter around its latent examples, the larger its margin."
         )
     return paragraph(said, class_="caption")
 
 
 def pair_section(evidence: Evidence, context: Context) -> Html:
-    """Pairs of classes by how often one was taken for the other."""
+    """The pairs of true and predicted class with the most errors."""
     pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
     if not pairs:
-        said = "Nothing was confused: every row was given its own label."
+        said = "No classes were confused: every tested row was classified correctly."
         return section("pairs", "Most confused pairs", paragraph(said))
     sizes = np.bincount(evidence.true, minlength=len(context.labels))
     most = pairs[0].count
     lines = [
         [
-            tag("th", context.label(pair.true), " taken for ", context.label(pair.predicted),
+            tag("th", context.label(pair.true), " predicted as ", context.label(pair.predicted),
                 scope="row"),
             tag("td", f"{pair.count:,}", class_="number"),
             tag("td", bar(pair.count / most), class_="bar-cell"),
@@ -154,7 +156,8 @@ def pair_section(evidence: Evidence, context: Context) -> Html:
     wrong = sum(pair.count for pair in pairs)
     top = sum(pair.count for pair in pairs[:MAX_PAIRS])
     said = (
-        f"{counted(len(pairs), 'pair')} of classes were confused, {counted(wrong, 'row')} in all."
+        f"{counted(len(pairs), 'pair of classes was', 'pairs of classes were')} confused, "
+        f"{counted(wrong, 'row')} in all."
     )
     if len(pairs) > MAX_PAIRS:
         said += f" These {MAX_PAIRS} make up {percent(top / wrong)} of the errors."

@@ -1,4 +1,4 @@
-"""What the sections share: how labels, rows and pictures are shown, and the data for the script."""
+"""Shared by all sections: how labels, rows and pictures are shown, and the script's data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from latentmetric.viz.report.pictures import Pictures, check_image_shape
 
 @dataclass
 class Context:
-    """Made once for a page."""
+    """Names, pictures and script data of one page."""
 
     labels: list[str]
     """The classes as text, in the order of their codes."""
@@ -33,7 +33,7 @@ class Context:
         source: str | None,
         generator: np.random.Generator,
     ) -> Context:
-        """Check the shape of images and put all names into a form that can be shown."""
+        """Check the image shape and convert all names to text that can be shown."""
         pictures = None
         if image_shape is not None:
             image_shape = tuple(image_shape)
@@ -50,15 +50,15 @@ class Context:
         )
 
     def label(self, code: int) -> Html:
-        """A class's label, set apart from the text around it, whatever script it is in."""
+        """A class's label, isolated from the direction of the text around it."""
         return tag("bdi", self.labels[code], class_="label")
 
     def thumbnail(self, key: tuple[str, int], row: Floats) -> int | None:
-        """The number of a row's picture, if rows are pictures and there is room."""
+        """The number of a row's picture; None if rows are not images or the budget is spent."""
         return None if self.pictures is None else self.pictures.place(key, row)
 
     def picture(self, key: tuple[str, int], row: Floats, text: str) -> Html | None:
-        """A row's picture with its text alternative."""
+        """A row's picture with its text alternative; None where it has no picture."""
         place = self.thumbnail(key, row)
         if place is None:
             return None
@@ -66,7 +66,7 @@ class Context:
 
 
 def row_text(rows: LabelledRows, row: int) -> str:
-    """How a row is called: by its name, or by its number as the caller counts from 0."""
+    """The name of a row, or its number in the caller's array, counted from 0."""
     return rows.names[row] if rows.names is not None else f"row {rows.numbers[row]:,}"
 
 

@@ -1,7 +1,7 @@
-"""What the report rests on: the rows, which of them are asked about, and how they were voted on.
+"""What the report is based on: the rows, which of them are queries, and how they were classified.
 
-With training rows the rows given are queries, and the training rows stand beside the latent
-examples as references. Without them the rows given are parted, and the page says so. Time
+With training rows, the given rows are the queries, and the training rows are references beside the
+latent examples. Without them, the given rows are split into both, and the page says so. Time
 O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies of them under a metric.
 """
 
@@ -24,10 +24,10 @@ from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
 
 EUCLID = "Euclid"
-"""How a vote without a learned metric is called."""
+"""The name of a vote under the Euclidean distance."""
 
 SHOWN_NEIGHBORS = 5
-"""Neighbours of a query that are kept to be shown."""
+"""Nearest neighbours of each query that are kept for the page."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class LabelledRows:
     rows: Floats
     codes: Ints
     numbers: Ints
-    """Where the caller has each of them."""
+    """The index of each row in the caller's array."""
     names: list[str] | None
     left_out: int
-    """Rows of the caller's whose labels the model does not know."""
-    stranger: str = ""
-    """One of these labels."""
+    """The number of the caller's rows whose labels the model does not know."""
+    unknown_label: str = ""
+    """One of the labels that the model does not know."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,7 +50,7 @@ class LabelledRows:
 
 @dataclass(frozen=True)
 class Vote:
-    """One way to classify the queries, and what came of it."""
+    """One way to classify the queries, and its results."""
 
     name: str
     voters: str
@@ -61,7 +61,7 @@ class Vote:
     """The nearest voters of each query; rows of ``originals`` or latent examples."""
     distances: Floats
     at_zero: int
-    """Queries that were found among the voters."""
+    """Queries at distance 0 from a voter: most likely the same row."""
 
 
 @dataclass(frozen=True)
@@ -71,26 +71,26 @@ class Evidence:
     model: Any
     given: LabelledRows
     originals: LabelledRows
-    """The training rows, or the rows given where there are none."""
+    """The training rows, or ``given`` where there are none."""
     queries: Ints
-    """Rows of ``given`` that are asked about."""
+    """Rows of ``given`` that are classified."""
     has_training_rows: bool
     references: Ints
-    """Rows of ``originals`` that vote for Euclid and for the metric."""
+    """Rows of ``originals`` that vote, under the Euclidean distance and under the metric."""
     votes: list[Vote]
     verdict: Vote
-    """The vote that the tables are about: the one ``predict`` makes."""
+    """The vote that the tables show: the one ``predict`` makes."""
     latent_codes: Ints | None
     """The class of each latent example."""
 
     @property
     def latent_model(self) -> Any:
-        """The model, where it has latent examples, else None."""
+        """The model if it has latent examples, else None."""
         return self.model if hasattr(self.model, "latent_examples_") else None
 
     @property
     def true(self) -> Ints:
-        """The codes of the queries."""
+        """The true codes of the queries."""
         return self.given.codes[self.queries]
 
     @property
@@ -110,7 +110,7 @@ def gather(
     max_queries: int,
     generator: np.random.Generator,
 ) -> Evidence:
-    """Check everything first, choose the queries, let all contenders vote."""
+    """Check all input, then choose the queries and classify them in every way."""
     check_is_fitted(model)
     if (X_train is None) != (y_train is None):
         missing = "y_train" if y_train is None else "X_train"
@@ -118,7 +118,7 @@ def gather(
     given = labelled(model, X, y, row_names, ("X", "y", "row_names"))
     if X_train is None:
         originals = given
-        queries, references = part(given.codes, max_queries, generator)
+        queries, references = hold_out(given.codes, max_queries, generator)
     else:
         names = ("X_train", "y_train", "train_names")
         originals = labelled(model, X_train, y_train, train_names, names)
@@ -154,14 +154,14 @@ def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str
             f"{labels.tolist()[0]!r}, the model knows {model.classes_.tolist()[0]!r}"
         )
     numbers = np.flatnonzero(known)
-    everyone = len(numbers) == len(rows)
+    all_known = len(numbers) == len(rows)
     return LabelledRows(
-        rows if everyone else rows[numbers],
+        rows if all_known else rows[numbers],
         codes[numbers],
         numbers,
         None if names is None else [shown(names[number], 160) for number in numbers],
         len(rows) - len(numbers),
-        "" if everyone else shown(labels[~known][0]),
+        "" if all_known else shown(labels[~known][0]),
     )
 
 
@@ -171,22 +171,22 @@ def _check_length(name: str, length: int, of: str, expected: int) -> None:
 
 
 def _codes(model: Any, labels: Any) -> tuple[Any, Ints]:
-    """Which labels the model knows, and the place of each among ``classes_``."""
+    """Which labels the model knows, and the index of each in ``classes_``."""
     place = {label: code for code, label in enumerate(model.classes_.tolist())}
     codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     return codes >= 0, codes
 
 
 def sample(codes: Ints, n_rows: int, generator: np.random.Generator) -> Ints:
-    """At most so many rows, every class by its share, and each class once if there is room."""
+    """A stratified sample of at most ``n_rows`` rows, with each class at least once if possible."""
     return np.argsort(_ranks(codes, generator), kind="stable")[:n_rows]
 
 
-def part(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
+def hold_out(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
     """A quarter of the rows as queries, the rest as references; no class loses all its rows."""
     ranks = _ranks(codes, generator)
     sizes = np.bincount(codes)[codes]
-    ranks[ranks * sizes > sizes - 1.5] = np.inf  # the last of its class
+    ranks[ranks * sizes > sizes - 1.5] = np.inf  # the last row of its class
     n_queries = min(max_queries, max(1, len(codes) // 4), int(np.isfinite(ranks).sum()))
     if not n_queries:
         return np.arange(len(codes))[:max_queries], np.empty(0, dtype=np.intp)
@@ -195,7 +195,7 @@ def part(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple
 
 
 def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
-    """A random order of the rows of each class, from 0 to less than 1."""
+    """A random rank for each row within its class, from 0 to less than 1."""
     shuffled = generator.permutation(len(codes))
     by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
     sizes = np.bincount(codes)
@@ -208,7 +208,7 @@ def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
 def _votes(
     estimator: Any, queries: Floats, originals: LabelledRows, references: Ints
 ) -> tuple[list[Vote], Vote]:
-    """Euclid, then the model with what it may vote with; and the vote that stands for it."""
+    """The votes of Euclid and of the model, and the one among them that ``predict`` makes."""
     model: FittedModel = estimator.model_
     cast = partial(_cast, estimator, queries)
     codes, name = originals.codes[references], type(estimator).__name__
@@ -245,7 +245,7 @@ def _cast(
     estimator: Any, queries: Floats, model: FittedModel, name: str, voters: str,
     numbers: Ints | None = None,
 ) -> Vote:  # fmt: skip
-    """Let the references of a model vote; ``numbers`` are the rows they are."""
+    """Let the references of a model vote; ``numbers`` are their rows in ``originals``."""
     n_references = len(model.references)
     k = n_voters(estimator.weights, estimator.n_neighbors, n_references)
     neighbors = model.nearest(queries, k, thread_count(estimator.n_jobs))

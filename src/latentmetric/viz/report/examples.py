@@ -1,4 +1,4 @@
-"""Rows to look at: latent examples beside rows they stand for, and rows that went wrong."""
+"""Rows to look at: latent examples beside rows they represent, and misclassified rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from latentmetric.viz.report.markup import Content, Html, counted, join, number,
 from latentmetric.viz.summaries import class_errors, confused_pairs
 
 GALLERY_LATENTS = 240
-"""Latent examples in the gallery, shared among the classes."""
+"""Latent examples in the gallery, divided among the classes."""
 
 MOST_OF_A_CLASS = 12
 
@@ -23,22 +23,22 @@ ORIGINALS = 6
 
 MISTAKES = 24
 
-TELLING_FEATURES = 4
-"""Features named in the gallery of rows that are not images."""
+DISTINCTIVE_FEATURES = 4
+"""Features listed for each latent example where rows are not images."""
 
 
 def gallery_section(evidence: Evidence, context: Context) -> Html:
-    """Latent examples with most rows, each beside its nearest ones, one class at a time."""
+    """The latent examples with the most rows, each beside its nearest rows, class by class."""
     model, codes_of_latents = evidence.latent_model, evidence.latent_codes
     if model is None or codes_of_latents is None:
         said = (
-            f"{type(evidence.model).__name__} votes with rows; it has no latent examples to show."
+            f"{type(evidence.model).__name__} votes with rows and has no latent examples to show."
         )
         return section("gallery", "Latent examples", paragraph(said))
     n_classes = len(context.labels)
     each = min(MOST_OF_A_CLASS, max(1, GALLERY_LATENTS // n_classes))
     codes = _gallery_classes(evidence, n_classes)
-    telling = None if context.pictures is not None else _Telling.of(evidence, context)
+    distinctive = None if context.pictures is not None else _Distinctive.of(evidence, context)
     members = _by_class(evidence.originals.codes, n_classes)
     latents = _by_class(codes_of_latents, n_classes)
     parts, n_shown = [], 0
@@ -46,7 +46,7 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
         clusters = busiest_clusters(
             model, latents[code], evidence.originals.rows, members[code], each
         )
-        strips = [_strip(cluster, model, evidence, context, telling) for cluster in clusters]
+        strips = [_strip(cluster, model, evidence, context, distinctive) for cluster in clusters]
         n_shown += len(strips)
         head = tag("h3", context.label(code))
         parts.append(tag("div", head, *strips, class_="gallery-class", data_class=code))
@@ -60,7 +60,7 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
 
 
 def _gallery_classes(evidence: Evidence, n_classes: int) -> list[int]:
-    """All classes in order, or those with the largest errors where they are too many."""
+    """All classes in order, or those with the highest error rates if there are too many."""
     if n_classes <= GALLERY_LATENTS:
         return list(range(n_classes))
     errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
@@ -75,18 +75,21 @@ def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
 
 def _gallery_words(model: Any, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
     said = (
-        "Each latent example (framed) stands for the rows of its class that are nearest to it; "
-        "the nearest are shown beside it. "
+        "Each latent example (framed) represents the rows of its class that are closer to it than "
+        "to any other latent example of the class; the nearest of these rows are shown beside it, "
+        "with their distances. "
     )
     if n_shown == len(model.latent_examples_):
-        return said + f"All {n_shown:,} are here."
+        return said + f"All {n_shown:,} latent examples are shown."
     share = f"up to {each}" if each > 1 else "1"
     said += (
-        f"Of {len(model.latent_examples_):,}, {n_shown:,} are here: {share} a class, those that "
-        "stand for most rows"
+        f"{n_shown:,} of {len(model.latent_examples_):,} latent examples are shown: {share} per "
+        "class, those that represent the most rows"
     )
     return said + (
-        "." if n_listed == n_classes else f", of the {n_listed:,} classes with the largest errors."
+        "."
+        if n_listed == n_classes
+        else f", of the {n_listed:,} classes with the highest error rates."
     )
 
 
@@ -96,7 +99,7 @@ def _chooser(codes: list[int], context: Context) -> Html | None:
     options = [tag("option", context.labels[code], value=code) for code in codes]
     return tag(
         "div",
-        tag("button", "‹", type="button", class_="step", data_step=-1, aria_label="Class before"),
+        tag("button", "‹", type="button", class_="step", data_step=-1, aria_label="Previous class"),
         tag("label", tag("span", "Class", class_="unseen"),
             tag("select", *options, class_="chooser")),
         tag("button", "›", type="button", class_="step", data_step=1, aria_label="Next class"),
@@ -106,15 +109,15 @@ def _chooser(codes: list[int], context: Context) -> Html | None:
 
 def _strip(
     cluster: Cluster, model: Any, evidence: Evidence, context: Context,
-    telling: _Telling | None,
+    distinctive: _Distinctive | None,
 ) -> Html:  # fmt: skip
     latent = model.latent_examples_[cluster.latent]
     said = f"latent example {cluster.latent:,}"
     framed = context.picture(("latent", cluster.latent), latent, said)
     caption = [
         tag("b", said),
-        tag("span", f"stands for {counted(len(cluster.rows), 'row')}"),
-        None if telling is None else telling.of_row(latent),
+        tag("span", f"represents {counted(len(cluster.rows), 'row')}"),
+        None if distinctive is None else distinctive.of_row(latent),
     ]
     rows = join(
         _original(row, distance, evidence, context)
@@ -142,18 +145,18 @@ def _original(row: int, distance: float, evidence: Evidence, context: Context) -
 
 
 def _key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:
-    """One key a picture, whether a row is met as a query or as an original."""
+    """One key for each picture, whether the row is a query or an original."""
     return ("row" if pool == "given" or not evidence.has_training_rows else "original", row)
 
 
-class _Telling:
-    """Names the features in which a row stands out from all rows."""
+class _Distinctive:
+    """Lists the features in which a row differs most from the mean of all rows."""
 
     def __init__(self, mean: Floats, deviation: Floats, names: list[str]) -> None:
         self._mean, self._deviation, self._names = mean, deviation, names
 
     @classmethod
-    def of(cls, evidence: Evidence, context: Context) -> _Telling | None:
+    def of(cls, evidence: Evidence, context: Context) -> _Distinctive | None:
         if context.feature_names is None:
             return None
         rows = evidence.originals.rows
@@ -162,26 +165,27 @@ class _Telling:
     def of_row(self, row: Floats) -> Html:
         safe = np.where(self._deviation > 0, self._deviation, 1)
         apart = (row - self._mean) / safe
-        features = np.argsort(-np.abs(apart), kind="stable")[:TELLING_FEATURES]
+        features = np.argsort(-np.abs(apart), kind="stable")[:DISTINCTIVE_FEATURES]
         words = join(
             tag("li", tag("bdi", self._names[feature]), f" {number(float(row[feature]))} ",
                 tag("small", f"({apart[feature]:+.1f} sd)"))
             for feature in features
         )  # fmt: skip
-        return tag("ul", words, class_="telling")
+        return tag("ul", words, class_="distinctive")
 
 
 def mistake_section(evidence: Evidence, context: Context) -> Html:
-    """Misclassified rows beside the neighbours that outvoted their own class."""
+    """Misclassified rows beside their nearest neighbours among the voters."""
     wrong = np.flatnonzero(evidence.verdict.predicted != evidence.true)
     if not len(wrong):
-        said = "No row that was asked about was misclassified."
+        said = "No tested row was misclassified."
         return section("mistakes", "Misclassified rows", paragraph(said))
     chosen = _by_turns(evidence)
     cards = [_mistake(place, evidence, context) for place in chosen]
+    distances = " and their distances" if evidence.is_metric else ""
     said = (
         f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
-        "most confused pairs, each with its nearest neighbours and their distances."
+        f"most confused pairs, each with its nearest neighbours{distances}."
     )
     return section(
         "mistakes",
@@ -192,7 +196,7 @@ def mistake_section(evidence: Evidence, context: Context) -> Html:
 
 
 def _by_turns(evidence: Evidence) -> list[int]:
-    """Mistakes to show: the first of each confused pair, then the second of each, and so on."""
+    """Mistakes to show: the first of each of the most confused pairs, then the second of each, …"""
     true, predicted = evidence.true, evidence.verdict.predicted
     waiting = [
         np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
@@ -213,7 +217,12 @@ def _mistake(place: int, evidence: Evidence, context: Context) -> Html:
     predicted = int(evidence.verdict.predicted[place])
     about = tag(
         "div",
-        tag("b", context.label(int(evidence.true[place])), " taken for ", context.label(predicted)),
+        tag(
+            "b",
+            context.label(int(evidence.true[place])),
+            " predicted as ",
+            context.label(predicted),
+        ),
         tag("bdi", name, class_="name"),
         class_="about",
     )

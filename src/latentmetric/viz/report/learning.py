@@ -1,4 +1,4 @@
-"""How the metric came about and what it became: the rounds of the fit, and the spectrum."""
+"""How the metric was learned and what it is: the rounds of the fit, and the spectrum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from latentmetric.viz.report.markup import Html, counted, number, percent, tag
 from latentmetric.viz.summaries import Curve, Spectrum, curve, spectrum
 
 SPECTRUM_POINTS = 240
-"""Eigenvalues that are drawn; of more, evenly spaced ones."""
+"""At most this many eigenvalues are drawn, evenly spaced among all of them."""
 
 
 def convergence_section(evidence: Evidence, context: Context) -> Html:
@@ -29,13 +29,16 @@ def convergence_section(evidence: Evidence, context: Context) -> Html:
             line = _rounds(measured, title, as_percent, kept)
             charts.append(tag("figure", line_chart(line), _numbers(line)))
     if not charts:
-        said = f"{type(model).__name__} records no rounds, so there is no curve to show."
+        said = (
+            f"This {type(model).__name__} recorded fewer than two rounds, so there is no curve to "
+            "show."
+        )
         return section("convergence", "Convergence", paragraph(said))
     return section(
         "convergence",
         "Convergence",
         tag("div", *charts, class_="charts"),
-        paragraph(_told(evidence), class_="caption"),
+        paragraph(_explanation(evidence), class_="caption"),
     )
 
 
@@ -45,9 +48,9 @@ def _rounds(measured: Curve, title: str, as_percent: bool, kept: int | None) -> 
     return Line(
         measured,
         title,
-        f"from {write(first)} in round {measured.rounds[0]} to {write(last)} in round "
-        f"{measured.rounds[-1]}",
-        "round",
+        f"from {write(first)} in {measured.unit} {measured.rounds[0]} to {write(last)} in "
+        f"{measured.unit} {measured.rounds[-1]}",
+        measured.unit,
         marked=kept if kept in measured.rounds else None,
         mark_text=f"kept: {write(measured.values[measured.rounds.index(kept)])}"
         if kept in measured.rounds
@@ -58,33 +61,41 @@ def _rounds(measured: Curve, title: str, as_percent: bool, kept: int | None) -> 
 
 def _numbers(line: Line) -> Html:
     table = tag("div", values_table(line), class_="scroll")
-    return tag("details", tag("summary", "The numbers"), table, class_="small")
+    return tag("details", tag("summary", "Show the numbers"), table, class_="small")
 
 
-def _told(evidence: Evidence) -> str:
+def _explanation(evidence: Evidence) -> str:
     model = evidence.model
     measured = curve(model.history_, "objective")
     said = ""
     if len(measured.values) > 1 and measured.values[0] > 0:
         change = measured.values[-1] / measured.values[0] - 1
         way = "fell" if change <= 0 else "rose"
-        said = f"From the first round to the last the objective {way} by {percent(abs(change))}. "
+        said = (
+            f"From the first {measured.unit} to the last, the objective {way} by "
+            f"{percent(abs(change))}. "
+        )
     if evidence.latent_model is None:
         return said
     kept, ran = evidence.latent_model.best_iter_, evidence.latent_model.n_iter_
     said += (
-        "It is the mean loss of triplets drawn at the start, and may rise again while the error "
-        f"still falls. Round {kept} of {ran} was kept; round 0 is the Euclidean metric."
+        "It is the mean loss of triplets drawn at the start of the fit, and may rise again while "
+        f"the error still falls. Round {kept} of {ran} was kept; round 0 is the metric before "
+        "learning, which is Euclidean unless the fit was a warm start."
     )
     if not curve(model.history_, "validation_error").rounds:
-        said += " No rows were held out; early_stopping=True would follow the error on some."
+        said += (
+            " No rows were held out; early_stopping=True also records the error on held-out rows."
+        )
     return said
 
 
 def spectrum_section(evidence: Evidence, context: Context) -> Html:
     """The eigenvalues of the metric beside the Euclidean 1."""
     if not evidence.is_metric:
-        said = f"This {type(evidence.model).__name__} is a similarity, not a metric: no spectrum."
+        said = (
+            f"This {type(evidence.model).__name__} learned a similarity, so there is no spectrum."
+        )
         return section("spectrum", "The metric", paragraph(said))
     found = spectrum(evidence.model.components_)
     line = _eigenvalues(found)
@@ -117,8 +128,8 @@ def _stretching(found: Spectrum) -> str:
     shrunk = int((found.values < 0.999).sum())
     return (
         f"The metric stretches {counted(stretched, 'direction')} of the feature space and shrinks "
-        f"{shrunk:,}; its rank is {found.rank:,} of {len(found.values):,}. Half of its weight lies "
-        f"in {counted(found.directions_for(0.5), 'direction')}, nine tenths in "
-        f"{found.directions_for(0.9):,}; it works about as {found.effective_rank:,.0f} equal "
-        "directions would."
+        f"{shrunk:,}; its rank is {found.rank:,} of {len(found.values):,}. Half of the sum "
+        f"of its eigenvalues comes from {counted(found.directions_for(0.5), 'direction')}, nine "
+        f"tenths from {found.directions_for(0.9):,}; the effective rank is "
+        f"{found.effective_rank:,.0f}."
     )

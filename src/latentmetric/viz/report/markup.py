@@ -1,6 +1,7 @@
-"""HTML that is escaped by construction, and text that any label can be shown as.
+"""HTML that is escaped by construction, and any label as text that can be shown.
 
-``tag`` escapes whatever is not already ``Html``, so a label, a name or a path never becomes markup.
+``tag`` escapes everything that is not already ``Html``, so labels, names and paths never
+become markup.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ LONGEST_TEXT = 60
 VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 JOINERS = "\u200c\u200d"
-"""Invisible, but scripts and emoji need them."""
+"""Invisible characters that are kept, because some scripts and emoji need them."""
 
 
 class Html(str):
-    """Markup that needs no escaping any more."""
+    """Markup that is already escaped."""
 
     __slots__ = ()
 
@@ -59,7 +60,7 @@ def _attribute(key: str, value: Any) -> str:
 def shown(value: Any, longest: int = LONGEST_TEXT) -> str:
     """A label, name or path as one line of visible characters, at most ``longest`` long."""
     text = str(value)
-    if len(text) > 4 * longest:  # what is cut away need not be looked at
+    if len(text) > 4 * longest:  # the middle is cut away anyway
         text = text[: 2 * longest] + text[-2 * longest :]
         cut = True
     else:
@@ -82,7 +83,7 @@ def _visible(character: str) -> str:
 
 
 def distinct(labels: Iterable[Any]) -> list[str]:
-    """Each label as it is shown; those that would look alike are numbered."""
+    """Each label as it is shown, with a number added to labels that would look the same."""
     texts = [shown(label) for label in labels]
     seen: dict[str, int] = {}
     for text in texts:
@@ -91,7 +92,7 @@ def distinct(labels: Iterable[Any]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """About four digits, thousands set apart."""
+    """A number with about three digits, with commas between thousands."""
     if value != value:
         return "–"
     if float(value).is_integer() and abs(value) < 1e9:
@@ -103,10 +104,10 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with two decimals at most."""
+    """A share as a percentage with two decimals."""
     return "–" if share != share else f"{100 * share:.2f}\N{NO-BREAK SPACE}%"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """``1 row``, ``2 rows``."""
+    """A count with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

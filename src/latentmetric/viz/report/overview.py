@@ -1,4 +1,4 @@
-"""The top of the page: the figures that matter, what the data is, and the errors side by side."""
+"""The top of the page: key figures, the data, and the errors side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from latentmetric.viz.report.evidence import Evidence, Vote
 from latentmetric.viz.report.markup import Content, Html, counted, join, number, percent, shown, tag
 
 SHOWN_FEATURES = 12
-"""Names of features that are listed."""
+"""At most this many names of features are listed."""
 
 
 def header(heading: str, evidence: Evidence, context: Context) -> Html:
@@ -43,21 +43,20 @@ def _figure(value: str, what: str) -> Html:
 def _summary(evidence: Evidence, euclid: Vote | None) -> str:
     verdict = evidence.verdict
     said = (
-        f"{verdict.name} votes with {_voters(verdict)} and errs on "
+        f"{verdict.name} votes with {_voters(verdict)} and misclassifies "
         f"{percent(error_of(verdict, evidence))} of {counted(len(evidence.queries), 'row')}"
     )
     if euclid is None:
         return said + "."
     return (
-        f"{said}; the Euclidean distance, with {_voters(euclid)}, on "
+        f"{said}; the Euclidean distance with {_voters(euclid)} misclassifies "
         f"{percent(error_of(euclid, evidence))}."
     )
 
 
 def _voters(vote: Vote) -> str:
-    kinds = {"latent": "latent example", "original": "original row", "own": "row of its own"}
-    plural = "rows of its own" if vote.voters == "own" else None
-    return counted(vote.n_references, kinds[vote.voters], plural)
+    kinds = {"latent": "latent example", "original": "original row", "own": "stored row"}
+    return counted(vote.n_references, kinds[vote.voters])
 
 
 def error_of(vote: Vote, evidence: Evidence) -> float:
@@ -66,7 +65,7 @@ def error_of(vote: Vote, evidence: Evidence) -> float:
 
 
 def data_section(evidence: Evidence, context: Context) -> Html:
-    """What was given, and what the model is."""
+    """The data, and the parameters of the model."""
     facts: list[tuple[str, Content]] = []
     if context.source is not None:
         facts.append(("Source", tag("bdi", context.source)))
@@ -122,7 +121,7 @@ def _left_out(evidence: Evidence) -> list[Html]:
                 paragraph(
                     f"{rows.left_out:,} more {what} are left out: the model does not know their "
                     "labels, such as ",
-                    tag("bdi", rows.stranger, class_="label"),
+                    tag("bdi", rows.unknown_label, class_="label"),
                     ".",
                     class_="notice",
                 )
@@ -145,7 +144,7 @@ def _parameters(evidence: Evidence) -> Html:
 
 
 def error_section(evidence: Evidence, context: Context) -> Html:
-    """Euclid beside the model, in bars, with what the comparison rests on."""
+    """The errors of Euclid and of the model as bars, with what they were measured on."""
     errors = {vote.name: error_of(vote, evidence) for vote in evidence.votes}
     most = max([*errors.values(), 1e-12]) * 1.15
     lines = []
@@ -173,7 +172,7 @@ def error_section(evidence: Evidence, context: Context) -> Html:
         "Error",
         *_basis(evidence),
         table(head, lines, class_="bars", aria_label="Error of each method"),
-        paragraph(_duel(evidence), " ", _legend(evidence), class_="caption"),
+        paragraph(_disagreement(evidence), " ", _legend(evidence), class_="caption"),
     )
 
 
@@ -182,12 +181,12 @@ def _kind(vote: Vote) -> str:
 
 
 def _basis(evidence: Evidence) -> list[Html]:
-    """What the errors were measured on, and how far they can be trusted."""
+    """What the errors were measured on, and a warning where they may be training errors."""
     n_queries, n_given = len(evidence.queries), len(evidence.given)
-    of_all = "" if n_queries == n_given else f" of the {n_given:,}, drawn class by class"
+    of_all = "" if n_queries == n_given else f" of the {n_given:,} (a stratified sample)"
     if evidence.has_training_rows:
         said = (
-            f"Measured on {counted(n_queries, 'row')}{of_all}, given apart from the "
+            f"Measured on {counted(n_queries, 'row')}{of_all}, given separately from the "
             f"{counted(len(evidence.originals), 'training row')}."
         )
         seen = max(
@@ -196,27 +195,26 @@ def _basis(evidence: Evidence) -> list[Html]:
         if not seen:
             return [paragraph(said)]
         warning = (
-            f"{seen:,} of these {n_queries:,} rows are also among the training rows. For them this "
-            "is training error: expect more errors on new rows."
+            f"{seen:,} of these {n_queries:,} rows are also among the training rows. For these "
+            "the error is a training error: expect more errors on new rows."
         )
         return [paragraph(said), paragraph(warning, class_="notice")]
     if len(evidence.references):
-        parted = (
-            f"No training rows were given. So {counted(n_queries, 'row')}{of_all}, are asked "
-            f"about, and the other {len(evidence.references):,} vote for Euclid and under the "
-            "metric. "
+        held_out = (
+            f"No training rows were given, so {counted(n_queries, 'row')}{of_all} are classified, "
+            f"and the other {len(evidence.references):,} serve as original rows that vote. "
         )
     else:
-        parted = "No training rows were given, and the rows are too few to set some apart. "
+        held_out = "No training rows were given, and there are too few rows to hold some out. "
     warning = (
-        f"If {type(evidence.model).__name__} was fitted on these very rows, its figures here are "
-        "training error: expect more errors on new rows."
+        f"If {type(evidence.model).__name__} was fitted on these same rows, its errors here are "
+        "training errors: expect more errors on new rows."
     )
-    return [paragraph(parted, warning, class_="notice")]
+    return [paragraph(held_out, warning, class_="notice")]
 
 
-def _duel(evidence: Evidence) -> str:
-    """Rows on which the model and Euclid disagree, counted."""
+def _disagreement(evidence: Evidence) -> str:
+    """How often only the model is right, and how often only Euclid is."""
     verdict = evidence.verdict
     euclid = next((v for v in evidence.votes if v.name == "Euclid" and v is not verdict), None)
     if euclid is None:
@@ -224,15 +222,16 @@ def _duel(evidence: Evidence) -> str:
     right, base = verdict.predicted == evidence.true, euclid.predicted == evidence.true
     gained, lost = int((right & ~base).sum()), int((base & ~right).sum())
     return (
-        f"{verdict.name} gets {gained:,} right that Euclid gets wrong, and {lost:,} wrong that "
-        "Euclid gets right."
+        f"{verdict.name} gets {counted(gained, 'row')} right that Euclid gets wrong, and "
+        f"{lost:,} wrong that Euclid gets right."
     )
 
 
 def _legend(evidence: Evidence) -> str:
-    said = "Whiskers are one standard error."
+    said = "Whiskers show one standard error."
     if evidence.latent_model is not None:
         said += (
-            " MaPML votes with its latent examples, MaPML-O with original rows under its metric."
+            " MaPML votes with its latent examples, MaPML-O with original rows under the same "
+            "metric."
         )
     return said

@@ -1,4 +1,4 @@
-"""The report: sections put together to one HTML file that asks nothing of the network."""
+"""The report: sections combined into one HTML file that makes no network requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECTIONS: tuple[tuple[str, Callable[[Evidence, Context], Html]], ...] = (
 )
 
 PICTURED_FIRST = (mistake_section, gallery_section)
-"""Sections that need pictures more than the map does, which would take all the room."""
+"""Built before the map, whose many pictures would use up the budget."""
 
 
 def write_report(
@@ -59,38 +59,38 @@ def write_report(
     max_queries: int = 10_000,
     random_state: int = 0,
 ) -> Path:
-    """Write one page that shows what a fitted model has learned and where it errs.
+    """Write one page that shows what a fitted model has learned and where it fails.
 
     The page is self-contained: it opens offline and sends no request. It shows the data, the error
     beside that of the Euclidean distance, the rounds of the fit, every class, the most confused
-    pairs, a map, the latent examples beside rows they stand for, the spectrum of the metric, and
+    pairs, a map, the latent examples beside rows they represent, the spectrum of the metric, and
     rows that were misclassified.
 
     Parameters
     ----------
     model : MaPML, or another estimator of this package
-        Fitted. What a model does not have, such as latent examples, is left out.
+        Fitted. Sections that do not apply, such as latent examples of other models, say so.
     X : array-like of shape (n_samples, n_features)
-        Rows to classify: test rows, best of all, given with ``X_train``. Rows whose labels the
+        Rows to classify, ideally test rows given together with ``X_train``. Rows whose labels the
         model does not know are left out, and the page says how many.
     y : array-like of shape (n_samples,)
     path : str or path
         The file to write. An older one is replaced once the new one is complete.
     X_train, y_train : array-like, default=None
         The rows the model was fitted on, which Euclid and MaPML-O vote with and the gallery draws
-        from. Without them a part of ``X`` stands for them, and the page says so.
+        from. Without them a part of ``X`` is used instead, and the page says so.
     image_shape : tuple of int, default=None
-        Height and width, and channels if there are any, of rows that are images.
+        Height, width and, if any, channels of rows that are images.
     row_names, train_names : sequence of str, default=None
-        A text to show with each row of ``X`` and of ``X_train``: a sentence, the name of a file.
+        A text to show with each row of ``X`` and of ``X_train``, such as a sentence or a file name.
     title : str, default=None
-        Heading of the page; None makes one of the name of the model.
+        Heading of the page; None makes one from the name of the estimator.
     source : str, default=None
-        Where the rows came from; shown as it is.
+        Where the rows came from, shown on the page.
     max_queries : int, default=10_000
-        Rows that are classified; of more, so many are drawn, every class by its share.
+        Classify at most this many rows; if there are more, a stratified sample.
     random_state : int, default=0
-        Seed of what is drawn to be shown.
+        Seed of the samples of rows and latent examples.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def write_report(
 
 
 def _page(heading: str, evidence: Evidence, context: Context) -> str:
-    """The whole file. The policy lets run what is named by its hash, and lets nothing out."""
+    """The whole file. Its policy allows only the scripts and styles listed by hash."""
     made = {section: section(evidence, context) for section in PICTURED_FIRST}
     sections = [
         made[section] if section in made else section(evidence, context) for _, section in SECTIONS
@@ -166,7 +166,7 @@ def _navigation() -> Html:
 
 
 def _section_id(section: Callable[[Evidence, Context], Html]) -> str:
-    """``data_section`` makes the section ``data``, others alike, a plural where it has many."""
+    """The id of a section: ``data_section`` makes ``data``; some ids are plurals."""
     name = section.__name__.removesuffix("_section")
     return {"error": "errors", "class": "classes", "pair": "pairs", "mistake": "mistakes"}.get(
         name, name
@@ -175,8 +175,8 @@ def _section_id(section: Callable[[Evidence, Context], Html]) -> str:
 
 def _footer() -> Html:
     said = (
-        f"Made by latentmetric {_version()}. This page needs no network and sends nothing. Long "
-        "labels and names are cut in the middle; characters that cannot be seen are written out."
+        f"Made by latentmetric {_version()}. This page works offline and sends no data. Long "
+        "labels and names are shortened in the middle; invisible characters are shown as codes."
     )
     return tag("footer", tag("p", said))
 
@@ -196,7 +196,7 @@ def _hash(text: str) -> str:
 
 
 def _sheet(pictures: Pictures | None) -> list[str]:
-    """A style that holds the pictures; the script moves each to its place."""
+    """A style sheet with all pictures in one image; the script shows the right part of it."""
     if pictures is None or not len(pictures):
         return []
     height, width = pictures.size
@@ -208,13 +208,13 @@ def _sheet(pictures: Pictures | None) -> list[str]:
 
 
 def as_json(data: Any) -> Html:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("<", "\\u003c"))
 
 
 def _write_whole(path: Path, text: str) -> Path:
-    """The whole file or nothing: an interrupted write leaves what was there."""
+    """Write the whole file or nothing: an interrupted write leaves the old file."""
     with replacing(path) as file:
         file.write(text.encode())
     return path

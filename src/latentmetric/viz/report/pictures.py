@@ -1,6 +1,6 @@
-"""Thumbnails of rows that are images, all in one PNG that the page carries.
+"""Thumbnails of rows that are images, all in one PNG inside the page.
 
-Under a byte budget: who asks first gets a picture, later ones are shown as text.
+They share a byte budget: once it is spent, further rows are shown as text.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from latentmetric.core.types import Floats
 
 LONGEST_SIDE = 32
-"""Pixels of a thumbnail; larger images are averaged down."""
+"""Pixels of a thumbnail's longer side; larger images are averaged down."""
 
 PIXEL_BYTES = 4_500_000
-"""Bytes of all thumbnails before compression, which may gain nothing; base64 adds a third."""
+"""Bytes of all thumbnails before compression, which may save nothing; base64 adds a third."""
 
 COLUMNS = 48
 """Thumbnails side by side in the sheet."""
@@ -28,7 +28,7 @@ Pixels = NDArray[np.uint8]
 
 
 class Pictures:
-    """The thumbnails asked for so far, each kept once."""
+    """The thumbnails of a page, each stored once."""
 
     def __init__(self, image_shape: tuple[int, ...], lowest: float, highest: float) -> None:
         self._shape = image_shape if len(image_shape) == 3 else (*image_shape, 1)
@@ -78,7 +78,7 @@ class Pictures:
 
 
 def check_image_shape(image_shape: tuple[int, ...], n_features: int) -> None:
-    """Height and width, and 1, 3 or 4 channels, that make up the features."""
+    """Refuse a shape that is not height, width and 1, 3 or 4 channels, or does not fit."""
     whole = all(isinstance(side, (int, np.integer)) and side > 0 for side in image_shape)
     if not whole or len(image_shape) not in (2, 3) or image_shape[2:] not in ((), (1,), (3,), (4,)):
         raise ValueError(
@@ -93,7 +93,7 @@ def check_image_shape(image_shape: tuple[int, ...], n_features: int) -> None:
 
 
 def _averaged(image: Floats, n_parts: int, axis: int) -> Floats:
-    """The image with so many parts along an axis, each the mean of its pixels."""
+    """The image reduced to ``n_parts`` pixels along an axis, each a mean."""
     length = image.shape[axis]
     if n_parts == length:
         return image

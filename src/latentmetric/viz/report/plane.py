@@ -1,7 +1,7 @@
-"""The map: latent examples and a sample of rows on the plane where the classes lie widest apart.
+"""The map: latent examples and a sample of rows on the plane that separates the classes most.
 
-A linear shadow of the space under the metric, so distances on the map are never longer than real
-ones. Points and neighbours go to the page's script as JSON.
+It is a linear projection of the space under the metric, so distances on the map are never longer
+than real ones. The page's script gets points and neighbours as JSON.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from latentmetric.viz.summaries import class_means, widest_plane
 
 MAX_LATENTS = 2000
 MAX_ROWS = 1000
-"""Points on the map."""
+"""Points on the map at most; if there are more, a stratified sample."""
 
 NEAREST = 3
 """Nearest latent examples that a point's card lists."""
 
 GRID = 10_000
-"""Places across the map: finer than any screen, shorter to write than floats."""
+"""Coordinates are integers up to this: finer than any screen, shorter in JSON than floats."""
 
 LISTED_PAIRS = 8
-"""Neighbouring classes in the words beside the map."""
+"""Pairs of neighbouring classes in the table below the map."""
 
 
 @dataclass(frozen=True)
@@ -38,34 +38,35 @@ class _Points:
     """Points of one kind on the map."""
 
     numbers: Ints
-    """In the order they are drawn: the classes in turn, so that none covers the others."""
+    """In drawing order: the classes in turn, so that none covers the others."""
     codes: Ints
     places: Floats
-    """Under the metric."""
+    """Their coordinates under the metric."""
 
 
 def map_section(evidence: Evidence, context: Context) -> Html:
-    """The canvas, its controls, and what it shows in words."""
+    """The canvas, its controls, and a table of the closest classes."""
     if not evidence.is_metric:
-        said = f"This {type(evidence.model).__name__} is a similarity, not a metric: no map."
+        said = f"This {type(evidence.model).__name__} learned a similarity, so there is no map."
         return section("map", "Map", paragraph(said))
     rows = _rows(evidence, context)
     latents = _latents(evidence, context)
     spanning = rows if latents is None else latents
     plane = widest_plane(spanning.places, spanning.codes)
-    context.script_data["map"] = _script_data(evidence, context, plane.shadow, latents, rows)
-    share = _share(spanning.places, plane.shadow(spanning.places))
+    context.script_data["map"] = _script_data(evidence, context, plane.project, latents, rows)
+    share = _share(spanning.places, plane.project(spanning.places))
     return section(
         "map",
         "Map",
         paragraph(_map_words(evidence, latents, rows)),
         _canvas(evidence, context, latents, rows),
         paragraph(
-            "A flat shadow of the learned space, which keeps "
-            f"{percent(share)} of its variance: points far apart here are far apart there, points "
-            "close together here need not be. Scroll, pinch or use the buttons to zoom, drag to "
-            "move, point at or tap a point to see its card. On the keyboard: arrows move, + and − "
-            "zoom, 0 shows all, N and P step through the points.",
+            "The map is a linear projection of the learned space that keeps "
+            f"{percent(share)} of the variance. Points far apart on the map are far apart in the "
+            "learned space; points close together on the map may not be. Scroll, pinch or use the "
+            "buttons to zoom, drag to move, point at or tap a point to see its details. With the "
+            "keyboard, arrows move, + and − zoom, 0 shows everything, N and P go to the next and "
+            "previous point, and Escape closes the details.",
             class_="caption",
         ),
         _in_words(spanning, evidence, context),
@@ -97,10 +98,10 @@ def _share(points: Floats, flat: Floats) -> float:
 
 
 def _script_data(
-    evidence: Evidence, context: Context, shadow: Any, latents: _Points | None, rows: _Points
+    evidence: Evidence, context: Context, project: Any, latents: _Points | None, rows: _Points
 ) -> dict[str, Any]:
     kinds = [rows] if latents is None else [rows, latents]
-    flat = np.concatenate([shadow(points.places) for points in kinds])
+    flat = np.concatenate([project(points.places) for points in kinds])
     low, span = flat.min(axis=0), float(np.ptp(flat, axis=0).max()) or 1.0
     across, down = np.rint((flat - low) / span * GRID).astype(int).T
     shown = [context.thumbnail(*_row_key(evidence, row)) for row in rows.numbers.tolist()]
@@ -132,7 +133,7 @@ def _latent_key(model: Any, latent: int) -> tuple[tuple[str, int], Floats]:
 
 
 def _nearest(model: Any, context: Context, points: Floats, latents: _Points) -> dict[str, Any]:
-    """The nearest latent examples of every point; a latent example does not list itself."""
+    """The nearest latent examples of every point, other than the point itself."""
     places = model.model_.points(model.latent_examples_)
     squared, found = k_nearest(points, References.of(places), min(NEAREST + 1, len(places)))
     distances = model.model_.distances(squared)
@@ -156,14 +157,14 @@ def _nearest(model: Any, context: Context, points: Floats, latents: _Points) -> 
 
 def _map_words(evidence: Evidence, latents: _Points | None, rows: _Points) -> str:
     n_rows = len(evidence.originals)
-    what = "training rows" if evidence.has_training_rows else "rows given"
+    what = "training rows" if evidence.has_training_rows else "given rows"
     said = f"{_some(len(rows.numbers), n_rows)} {what}"
     if latents is None or evidence.latent_model is None:
         return f"Small points are {said}."
     some = _some(len(latents.numbers), len(evidence.latent_model.latent_examples_))
     return (
-        f"Large marks are {some} latent examples, small points {said}. A class has a colour and a "
-        "shape of its own, as far as these reach."
+        f"Large marks are {some} latent examples, small points are {said}. Each class has its own "
+        "colour and shape; if there are many classes, some repeat."
     )
 
 
@@ -175,7 +176,7 @@ def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows:
     described = (
         f"Map of {0 if latents is None else len(latents.numbers):,} latent examples and "
         f"{len(rows.numbers):,} rows of {len(context.labels):,} classes; the table below lists "
-        "which classes are neighbours."
+        "the closest classes."
     )
     buttons = [
         tag("button", text, type="button", data_zoom=zoom, aria_label=said)
@@ -186,7 +187,7 @@ def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows:
     options += [tag("option", text, value=code) for code, text in enumerate(context.labels)]
     return tag(
         "div",
-        tag("div", tag("label", "Point out ", tag("select", *options, class_="point-out")),
+        tag("div", tag("label", "Highlight ", tag("select", *options, class_="highlight")),
             tag("span", *buttons, class_="zoom"), class_="map-bar"),
         tag("div",
             tag("canvas", described, class_="map", tabindex=0, role="application",
@@ -199,7 +200,7 @@ def _canvas(evidence: Evidence, context: Context, latents: _Points | None, rows:
 
 
 def _in_words(points: _Points, evidence: Evidence, context: Context) -> Html | None:
-    """For each class the nearest other one, closest pairs first."""
+    """A table of each class and the nearest other one, closest pairs first."""
     present, means, _ = class_means(points.places, points.codes)
     if len(present) < 2:
         return None
@@ -221,10 +222,10 @@ def _in_words(points: _Points, evidence: Evidence, context: Context) -> Html | N
             break
     head = [
         tag("th", "classes", scope="col"),
-        tag("th", "distance of their means", scope="col", class_="number"),
+        tag("th", "distance between their means", scope="col", class_="number"),
     ]
     return tag(
         "details",
-        tag("summary", "The map in words: classes that lie closest"),
+        tag("summary", "The map in words: the closest classes"),
         table(head, lines),
     )

@@ -1,4 +1,4 @@
-/* The map: points on a canvas that can be zoomed, moved, pointed at and walked through. */
+/* The map: points on a canvas, with zooming, moving, pointing and stepping by keyboard. */
 
 (() => {
   const canvas = document.querySelector("canvas.map");
@@ -6,7 +6,7 @@
   const data = JSON.parse(document.getElementById("report-data").textContent).map;
   const frame = canvas.parentElement;
   const card = frame.querySelector(".card");
-  const chooser = document.querySelector(".point-out");
+  const chooser = document.querySelector(".highlight");
   const legend = document.querySelector(".legend");
   const pen = canvas.getContext("2d");
 
@@ -19,12 +19,12 @@
   const isLatent = (point) => point >= data.rows;
   const view = { scale: 1, left: 0, top: 0 };
   let home = 1;
-  let pointedOut = -1;
+  let highlighted = -1;
   let current = -1;
   let byKeyboard = false;
   let colours = [];
 
-  /* A path around the origin for each shape; the number of the class picks colour and shape. */
+  /* A path around the origin for each shape; the code of the class picks its colour and shape. */
   const SHAPE_PATHS = [
     "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
     "M-.9 -.9H.9V.9H-.9Z",
@@ -72,9 +72,9 @@
     const factor = Math.min(2, Math.max(1, Math.sqrt(view.scale / home)));
     for (const front of [false, true]) {
       for (let point = 0; point < count; point += 1) {
-        const chosen = pointedOut < 0 || data.code[point] === pointedOut;
-        if (pointedOut >= 0 && chosen !== front) continue;
-        if (pointedOut < 0 && front) continue;
+        const chosen = highlighted < 0 || data.code[point] === highlighted;
+        if (highlighted >= 0 && chosen !== front) continue;
+        if (highlighted < 0 && front) continue;
         pen.globalAlpha = chosen ? (isLatent(point) ? 0.95 : 0.6) : 0.1;
         drawPoint(point, factor);
       }
@@ -129,7 +129,7 @@
     let best = -1;
     let least = REACH * REACH;
     for (let point = 0; point < count; point += 1) {
-      if (pointedOut >= 0 && data.code[point] !== pointedOut) continue;
+      if (highlighted >= 0 && data.code[point] !== highlighted) continue;
       const away = (across(point) - x) ** 2 + (down(point) - y) ** 2;
       if (away <= least) { least = away; best = point; }
     }
@@ -205,8 +205,8 @@
     refresh();
   };
 
-  const pointOut = (code) => {
-    pointedOut = code;
+  const highlight = (code) => {
+    highlighted = code;
     chooser.value = String(code);
     legend.querySelectorAll("button").forEach((button) => {
       button.setAttribute("aria-pressed", String(Number(button.dataset.class) === code));
@@ -215,7 +215,7 @@
     refresh();
   };
 
-  /* Two fingers zoom, one finger or the mouse moves, a short touch points. */
+  /* Two fingers zoom, one finger or the mouse moves, a tap selects. */
   const fingers = new Map();
   let travelled = 0;
   const place = (event) => {
@@ -226,7 +226,7 @@
     const [[x, y], [a, b]] = [...fingers.values()];
     return { length: Math.hypot(x - a, y - b), x: (x + a) / 2, y: (y + b) / 2 };
   };
-  /* A page that scrolls under a mouse at rest must not take away what the keyboard chose. */
+  /* A page that scrolls under a resting mouse must not undo the choice of the keyboard. */
   let seen = null;
   const rests = (event) => {
     const before = seen ?? event;
@@ -275,12 +275,12 @@
     zoom(Math.exp(-event.deltaY * 0.0015), ...place(event));
   }, { passive: false });
 
-  /* Walks from class to class, latent examples before rows, and keeps the point in sight. */
+  /* Steps through the points by class, latent examples before rows, and keeps them in view. */
   const order = Array.from({ length: count }, (_, point) => point).sort(
     (left, right) => data.code[left] - data.code[right] || isLatent(right) - isLatent(left) || left - right,
   );
   const step = (by) => {
-    const open = pointedOut < 0 ? order : order.filter((point) => data.code[point] === pointedOut);
+    const open = highlighted < 0 ? order : order.filter((point) => data.code[point] === highlighted);
     if (!open.length) return;
     const at = open.indexOf(current);
     const next = open[(at < 0 ? (by > 0 ? 0 : open.length - 1) : at + by + open.length) % open.length];
@@ -315,7 +315,7 @@
     const factor = Number(button.dataset.zoom);
     button.addEventListener("click", () => (factor ? zoom(factor) : showAll()));
   });
-  chooser.addEventListener("change", () => pointOut(Number(chooser.value)));
+  chooser.addEventListener("change", () => highlight(Number(chooser.value)));
 
   const drawLegend = () => {
     if (data.labels.length > LEGEND_CLASSES) return;
@@ -333,7 +333,7 @@
       path.style.fill = `var(--class-${colourOf(code)})`;
       mark.append(path);
       button.append(mark, element("bdi", "", label));
-      button.addEventListener("click", () => pointOut(pointedOut === code ? -1 : code));
+      button.addEventListener("click", () => highlight(highlighted === code ? -1 : code));
       const line = element("li");
       line.append(button);
       legend.append(line);

@@ -1,4 +1,4 @@
-/* Moves every picture to its place in the one sheet that holds them all. */
+/* Shows in every picture element its part of the one sheet that holds all pictures. */
 
 const showPicture = (() => {
   const style = getComputedStyle(document.documentElement);

@@ -1,4 +1,4 @@
-/* Sorts a table by the heading that is clicked, and hides lines that a search does not match. */
+/* Sorts a table by the clicked heading, and hides lines that do not match the search. */
 
 document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];

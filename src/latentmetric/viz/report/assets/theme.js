@@ -16,7 +16,7 @@ const theme = (() => {
   const remember = (value) => {
     try { window.localStorage.setItem("latentmetric-theme", value); } catch { /* not for files */ }
   };
-  const tell = () => {
+  const update = () => {
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", `Use the ${isDark() ? "light" : "dark"} theme`);
     listeners.forEach((listener) => listener());
@@ -25,10 +25,10 @@ const theme = (() => {
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     remember(root.dataset.theme);
-    tell();
+    update();
   });
-  system.addEventListener("change", tell);
+  system.addEventListener("change", update);
   if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
-  tell();
+  update();
   return { onChange: (listener) => listeners.push(listener) };
 })();
