@@ -6,7 +6,7 @@ import numpy as np
 
 from latentmetric.core.steps import Steps, check_arrays
 from latentmetric.estimators.rivals import MetricLearner
-from latentmetric.validation.parameters import ANumber
+from latentmetric.validation.parameters import Number
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Whitened(MetricLearner):
         1 logs a line a round.
     """
 
-    parameter_rules = {**MetricLearner.parameter_rules, "shrinkage": ANumber(0)}  # noqa: RUF012
+    parameter_rules = {**MetricLearner.parameter_rules, "shrinkage": Number(0)}  # noqa: RUF012
 
     def __init__(
         self, n_neighbors=3, *, shrinkage=0.1, weights="uniform", n_jobs=None, random_state=None,

@@ -16,7 +16,7 @@ import typer
 
 from latentmetric.cli._signature import made_of, option
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import ABool, ANumber, CountOrShare, OneOf, OrNone
+from latentmetric.validation.parameters import Boolean, CountOrShare, Number, OneOf, OrNone
 
 KINDS = {name.lower(): estimator_class(name) for name in ESTIMATORS}
 """The estimators by the names that commands give them."""
@@ -56,13 +56,13 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     rule = kinds[0].parameter_rules.get(name)
     if isinstance(rule, OrNone):
         rule = rule.rule
-    if isinstance(rule, ABool):
+    if isinstance(rule, Boolean):
         flag = "--" + name.replace("_", "-")
         return option(name, Annotated[bool | None, typer.Option(flag, **shown)])
     if isinstance(rule, OneOf):
         offered = StrEnum(name, {word: word for word in rule.words})  # type: ignore[misc]
         return option(name, Annotated[offered | None, typer.Option(**shown)])
-    if isinstance(rule, ANumber | CountOrShare):
+    if isinstance(rule, Number | CountOrShare):
         number = typer.Option(parser=_number, metavar="NUMBER", **shown)
         return option(name, Annotated[float | None, number])
     return option(name, Annotated[int | None, typer.Option(**shown)])

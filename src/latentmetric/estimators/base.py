@@ -43,18 +43,18 @@ from latentmetric.validation.labels import (
     known_codes,
 )
 from latentmetric.validation.parameters import (
-    ABool,
-    AnInteger,
-    ANumber,
+    Boolean,
+    Integer,
     Jobs,
+    Number,
     OneOf,
     Rule,
     Verbosity,
 )
 
 EARLY_STOPPING: dict[str, Rule] = {
-    "early_stopping": ABool(),
-    "validation_fraction": ANumber(0, 0.9, open_low=True),
+    "early_stopping": Boolean(),
+    "validation_fraction": Number(0, 0.9, open_low=True),
 }
 """Rules for the parameters of early stopping, for estimators that have them."""
 
@@ -77,7 +77,7 @@ class ReferenceClassifier(
     """
 
     parameter_rules: ClassVar[dict[str, Rule]] = {
-        "n_neighbors": AnInteger(1),
+        "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
         "verbose": Verbosity(),
@@ -137,8 +137,8 @@ class ReferenceClassifier(
             self.check_parameters()
             self._check_libraries()
             generator = generator_from(self.random_state)
-            ABool().check("resume", resume)
-            ABool().check("keep_on_interrupt", keep_on_interrupt)
+            Boolean().check("resume", resume)
+            Boolean().check("keep_on_interrupt", keep_on_interrupt)
             checkpoints = None
             if checkpoint is not None or resume:
                 checkpoints = self._checkpoints(checkpoint, resume, generator)
@@ -343,7 +343,7 @@ class ReferenceClassifier(
                 f"{type(self).__name__}.kneighbors needs X, the rows whose neighbours to find"
             )
         k = self.n_neighbors if n_neighbors is None else n_neighbors
-        AnInteger(1).check("n_neighbors", k)
+        Integer(1).check("n_neighbors", k)
         if k > len(self.model_.references):
             raise ValueError(
                 f"n_neighbors is {k}, but the model holds only "
@@ -452,7 +452,7 @@ class ReferenceClassifier(
             if reject_label is not None:
                 raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
             return known
-        ANumber(-inf).check("reject_below", reject_below)
+        Number(-inf).check("reject_below", reject_below)
         if reject_label is None or reject_label in self.classes_.tolist():
             example = -1 if known.kind in "biuf" else "unknown"
             raise ValueError(

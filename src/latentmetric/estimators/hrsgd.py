@@ -16,7 +16,7 @@ from latentmetric.core.types import Floats
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
-from latentmetric.validation.parameters import AnInteger, ANumber, Rule
+from latentmetric.validation.parameters import Integer, Number, Rule
 
 MAX_LEARNING_RATE = 1e6
 """Longer steps are useless, and in the end the metric would overflow in float32."""
@@ -88,9 +88,9 @@ class HRSGD(MetricLearner[hrsgd.State]):
     parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner.parameter_rules,
         **EARLY_STOPPING,
-        "learning_rate": ANumber(0, MAX_LEARNING_RATE, open_low=True),
-        "batch_size": AnInteger(1),
-        "n_steps": AnInteger(1),
+        "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
+        "batch_size": Integer(1),
+        "n_steps": Integer(1),
     }
 
     def __init__(

@@ -17,7 +17,7 @@ from latentmetric.core.types import Floats
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import MetricLearner
 from latentmetric.estimators.training import TrainingData
-from latentmetric.validation.parameters import AnInteger, ANumber, Rule
+from latentmetric.validation.parameters import Integer, Number, Rule
 
 
 class LMNN(MetricLearner[lmnn.State]):
@@ -84,11 +84,11 @@ class LMNN(MetricLearner[lmnn.State]):
     parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner.parameter_rules,
         **EARLY_STOPPING,
-        "target_neighbors": AnInteger(1),
-        "push": ANumber(0, 1),
-        "max_iter": AnInteger(0),
-        "tol": ANumber(0),
-        "max_impostors": AnInteger(1),
+        "target_neighbors": Integer(1),
+        "push": Number(0, 1),
+        "max_iter": Integer(0),
+        "tol": Number(0),
+        "max_impostors": Integer(1),
     }
 
     def __init__(

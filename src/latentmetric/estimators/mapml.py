@@ -31,10 +31,10 @@ from latentmetric.persistence.values import (
     StoredWord,
 )
 from latentmetric.validation.parameters import (
-    ABool,
-    AnInteger,
-    ANumber,
+    Boolean,
     CountOrShare,
+    Integer,
+    Number,
     OneOf,
     OrNone,
     Rule,
@@ -160,16 +160,16 @@ class MaPML(ReferenceClassifier[State]):
         "n_latents": CountOrShare(),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),
-        "max_iter": AnInteger(0),
-        "n_steps": AnInteger(1),
-        "metric_reg": ANumber(MIN_METRIC_REG),
-        "latent_reg": ANumber(0),
-        "max_norm": OrNone(ANumber(0, open_low=True)),
-        "target_neighbors": AnInteger(1),
-        "impostors": AnInteger(1),
-        "n_components": OrNone(AnInteger(1)),
+        "max_iter": Integer(0),
+        "n_steps": Integer(1),
+        "metric_reg": Number(MIN_METRIC_REG),
+        "latent_reg": Number(0),
+        "max_norm": OrNone(Number(0, open_low=True)),
+        "target_neighbors": Integer(1),
+        "impostors": Integer(1),
+        "n_components": OrNone(Integer(1)),
         "init": OneOf(("random", "k-means++")),
-        "warm_start": ABool(),
+        "warm_start": Boolean(),
     }
     stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "latent_examples_": StoredArray((None, "n_features")),
@@ -230,7 +230,7 @@ class MaPML(ReferenceClassifier[State]):
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
         if self.n_components is not None:
-            AnInteger(1, self.n_features_in_).check("n_components", self.n_components)
+            Integer(1, self.n_features_in_).check("n_components", self.n_components)
         if isinstance(self.n_latents, Mapping):
             check_counts_by_class("n_latents", self.n_latents, classes.tolist())
         if not self._continues():

@@ -21,7 +21,7 @@ from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.values import StoredArray, StoredValue
-from latentmetric.validation.parameters import ABool, AnInteger, ANumber, Rule
+from latentmetric.validation.parameters import Boolean, Integer, Number, Rule
 
 
 def _is_metric(estimator: Any) -> bool:
@@ -118,9 +118,9 @@ class OASIS(MetricLearner[oasis.State]):
     parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner.parameter_rules,
         **EARLY_STOPPING,
-        "psd": ABool(),
-        "aggressiveness": ANumber(0, open_low=True),
-        "n_steps": AnInteger(1),
+        "psd": Boolean(),
+        "aggressiveness": Number(0, open_low=True),
+        "n_steps": Integer(1),
     }
     stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "similarity_": StoredArray(("n_features", "n_features"))

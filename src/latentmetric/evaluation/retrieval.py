@@ -17,7 +17,7 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
 from latentmetric.validation.labels import checked_labels, classes_and_codes
-from latentmetric.validation.parameters import ABool, AnInteger, Jobs
+from latentmetric.validation.parameters import Boolean, Integer, Jobs
 
 
 def retrieval_scores(
@@ -150,7 +150,7 @@ def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floa
 def _check_together(
     rows: Floats, labels: Any, found_rows: Floats, found_labels: Any, within: bool
 ) -> bool:
-    ABool().check("queries_in_references", within)
+    Boolean().check("queries_in_references", within)
     if rows.shape[1] != found_rows.shape[1]:
         raise ValueError(
             f"queries have {rows.shape[1]} features, but references have {found_rows.shape[1]}"
@@ -171,7 +171,7 @@ def _checked_ranks(k: int | Iterable[int], n_found: int) -> list[int]:
     if not ranks:
         raise ValueError("k must name at least one rank, got none")
     for rank in ranks:
-        AnInteger(1).check("k", rank)
+        Integer(1).check("k", rank)
         if rank > n_found:
             raise ValueError(f"k is {rank}, but a query can find only {n_found} references")
     return sorted({int(rank) for rank in ranks})

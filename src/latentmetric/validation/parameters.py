@@ -26,7 +26,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class AnInteger:
+class Integer:
     """An integer (not a bool) from ``low`` to ``high``."""
 
     low: int
@@ -40,7 +40,7 @@ class AnInteger:
 
 
 @dataclass(frozen=True)
-class ANumber:
+class Number:
     """A finite number (not a bool) from ``low`` to ``high``; with ``open_low``, above ``low``."""
 
     low: float
@@ -61,7 +61,7 @@ class ANumber:
 
 
 @dataclass(frozen=True)
-class ABool:
+class Boolean:
     """True or False."""
 
     def check(self, name: str, value: Any) -> None:
@@ -87,7 +87,7 @@ class OneOf:
 class OrNone:
     """None, or what another rule accepts."""
 
-    rule: AnInteger | ANumber
+    rule: Integer | Number
 
     def check(self, name: str, value: Any) -> None:
         """See ``Rule``."""
@@ -102,7 +102,7 @@ class Verbosity:
     def check(self, name: str, value: Any) -> None:
         """See ``Rule``."""
         number = int(value) if isinstance(value, bool | np.bool_) else value
-        AnInteger(0).check(name, number)
+        Integer(0).check(name, number)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Jobs:
 
     def check(self, name: str, value: Any) -> None:
         """See ``Rule``."""
-        OrNone(AnInteger(-(2**31), 2**31 - 1)).check(name, value)
+        OrNone(Integer(-(2**31), 2**31 - 1)).check(name, value)
         if value == 0:
             raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
 
@@ -125,9 +125,9 @@ class CountOrShare:
         if isinstance(value, Mapping):
             return
         if isinstance(value, Integral):
-            AnInteger(1).check(f"{name} as a number for each class", value)
+            Integer(1).check(f"{name} as a number for each class", value)
         else:
-            ANumber(0, 1, open_low=True).check(name, value)
+            Number(0, 1, open_low=True).check(name, value)
 
 
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
@@ -141,7 +141,7 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
             f"it lacks {missing[:5]} and has {unknown[:5]}, which y does not hold"
         )
     for label in classes:
-        AnInteger(1).check(f"{name} of class {label!r}", counts[label])
+        Integer(1).check(f"{name} of class {label!r}", counts[label])
 
 
 def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:

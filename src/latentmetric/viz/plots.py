@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.engines.admission import labelled_queries
 from latentmetric.validation.labels import known_codes
-from latentmetric.validation.parameters import AnInteger
+from latentmetric.validation.parameters import Integer
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.summaries import class_errors, curve, spectrum, widest_plane
 
@@ -118,7 +118,7 @@ def plot_errors_by_class(
     matplotlib Axes
     """
     check_is_fitted(model)
-    AnInteger(1).check("n_classes", n_classes)
+    Integer(1).check("n_classes", n_classes)
     classes = model.classes_
     rows, labels = labelled_queries(X, y, model, "plot_errors_by_class")
     true = known_codes(labels, classes)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.persistence.model_file import replacing
-from latentmetric.validation.parameters import AnInteger
+from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report.classes import class_section, pair_section
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence, gather
@@ -116,7 +116,7 @@ def write_report(
     ...     page.stat().st_size < 1_000_000
     True
     """
-    AnInteger(1).check("max_queries", max_queries)
+    Integer(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
     evidence = gather(model, X, y, X_train, y_train, row_names, train_names, max_queries, generator)
     context = Context.of(evidence, image_shape, source, generator)
