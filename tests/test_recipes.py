@@ -142,8 +142,8 @@ class HeapEngine:
             for start, block in zip(starts, rows.blocks, strict=False)
         ]
 
-    def gather(self, rows, asking):
-        raise TypeError(f"{asking}: rows of a heap stay there")
+    def gather(self, rows, caller):
+        raise TypeError(f"{caller}: rows of a heap stay there")
 
 
 class LabelledHeap(LabelledArray):
@@ -152,8 +152,8 @@ class LabelledHeap(LabelledArray):
     def partition(self, n_threads, progress):
         return Partition(LocalPopulation.of(self.rows, self.codes, n_threads))
 
-    def in_memory(self, asking):
-        raise TypeError(f"{asking}: rows of a heap stay there")
+    def in_memory(self, caller):
+        raise TypeError(f"{caller}: rows of a heap stay there")
 
 
 def test_an_engine_is_one_entry(monkeypatch):

@@ -63,7 +63,7 @@ class Whitened(MetricLearner):
         self.verbose = verbose
 
     def _steps(self, data):
-        return steps(data.trainers[0], self.shrinkage)
+        return steps(data.training_rows[0], self.shrinkage)
 
     def _components(self, data, state):
         return state.factor.astype(data.training.dtype)

@@ -1,4 +1,4 @@
-"""The fitted model as a value, against plain loops."""
+"""The fitted model against plain loops."""
 
 import dataclasses
 
@@ -80,7 +80,7 @@ def test_a_model_cannot_be_changed(made):
             setattr(model, field.name, None)
 
 
-def test_euclid_measures_as_euclid(rng):
+def test_the_euclidean_model_measures_euclidean_distances(rng):
     rows = (rng.standard_normal((30, 4)) * 5 + 100).astype(np.float32)
     model = euclidean_model(rows, np.arange(30) % 3, 3)
     squared = model.nearest(rows, 3).squared
@@ -93,5 +93,5 @@ def test_queries_out_of_reach_are_named(made):
     model = made[0]
     queries = np.zeros((3, 5))
     queries[2, 4] = 1e150
-    with pytest.raises(ValueError, match=r"row 12, column 4 .* reach to 1e\+140 times"):
+    with pytest.raises(ValueError, match=r"row 12, column 4 .* at most 1e\+140 times"):
         model.check_reach(queries, start=10)

@@ -1,4 +1,4 @@
-"""Rows in every place where they may be, and a cluster in this process for those on one."""
+"""Rows in every kind of storage, and a cluster in this process for Dask arrays."""
 
 import dask.array as da
 import numpy as np
@@ -21,7 +21,7 @@ def local_client():
 
 @pytest.fixture(params=PLACES)
 def place(request):
-    """Where the rows of a test are."""
+    """Where the rows of a test are stored."""
     if request.param == "Dask array":
         request.getfixturevalue("local_client")
     return request.param
@@ -29,7 +29,7 @@ def place(request):
 
 @pytest.fixture
 def put(place, tmp_path):
-    """Puts an array of rows into the place."""
+    """A function that stores an array of rows in that place."""
 
     def put_there(X):
         if place == "array":

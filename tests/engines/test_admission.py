@@ -1,4 +1,4 @@
-"""One door: rows and labels are admitted or refused by the same rules, wherever they are."""
+"""Rows and labels are admitted or refused by the same rules, wherever they are stored."""
 
 import warnings
 
@@ -110,7 +110,7 @@ def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
         ((240, 0), r"0 feature\(s\)"),
     ],
 )
-def test_shapes_that_are_no_table_are_refused(put, place, shape, message):
+def test_shapes_that_are_not_a_table_are_refused(put, place, shape, message):
     if place == "frame" and len(shape) != 2:
         pytest.skip("a frame has two dimensions")
     if place == "row file" and len(shape) != 2:
@@ -212,7 +212,7 @@ def test_other_numbers_of_features_are_refused_with_both_numbers(put):
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:14])
 def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model):
-    """And nothing is computed by the client on the way."""
+    """The client itself computes nothing."""
     X, y = make_blobs()
     lazy, labels = da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
     if not isinstance(model, MaPML):
@@ -245,7 +245,7 @@ def test_a_dask_frame_says_how_to_become_an_array(local_client):
         fresh().fit(X, y).predict(frame)
 
 
-def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole(local_client):
+def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole_array(local_client):
     X, y = make_blobs()
     model = fresh().fit(X, y)
     X[203, 1] = np.nan
@@ -257,7 +257,7 @@ def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole(local_client):
         model.predict(da.from_array(X, chunks=(50, -1))).compute()
 
 
-def test_names_of_a_file_s_columns_are_those_of_the_features(tmp_path):
+def test_column_names_of_a_file_are_feature_names(tmp_path):
     from latentmetric.io import open_rows
 
     X, y = make_blobs()
@@ -272,7 +272,7 @@ def test_names_of_a_file_s_columns_are_those_of_the_features(tmp_path):
     assert not hasattr(model.fit(X, y), "feature_names_in_")
 
 
-def test_who_holds_what(tmp_path):
+def test_each_kind_of_rows_has_its_engine(tmp_path):
     np.save(tmp_path / "rows.npy", np.eye(3))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert isinstance(engine_of(mapped), FileEngine)
@@ -282,7 +282,7 @@ def test_who_holds_what(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "array of objects"])
-def test_text_is_no_number_even_if_it_looks_like_one(kind):
+def test_text_is_refused_even_if_it_looks_like_numbers(kind):
     polars = pytest.importorskip("polars")
     X, y = make_blobs()
     mixed = {"a": X[:, 0], "b": [str(value) for value in X[:, 1]]}
@@ -297,7 +297,7 @@ def test_text_is_no_number_even_if_it_looks_like_one(kind):
         fresh().fit(rows, y)
 
 
-def test_what_stands_above_the_estimators_follows_the_same_rules(local_client):
+def test_plots_reports_and_scores_follow_the_same_rules(local_client):
     """Nothing gathers a Dask array silently, and a missing label is refused everywhere."""
     from latentmetric import evaluation, export, viz
 

@@ -1,4 +1,4 @@
-"""One driver: every estimator keeps its best step, stops, is interrupted and resumed alike."""
+"""The driver: every estimator keeps its best step, stops, is interrupted and resumes alike."""
 
 import numpy as np
 import pytest
@@ -87,8 +87,8 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
         np.testing.assert_allclose(metric / metric[0, 0], np.eye(6), atol=1e-6)
 
 
-def test_round_0_is_euclid_for_every_metric(learner):
-    """So early stopping never returns anything worse than Euclid on the rows it holds out."""
+def test_round_0_is_euclidean_for_every_metric(learner):
+    """So early stopping never returns a worse metric than Euclidean on the held-out rows."""
     X, y = make_blobs(600)
     learner.set_params(early_stopping=True).fit(X, y)
     errors = [record["validation_error"] for record in learner.history_]
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
     interrupt_round(monkeypatch, 2)
     with pytest.raises(KeyboardInterrupt):
         clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="of a fit of HRSGD, not of OASIS"):
+    with pytest.raises(ValueError, match="to a fit of HRSGD, not of OASIS"):
         clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
 
 
@@ -135,7 +135,7 @@ def test_all_rows_vote_in_the_end(learner):
     assert len(learner.model_.references) == n_references
 
 
-def test_a_kernel_s_temperature_is_chosen_on_held_out_rows():
+def test_the_temperature_of_the_kernel_is_chosen_on_held_out_rows():
     X, y = make_blobs(600)
     plain = LMNN(max_iter=5, weights="kernel").fit(X, y)
     held_out = LMNN(max_iter=5, weights="kernel", early_stopping=True, random_state=0).fit(X, y)
@@ -145,7 +145,7 @@ def test_a_kernel_s_temperature_is_chosen_on_held_out_rows():
 class TestReference:
     """``reference`` takes effect in ``fit``: a change after it must not be ignored."""
 
-    def test_a_change_after_fit_raises_where_the_model_is_used(self, blobs, tmp_path):
+    def test_a_change_after_fit_raises_when_the_model_is_used(self, blobs, tmp_path):
         from latentmetric import save
         from latentmetric.export import to_sklearn
 
@@ -162,7 +162,7 @@ class TestReference:
         assert len(model.fit(X, y).model_.references) == len(X)
         model.predict(X)
 
-    def test_references_that_were_set_stay_whatever_it_says(self, blobs):
+    def test_set_references_stay_whatever_the_parameter_says(self, blobs):
         X, y = blobs
         model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y)
         model.set_references(X[:50], y[:50])

@@ -69,7 +69,7 @@ def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
 
 
 def labelled_queries(X: Any, y: Any, estimator: Any, caller: str) -> tuple[Floats, Labels]:
-    """Queries and their labels as arrays, by the rules that ``admit`` has for training rows."""
+    """Queries and their labels as arrays, checked by the same rules as training rows."""
     refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
     labels = checked_labels(y)
     rows = in_this_process(X, estimator, caller)

@@ -70,8 +70,8 @@ class OASIS(MetricLearner[oasis.State]):
         How neighbours vote; see ``MaPML``. All but "uniform" need distances, that is ``psd``.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, stop when the error on it no longer
-        falls, and return the best round; round 0 is the plain inner product, or Euclid with
-        ``psd``.
+        falls, and return the best round; round 0 is the plain inner product, or the Euclidean
+        metric with ``psd``.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     n_jobs : int, default=None

@@ -49,7 +49,7 @@ class TrainingData:
 
     @property
     def rows(self) -> Any:
-        """Rows this process can slice."""
+        """The rows, which this process can slice."""
         return self.partition.rows
 
     @property

@@ -42,7 +42,7 @@ def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: in
 
 
 def refuse_text(X: Any) -> None:
-    """Raise on cells of text, which scikit-learn would parse where they look like numbers."""
+    """Raise on text, which scikit-learn would parse if it looks like numbers."""
     if isinstance(X, np.ndarray):
         if X.dtype.kind == "O" and _holds_text(X.ravel()):
             raise ValueError("X must hold numbers, got text among its objects; convert it first")
