@@ -322,3 +322,114 @@ def test_plots_reports_and_scores_follow_the_same_rules(local_client):
     for use in (lambda X: index.search(X, 3), index.queries):
         with pytest.raises(TypeError, match=r"compute\(\)"):
             use(lazy)
+
+
+class TestOddContainers:
+    """What scikit-learn alone would turn into numbers, or fail on with a raw error."""
+
+    def test_frames_with_two_columns_of_a_name_are_fitted(self):
+        X, y = make_blobs()
+        fresh().fit(pd.DataFrame(X, columns=list("aabcde")), y)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_dates_beside_numbers_are_refused(self, library):
+        frames = pytest.importorskip(library)
+        X, y = make_blobs()
+        when = np.full(240, np.datetime64("2020-01-01", "ms"))
+        with pytest.raises(ValueError, match=r"numbers, got date.* in the column 'when'"):
+            fresh().fit(frames.DataFrame({"a": X[:, 0], "when": when}), y)
+
+    def test_a_lazy_frame_says_what_to_do(self):
+        polars = pytest.importorskip("polars")
+        X, y = make_blobs()
+        with pytest.raises(TypeError, match=r"X\.collect\(\)"):
+            fresh().fit(polars.DataFrame(X).lazy(), y)
+
+    def test_masked_cells_and_labels_are_missing(self):
+        X, y = make_blobs()
+        with pytest.raises(ValueError, match="masked cells"):
+            fresh().fit(np.ma.masked_greater(X, 3), y)
+        with pytest.raises(ValueError, match=r"missing value: row 1 .* is None"):
+            fresh().fit(X, np.ma.masked_equal(y, 1))
+        assert fresh().fit(np.ma.array(X), np.ma.array(y)).classes_.tolist() == [0, 1, 2]
+
+    def test_a_column_of_nullable_labels_is_not_rounded(self):
+        X, y = make_blobs()
+        labels = pd.DataFrame({"y": pd.Series(y + 2**60, dtype="Int64")})
+        with pytest.warns(UserWarning, match="column-vector"):
+            model = fresh().fit(X, labels)
+        assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.float64])
+def test_references_whose_labels_would_be_rounded_are_refused(dtype):
+    X, y = make_blobs()
+    labels = np.array([2**62, 2**62 + 1, 7])[y]
+    model = Euclidean(n_neighbors=1).fit(X, labels)
+    if dtype is np.float64:
+        with pytest.raises(ValueError, match="differ by rounding"):
+            model.set_references(X, labels.astype(dtype))
+    else:
+        model.set_references(X, labels)
+    np.testing.assert_array_equal(model.predict(X), labels)
+    small = Euclidean(n_neighbors=1).fit(X, y)
+    np.testing.assert_array_equal(small.set_references(X, y.astype(dtype)).predict(X), y)
+
+
+class TestOnACluster:
+    def counting(self, X):
+        read = []
+        rows = da.from_array(X, chunks=(50, -1)).map_blocks(
+            lambda block: read.append(len(block)) or block, meta=np.empty((0, 6))
+        )
+        return rows, read
+
+    @pytest.mark.parametrize(
+        ("model", "error"),
+        [
+            (LMNN(), TypeError),
+            (LMNN(early_stopping=True), TypeError),
+            (Euclidean(), TypeError),
+            (MaPML(early_stopping=True), ValueError),
+            (MaPML(reference="original"), ValueError),
+            (MaPML(n_components=99), ValueError),
+            (MaPML({0: 1}), ValueError),
+        ],
+        ids=str,
+    )
+    def test_a_fit_that_cannot_be_is_refused_before_a_row_is_read(self, local_client, model, error):
+        X, y = make_blobs()
+        rows, read = self.counting(X)
+        with pytest.raises(error):
+            model.fit(rows, da.from_array(y, chunks=50))
+        assert not read
+
+    def test_rivals_are_refused_without_a_client_too(self, monkeypatch):
+        X, y = make_blobs()
+        monkeypatch.setattr("latentmetric.engines.dask.active_client", None)
+        with pytest.raises(TypeError, match=r"OASIS.fit needs X .* X.compute\(\)"):
+            OASIS().fit(da.from_array(X), da.from_array(y))
+
+    def test_a_missing_label_is_named_by_its_row_in_the_whole(self, local_client):
+        X, y = make_blobs()
+        labels = np.where(np.arange(240) == 77, np.nan, y)
+        with pytest.raises(ValueError, match="missing value: row 77 "):
+            fresh().fit(da.from_array(X, chunks=(50, -1)), da.from_array(labels, chunks=50))
+
+    def test_a_lazy_answer_does_not_become_a_frame(self, local_client):
+        X, y = make_blobs()
+        model = fresh().fit(X, y)
+        lazy = da.from_array(X, chunks=(50, -1))
+        model.set_output(transform="pandas")
+        with pytest.raises(TypeError, match="set_output"):
+            model.transform(lazy)
+        model.set_output(transform="default")
+        assert isinstance(model.transform(lazy), da.Array)
+        with pytest.raises(TypeError, match="sample_weight"):
+            model.score(X, y, da.ones(240))
+
+    def test_the_dtype_of_a_lazy_answer_is_the_one_it_has(self, local_client):
+        X, y = make_blobs()
+        model = fresh().fit(X.astype(np.float32), y)
+        answer = model.transform(da.from_array(X, chunks=(50, -1)))
+        assert answer.dtype == answer.compute().dtype == model.transform(X).dtype

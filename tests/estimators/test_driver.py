@@ -174,3 +174,89 @@ class TestReference:
 def test_kneighbors_without_rows_names_the_estimator(blobs):
     with pytest.raises(TypeError, match=r"LMNN\.kneighbors needs X"):
         LMNN(max_iter=1).fit(*blobs).kneighbors()
+
+
+def test_a_fit_that_ends_without_a_better_metric_is_finished(tmp_path):
+    """LMNN on iris ends because no further descent lowers the loss."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    for max_iter in range(3, 9):
+        folder = tmp_path / str(max_iter)
+        one = LMNN(max_iter=max_iter).fit(X, y, checkpoint=folder)
+        assert read_model_file(folder / FILE_NAME)[0]["finished"]
+        assert_same(LMNN(max_iter=max_iter).fit(X, y, checkpoint=folder), one)
+
+
+class Tasks:
+    """A callback that counts what begins and what ends."""
+
+    def __init__(self, interrupt_end=None):
+        self.begun, self.ended, self.interrupt_end = 0, 0, interrupt_end
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += 1
+
+    def on_fit_task_end(self, estimator, context):
+        self.ended += 1
+        if self.ended == self.interrupt_end:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_callbacks_see_an_end_for_each_beginning(learner, monkeypatch, interrupted):
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    tasks = Tasks()
+    if interrupted:
+        interrupt_round(monkeypatch, 2)
+    learner.set_callbacks(tasks).fit(*make_blobs(), keep_on_interrupt=True)
+    assert tasks.begun == tasks.ended == len(learner.history_) + 1
+
+
+def test_an_interrupt_in_the_last_callback_keeps_the_model():
+    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
+    X, y = make_blobs()
+    model = Euclidean().set_callbacks(Tasks(interrupt_end=2))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    model = Euclidean().set_callbacks(Tasks(interrupt_end=2))
+    assert model.fit(X, y, keep_on_interrupt=True).predict(X).shape == (240,)
+
+
+def test_a_refused_fit_leaves_the_random_state_alone():
+    X, y = make_blobs()
+    state = np.random.RandomState(0)
+    with pytest.raises(ValueError, match="240 rows, y has 3 labels"):
+        MaPML(random_state=state).fit(X, y[:3])
+    assert state.randint(1000) == np.random.RandomState(0).randint(1000)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document["start"]["state"].update(state=-1),
+        lambda document: document["now"].update(uinteger=2**70),
+        lambda document: document["state"]["record"].pop("iterations"),
+        lambda document: document["kept"]["record"].pop("round"),
+        lambda document: document.update(kept_error=[{"error": 0.5}]),
+    ],
+)
+def test_records_and_generators_that_cannot_be_are_refused(tmp_path, monkeypatch, change):
+    X, y = make_blobs()
+    learner = clone(LEARNERS["HRSGD"]).set_params(early_stopping=True)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 3)
+        with pytest.raises(KeyboardInterrupt):
+            clone(learner).fit(X, y, checkpoint=tmp_path)
+    document, arrays = read_model_file(tmp_path / FILE_NAME)
+    assert document["kept"] is not None
+    change(document)
+    write_model_file(tmp_path / FILE_NAME, document, arrays)
+    with pytest.raises(ModelFileError, match="not a complete checkpoint"):
+        clone(learner).fit(X, y, checkpoint=tmp_path, resume=True)

@@ -22,6 +22,7 @@ from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.estimators.progress import iterations
 from latentmetric.io import Choice
+from latentmetric.persistence.checkpoints import FILE_NAME
 
 
 @takes_parameters
@@ -68,7 +69,7 @@ def fit(
 
 def _checkpoint_files(folder: Path | None) -> list[Path]:
     """What a fit that is resumed would read."""
-    return [] if folder is None else list(folder.glob("checkpoint.*"))
+    return [] if folder is None else [folder / FILE_NAME]
 
 
 def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -37,6 +38,8 @@ def run() -> None:
         raise SystemExit(message) from error
     from latentmetric.cli._errors import run_into_pipes
 
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 it lives as long as the process
     _write_utf8_on_windows()
     run_into_pipes(application())
 

@@ -247,8 +247,8 @@ def _check(problem: Problem, state: State) -> None:
 def _next_state(
     state: State, generator: np.random.Generator, *, problem: Problem, balance: Balance,
     max_iter: int, tol: float,
-) -> State | None:  # fmt: skip
-    """The state after the next descent that lowers the loss; None if none does.
+) -> State:  # fmt: skip
+    """The state after the next descent that lowers the loss; if none does, the metric stays.
 
     A descent may meet impostors it did not know. If they outweigh its gain, it is undone and
     repeated with them, and the next descents are shorter.
@@ -278,7 +278,8 @@ def _next_state(
             components, problem.margin, moved, at, impostors, curvature.corrections,
             min(2 * length, SEARCH_EVERY), record, done >= max_iter or gain <= tol * at.loss,
         )  # fmt: skip
-    return None
+    record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
+    return replace(state, at=at, impostors=impostors, record=record, finished=True)
 
 
 def _record(

@@ -77,16 +77,15 @@ class DaskEngine:
         """See ``Engine``; labels are checked on the workers, no row is read yet."""
         client = active_client()
         X, y = _aligned(rows, y)
-        n_chunks = X.numblocks[0]
-        both = client.compute([*X.to_delayed().ravel().tolist(), *y.to_delayed().ravel().tolist()])
-        chunks, labels = both[:n_chunks], both[n_chunks:]
-        counted = client.gather(client.map(_count, labels))
+        labels = client.compute(y.to_delayed().ravel().tolist())
+        starts = np.cumsum([0, *X.chunks[0][:-1]]).tolist()
+        counted = client.gather(client.map(_count, labels, starts))
         classes, _ = classes_and_codes(np.concatenate([names for names, _ in counted]))
         check_classes(classes, owner)
         sizes = np.zeros(len(classes), dtype=np.intp)
         for names, counts in counted:
             sizes[np.searchsorted(classes, names)] += counts
-        return LabelledChunks(client, X, chunks, labels, classes, sizes)
+        return LabelledChunks(client, X, labels, classes, sizes)
 
     def answer(
         self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
@@ -117,8 +116,8 @@ class LabelledChunks:
     in_process: ClassVar[bool] = False
     client: Any
     rows: Any
-    chunks: list[Any]
     labels: list[Any]
+    """Futures of the chunks of labels, which are as long as those of the rows."""
     classes: np.ndarray[Any, Any]
     sizes: Ints
     """The number of rows of each class."""
@@ -127,21 +126,20 @@ class LabelledChunks:
         """See ``LabelledRows``: rows are sent to the workers of their classes."""
         client, workers = self.client, self.client.nthreads()
         owners = _owners(self.sizes, min(len(self.classes), sum(workers.values())))
+        chunks = client.compute(self.rows.to_delayed().ravel().tolist())
         n_rows = self.rows.shape[0]
-        summaries = client.gather(client.map(_summarise, self.chunks, n_rows=n_rows))
+        summaries = client.gather(client.map(_summarise, chunks, n_rows=n_rows))
         _refuse_faults(summaries, self.rows.chunks[0])
         dtype = _float_dtype(summaries, self.rows.dtype)
         addresses = [address for address, threads in workers.items() for _ in range(threads)]
         parts = []
         for part, address in zip(range(owners.max() + 1), addresses, strict=False):
             own = owners == part
-            pieces = client.map(_piece, self.chunks, self.labels, classes=self.classes, own=own)
+            pieces = client.map(_piece, chunks, self.labels, classes=self.classes, own=own)
             parts.append(
                 client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
             )
-        self.chunks.clear()  # so that the workers can release the chunks once the parts exist
-        self.labels.clear()
-        del pieces
+        del chunks, pieces  # so that the workers can release the chunks once the parts exist
         coordinates = _coordinates(client, summaries, parts, self.rows.shape, dtype)
         return Partition(DaskPopulation(client, parts, owners, self.sizes, coordinates, dtype))
 
@@ -362,8 +360,8 @@ def _coordinates(
     return Coordinates(centre, peak * float(np.sqrt(total / shape[0] / shape[1])))
 
 
-def _count(labels: Any) -> tuple[Any, Ints]:
-    names, codes = classes_and_codes(checked_labels(labels))
+def _count(labels: Any, start: int) -> tuple[Any, Ints]:
+    names, codes = classes_and_codes(checked_labels(labels, start=start))
     return names, np.bincount(codes, minlength=len(names))
 
 

@@ -21,7 +21,7 @@ from latentmetric.validation.rows import (
     as_floats,
     check_number_dtype,
     refuse_sparse,
-    refuse_text,
+    refuse_what_is_no_number,
     refusing_overflow,
 )
 
@@ -57,7 +57,7 @@ class MemoryEngine:
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; returns rows of floats with all values checked."""
         refuse_sparse(X)
-        refuse_text(X)
+        refuse_what_is_no_number(X)
         with refusing_overflow():
             rows = validate_data(
                 estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,

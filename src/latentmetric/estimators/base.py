@@ -15,6 +15,7 @@ from math import inf
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -29,7 +30,13 @@ from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
-from latentmetric.engines.admission import admit, answer, labelled_queries, refuse_remote
+from latentmetric.engines.admission import (
+    admit,
+    answer,
+    engine_of,
+    labelled_queries,
+    refuse_remote,
+)
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import Driver, Policies
@@ -51,6 +58,7 @@ from latentmetric.validation.parameters import (
     Rule,
     Verbosity,
 )
+from latentmetric.validation.rows import float_dtypes
 
 EARLY_STOPPING: dict[str, Rule] = {
     "early_stopping": Boolean(),
@@ -136,15 +144,17 @@ class ReferenceClassifier(
         with unchanged_on_failure(self):
             self.check_parameters()
             self._check_libraries()
-            generator = generator_from(self.random_state)
             Boolean().check("resume", resume)
             Boolean().check("keep_on_interrupt", keep_on_interrupt)
-            checkpoints = None
-            if checkpoint is not None or resume:
-                checkpoints = self._checkpoints(checkpoint, resume, generator)
+            if not engine_of(X).in_process:
+                self._check_on_cluster(X)
             with blas_threads(thread_count(self.n_jobs)):
                 admitted = admit(X, y, self)
                 self.check_against(admitted.classes)
+                generator = generator_from(self.random_state)
+                checkpoints = None
+                if checkpoint is not None or resume:
+                    checkpoints = self._checkpoints(checkpoint, resume, generator)
                 data = self._training_data(admitted, generator)
                 steps = self._steps(data)
                 policies = Policies(
@@ -171,6 +181,17 @@ class ReferenceClassifier(
     def _check_libraries(self) -> None:
         """Raise ``ImportError`` if a parameter needs a library that is not installed."""
 
+    def _check_on_cluster(self, X: Any) -> None:
+        """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
+        for name, value, default in (
+            ("early_stopping", True, False), ("reference", "original", "latent")
+        ):  # fmt: skip
+            if getattr(self, name, None) == value:
+                raise ValueError(
+                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
+                    f"{name}={default!r}"
+                )
+
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
 
@@ -192,14 +213,6 @@ class ReferenceClassifier(
         self, admitted: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class; with early stopping, some of them are held out."""
-        for name, value, default in (
-            ("early_stopping", True, False), ("reference", "original", "latent")
-        ):  # fmt: skip
-            if not admitted.in_process and getattr(self, name, None) == value:
-                raise ValueError(
-                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
-                    f"{name}={default!r}"
-                )
         partition = self._partition(admitted)
         if not getattr(self, "early_stopping", False):
             return TrainingData(admitted.classes, partition, partition.population)
@@ -238,8 +251,11 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, rank of the metric)
         """
         check_is_fitted(self)
-        dtype, rank = self.components_.dtype, len(self.components_)
-        transformed: Floats = answer(X, self, "_transformed", dtype, rank)
+        dtype: Any = self.components_.dtype
+        if not engine_of(X).in_process:
+            _refuse_frames(self, X)
+            dtype = np.result_type(dtype, float_dtypes(X.dtype)[0])
+        transformed: Floats = answer(X, self, "_transformed", dtype, len(self.components_))
         return transformed
 
     def predict(
@@ -314,7 +330,8 @@ class ReferenceClassifier(
         float
         """
         instead = "(model.predict(X) == y).mean().compute()"
-        refuse_remote(f"{type(self).__name__}.score", instead, X=X, y=y)
+        caller = f"{type(self).__name__}.score"
+        refuse_remote(caller, instead, X=X, y=y, sample_weight=sample_weight)
         return float(super().score(X, checked_labels(y), sample_weight))
 
     def kneighbors(
@@ -464,8 +481,13 @@ class ReferenceClassifier(
                 f"reject_label must be of the same kind as the classes, which are {known}, "
                 f"got {reject_label!r} of type {type(reject_label).__name__}"
             )
-        dtype = np.result_type(known, np.asarray(reject_label).dtype)
-        if (self.classes_.astype(dtype).astype(known) != self.classes_).any():
+        label = np.asarray(reject_label)
+        dtype = np.result_type(known, label.dtype)
+        if known.kind in "iu" and label.dtype.kind in "iu":
+            fits = np.iinfo(known).min <= int(label) <= np.iinfo(known).max
+            dtype = known if fits else dtype
+        rounded = label.astype(dtype).tolist() != reject_label
+        if rounded or (self.classes_.astype(dtype).astype(known) != self.classes_).any():
             raise ValueError(
                 f"reject_label={reject_label!r} and the classes, which are {known}, have no "
                 f"common dtype that holds them all: {dtype} would round some; choose another label"
@@ -522,6 +544,15 @@ class _Outcome(Generic[AnyState]):
         estimator, (rows, codes) = self._estimator, self._data.validation_rows
         k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
         return model.nearest(rows, k, thread_count(estimator.n_jobs)), codes
+
+
+def _refuse_frames(estimator: Any, X: Any) -> None:
+    """A lazy answer cannot become a frame: scikit-learn would compute it."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    container = own or get_config()["transform_output"]
+    if container != "default":
+        caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
+        refuse_remote(caller, 'set_output(transform="default") to get a lazy array', X=X)
 
 
 @contextmanager

@@ -75,7 +75,11 @@ class Driver(Generic[AnyState]):
             if not self._policies.keep_on_interrupt or self._kept is None:
                 raise
             attributes = self._finish()
-        self._listener.ends(lambda: attributes, whole=True)
+        try:
+            self._listener.fit_ends(lambda: attributes)
+        except KeyboardInterrupt:
+            if not self._policies.keep_on_interrupt:
+                raise
         return attributes
 
     def _finish(self) -> dict[str, Any]:
@@ -99,8 +103,6 @@ class Driver(Generic[AnyState]):
         steps, generator = self._steps, self._generator
         before = self._state
         state = steps.first(generator) if before is None else steps.following(before, generator)
-        if state is None:
-            return True
         record = self._outcome.measure(state)
         error = record.get("validation_error", inf)
         history, kept = [*self._history, record], self._kept

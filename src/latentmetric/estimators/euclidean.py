@@ -73,7 +73,7 @@ class Euclidean(MetricLearner[Unlearned]):
         self.verbose = verbose
 
     def _steps(self, data: TrainingData) -> Steps[Unlearned]:
-        return Steps(lambda generator: Unlearned(), lambda state, generator: None, 0, Unlearned,
+        return Steps(lambda generator: Unlearned(), lambda state, generator: state, 0, Unlearned,
                      lambda state: None)  # fmt: skip
 
     def _components(self, data: TrainingData, state: Unlearned) -> Floats:

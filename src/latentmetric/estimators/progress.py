@@ -150,15 +150,18 @@ class Listener:
         _log_step(self._estimator, history, self._n_steps)
         watcher = _WATCHER.get()
         stop_requested = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return self.ends(attributes) or stop_requested
+        return self._ends(attributes) or stop_requested
 
-    def ends(self, attributes: Attributes, whole: bool = False) -> bool:
-        """Tell the callbacks that a step, or the whole fit, ended; return True if one stops it.
-
-        ``attributes`` is called only if a callback needs them.
-        """
+    def _ends(self, attributes: Attributes) -> bool:
+        """End the innermost task; ``attributes`` is called only if a callback wants them."""
         if not self._tasks:
             return False
-        task = self._tasks[0] if whole else self._tasks.pop()
-        stop: bool = task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes)
+        stop: bool = self._tasks.pop().call_on_fit_task_end(
+            **self._data, reconstruction_attributes=attributes
+        )
         return stop
+
+    def fit_ends(self, attributes: Attributes) -> None:
+        """End the fit, and before it a step that was interrupted."""
+        while self._tasks:
+            self._ends(attributes)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.steps import AnyState
 from latentmetric.core.types import Floats
+from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
@@ -17,6 +20,10 @@ REPORTS = 10
 
 class MetricLearner(ReferenceClassifier[AnyState]):
     """k-NN with all rows under a metric that a subclass learns in the memory of one process."""
+
+    def _check_on_cluster(self, X: Any) -> None:
+        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
+        refuse_remote(caller, instead, X=X)
 
     def _partition(self, admitted: LabelledRows) -> Partition:
         rows, codes = admitted.in_memory(f"{type(self).__name__}.fit")

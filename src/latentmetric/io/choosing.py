@@ -99,6 +99,13 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
     taken = ignored | {*(wanted or []), *([] if id_place is None else [id_place])}
     label = _find_label(columns, choice, own_labels, taken)
     _refuse_two_roles(columns, wanted, label, id_place)
+    clash = ignored & {*(wanted or []), id_place, label if choice.label is not None else None}
+    if clash:
+        name = columns.names[min(place for place in clash if place is not None)]
+        raise ValueError(
+            f"{columns.file}: column {name!r} is named by --ignore, but it is needed as a feature "
+            "of the model, as the labels or as the id"
+        )
     others = [
         p for p in range(len(columns.names)) if p not in ignored and p not in (label, id_place)
     ]

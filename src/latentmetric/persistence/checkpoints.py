@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Generic
 
@@ -177,7 +178,7 @@ def _complete(path: Path) -> Iterator[None]:
         yield
     except _OtherFitError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelFileError(
             f"{path} is not a complete checkpoint ({type(error).__name__}: {error})"
         ) from error
@@ -222,6 +223,12 @@ def _progress_from(
     if [record["round"] for record in history] != list(range(state.record["round"] + 1)):
         raise ValueError("its history does not lead to its last round")
     (kept_error,) = history_from_json(document["kept_error"])
+    for known in (state.record, kept.record):
+        measured = history[known["round"]]
+        if known.keys() != measured.keys() - {"validation_error"}:
+            raise ValueError("a state's record does not have the entries of its history")
+    if kept_error["error"] != history[kept.record["round"]].get("validation_error", inf):
+        raise ValueError("its validation error is not that of the round it keeps")
     generator = np.random.default_rng()
     generator.bit_generator.state = document["now"]  # raises on anything else
     return Progress(

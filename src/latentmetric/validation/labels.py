@@ -16,7 +16,7 @@ from latentmetric.core.types import Bools, Ints
 Labels = np.ndarray[Any, Any]
 
 
-def checked_labels(y: Any, name: str = "y") -> Labels:
+def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
     """Labels as a 1d array; raise if any is missing."""
     if y is None:
         raise ValueError(
@@ -28,8 +28,8 @@ def checked_labels(y: Any, name: str = "y") -> Labels:
     if missing.any():
         row = int(np.argmax(missing))
         raise ValueError(
-            f"Input {name} contains NaN or another missing value: row {row} (counted from 0) is "
-            f"{labels[row]!r}; fill it or remove the row"
+            f"Input {name} contains NaN or another missing value: row {start + row} (counted "
+            f"from 0) is {labels[row]!r}; fill it or remove the row"
         )
     return labels
 
@@ -75,6 +75,12 @@ def known_codes(labels: Labels, classes: Labels) -> Ints:
             f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
         )
     codes: Ints = np.searchsorted(classes, labels)
+    # Comparing integers with floats, or signed with unsigned ones, may round: values decide.
+    if labels.dtype != classes.dtype and labels.tolist() != classes[codes].tolist():
+        raise ValueError(
+            f"y is {labels.dtype}, but the model's classes are {classes.dtype}, and some labels "
+            f"differ by rounding; convert y with y.astype({str(classes.dtype)!r})"
+        )
     return codes
 
 
@@ -89,6 +95,14 @@ def is_of_kind(label: Any, classes: Labels) -> bool:
 
 def _without_rounding(y: Any) -> Any:
     """Pandas' nullable integers as plain integers: scikit-learn would convert them to floats."""
+    if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
+        return np.asarray(_without_rounding(y.iloc[:, 0])).reshape(-1, 1)
+    if isinstance(y, np.ma.MaskedArray):
+        if not np.ma.is_masked(y):
+            return y.data
+        labels = y.data.astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        return labels
     plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if plain is None or np.dtype(plain).kind not in "iub":
         return y

@@ -41,21 +41,38 @@ def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: in
     check_number_dtype(dtype, None)
 
 
-def refuse_text(X: Any) -> None:
-    """Raise on text, which scikit-learn would parse if it looks like numbers."""
+def refuse_what_is_no_number(X: Any) -> None:
+    """Raise on cells that scikit-learn would turn into numbers although they are none.
+
+    Text that looks like a number, dates in a frame beside numbers, masked cells.
+    """
     if isinstance(X, np.ndarray):
+        if np.ma.is_masked(X):
+            raise ValueError("X has masked cells, which are missing; fill them, or drop the rows")
         if X.dtype.kind == "O" and _holds_text(X.ravel()):
             raise ValueError("X must hold numbers, got text among its objects; convert it first")
         return
-    names = getattr(X, "columns", None)
-    if names is None:
+    for name, dtype, column in _columns(X):
+        text = dtype.startswith(("str", "utf8")) or (dtype == "object" and _holds_text(column))
+        if text or dtype.startswith(("date", "time", "duration", "interval", "period")):
+            held = "text" if text else dtype
+            raise ValueError(f"X must hold numbers, got {held} in the column {name!r}")
+
+
+def _columns(X: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Name, dtype and values of each column of a frame of pandas or polars."""
+    if type(X).__module__.split(".")[0] == "polars":
+        if type(X).__name__ == "LazyFrame":
+            raise TypeError("X is a LazyFrame; pass X.collect()")
+        columns = [(name, X[name]) for name in X.columns]
+    elif hasattr(X, "iloc") and hasattr(X, "columns"):
+        columns = [(name, X.iloc[:, place]) for place, name in enumerate(X.columns)]
+    else:
         return
-    if not len(names):
+    if not columns:
         raise ValueError(f"X has 0 feature(s) (shape={X.shape}), but at least 1 is required")
-    for name in names:
-        dtype = str(X[name].dtype).lower()
-        if dtype.startswith(("str", "utf8")) or (dtype == "object" and _holds_text(X[name])):
-            raise ValueError(f"X must hold numbers, got text in the column {name!r}")
+    for name, column in columns:
+        yield name, str(column.dtype).lower(), column
 
 
 def _holds_text(values: Any) -> bool:
