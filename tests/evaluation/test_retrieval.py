@@ -203,3 +203,20 @@ def test_labels_of_two_kinds_and_ranks_of_the_wrong_type_are_refused():
         retrieval_scores(X, [0, 0], k=1.5)
     with pytest.raises(ValueError, match="k is 2, but a query can find only 1 references"):
         retrieval_scores(X, [0, 0], k=2)
+
+
+def test_places_that_are_free_stay_behind_those_that_are_taken(monkeypatch):
+    """However a partition orders what it keeps, no distance is overwritten by a later one."""
+    monkeypatch.setattr(_ranking, "TILE_ROWS", 2)
+    collected = _ranking._NearestWrong(np.array([[10.0]]), depth=4)
+
+    class Scrambled(np.ndarray):
+        def partition(self, kth, axis):
+            np.ndarray.partition(self, kth, axis)
+            self[:, : kth + 1] = self[:, kth::-1]
+
+    collected._taken = collected._taken.view(Scrambled)
+    for distances in ([5.0, 9.0], [6.0, 99.0], [4.0, 8.0], [7.0, 99.0], [3.0, 99.0]):
+        collected.add(np.array([distances]))
+        collected._drop_farther()
+    assert collected.sorted().tolist() == [[3.0, 4.0, 5.0, 6.0]]

@@ -268,7 +268,7 @@ def test_scikit_learn_refuses_kernel_votes():
 def test_exports_refuse_unfitted_models_and_other_objects(export):
     with pytest.raises(NotFittedError):
         export(MaPML())
-    with pytest.raises(TypeError, match="export the last step"):
+    with pytest.raises(TypeError, match="pass its last step"):
         export(object())
 
 

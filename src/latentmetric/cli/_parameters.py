@@ -58,7 +58,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
         rule = rule.rule
     if isinstance(rule, Boolean):
         flag = "--" + name.replace("_", "-")
-        return option(name, Annotated[bool | None, typer.Option(flag, **shown)])
+        return option(name, Annotated[bool | None, typer.Option(flag, metavar=" ", **shown)])
     if isinstance(rule, OneOf):
         offered = StrEnum(name, {word: word for word in rule.words})  # type: ignore[misc]
         return option(name, Annotated[offered | None, typer.Option(**shown)])

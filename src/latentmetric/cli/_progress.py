@@ -55,7 +55,9 @@ class Follower:
         remaining = "" if left is None else f", at most {left:.0f} s left"
         if self._bar is None and self._each_round:
             self.say(
-                f"{self._title}round {record['round']} of {n_rounds}: {measured(record)}{remaining}"
+                f"{self._title}round {record['round']} of {n_rounds}"
+                + (f": {values}" if (values := measured(record)) else "")
+                + remaining
             )
         elif self._bar is not None:
             shown = {key: record[key] for key in ("objective", "validation_error") if key in record}

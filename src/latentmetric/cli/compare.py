@@ -69,7 +69,8 @@ def compare(
 
 
 def _chosen(methods: str) -> list[str]:
-    known = {name.lower(): name for name in METHODS}
+    known = {kind.lower(): name for name, kind in reversed(METHODS.items())}
+    known |= {name.lower(): name for name in METHODS} | {"hr-sgd": "HRSGD"}
     requested = [name.strip().lower() for name in methods.split(",") if name.strip()]
     unknown = [name for name in requested if name not in known]
     if unknown or not requested:

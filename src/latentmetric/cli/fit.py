@@ -93,6 +93,8 @@ def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool
         return
     if interrupted:
         typer.echo(f"Interrupted after round {last['round']}; round {kept['round']} was kept.")
+    if kept["round"] == 0 and last["round"]:
+        typer.echo("No round was better than round 0, so nothing that was learned is used.")
     measured = "" if error is None else f", validation error {error:.2%}"
     typer.echo(
         f"{out}: {type(model).__name__}, round {kept['round']}{measured}, "

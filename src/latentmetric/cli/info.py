@@ -59,7 +59,10 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["rank"] is not None:
         typer.echo(f"rank of the metric: {facts['rank']}")
     kept, made = facts["kept_iteration"], facts["iterations"]
-    typer.echo(f"iterations: {made:,}" + ("" if kept == made else f", of which {kept:,} was kept"))
+    typer.echo(
+        f"iterations: {made:,}"
+        + ("" if kept == made else f", the model is from iteration {kept:,}")
+    )
     given = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
     typer.echo(f"parameters: {given}")
     _show_rounds(facts["history"])

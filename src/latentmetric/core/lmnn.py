@@ -227,7 +227,7 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
         )
 
     following = partial(_next_state, problem=problem, balance=balance, max_iter=max_iter, tol=tol)
-    return Steps(first, following, 1 + max_iter, State, partial(_check, problem))
+    return Steps(first, following, max_iter, State, partial(_check, problem))
 
 
 def _check(problem: Problem, state: State) -> None:

@@ -56,15 +56,16 @@ class MaPML(ReferenceClassifier[State]):
     a margin that grows with each class's spread, and moving the latent examples under it. The
     k-NN vote then compares a query only with the latent examples.
 
-    Results do not depend on the scale, position or rotation of the features, the order of the
-    rows or the names of the classes, except where rows or classes tie exactly.
+    Results do not change if all features are multiplied by one number, shifted or rotated, nor
+    with the order of the rows or the names of the classes, unless distances tie exactly. The scale
+    of the features relative to each other does matter: standardise columns of different units.
 
     Parameters
     ----------
     n_latents : int, float or dict, default=0.1
-        Latent examples per class: an int is their number, a float their share of the rows of the
-        class (τ in the paper), a dict the number for each class. A class has at least one and at
-        most as many as it has rows.
+        Latent examples of each class: a number (int), or a share of its rows (float, τ in the
+        paper). A dict gives the number for each class. A class has at least one and at most as
+        many as it has rows.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"

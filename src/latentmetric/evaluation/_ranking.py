@@ -152,6 +152,8 @@ class _NearestWrong:
 
     def _drop_farther(self) -> None:
         self._taken.partition(self._depth - 1, axis=1)
+        # Free places must come last: a partition may leave infinities among the values it keeps.
+        self._taken[:, : self._depth].sort(axis=1)
         self._taken[:, self._depth :] = np.inf
         self._n_taken.clip(max=self._depth, out=self._n_taken)
         farthest = np.minimum(self._limits, self._taken[:, self._depth - 1])
@@ -160,7 +162,7 @@ class _NearestWrong:
     def sorted(self) -> Floats:
         """The ``depth`` smallest."""
         self._drop_farther()
-        return np.sort(self._taken[:, : self._depth], axis=1)
+        return self._taken[:, : self._depth]
 
 
 def blocks(need: Ints, codes: Ints, n_bytes: int) -> Iterator[Block]:

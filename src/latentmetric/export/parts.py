@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
+from latentmetric.estimators.fitted import fitted_model
 
 SPARE_NEIGHBORS = 16
 """Extra neighbours of the first search, which ranks less exactly than differences do."""
@@ -28,14 +28,7 @@ class Parts:
     @classmethod
     def of(cls, estimator: Any) -> Parts:
         """The parts of a fitted estimator, after a check of its parameters; nothing is copied."""
-        model = getattr(estimator, "model_", None)
-        if not isinstance(model, FittedModel):
-            if hasattr(estimator, "parameter_rules"):
-                check_is_fitted(estimator)
-            raise TypeError(
-                "expected a fitted model of latentmetric, such as MaPML, got "
-                f"{type(estimator).__name__}; from a pipeline, export the last step"
-            )
+        model = fitted_model(estimator)
         estimator.check_voting()
         n_neighbors = min(estimator.n_neighbors, len(model.references))
         return cls(model, estimator.classes_, estimator.weights, n_neighbors)

@@ -60,8 +60,8 @@ def to_sklearn(model: Any) -> Pipeline:
     parts = Parts.of(model)
     if parts.weights not in ("uniform", "distance"):
         raise ValueError(
-            f"weights={parts.weights!r} has no equivalent in scikit-learn; use to_onnx, or "
-            "export after model.set_params(weights='distance') or weights='uniform'"
+            f"weights={parts.weights!r} has no equivalent in scikit-learn; set weights to "
+            "'distance' or 'uniform' and export again"
         )
     factor, rows = _map_and_rows(parts)
     voters = KNeighborsClassifier(

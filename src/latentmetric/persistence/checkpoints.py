@@ -146,6 +146,8 @@ class Checkpoints:
         with _complete(self._path):
             before = {name: document["data"].get(name) for name in data}
         differing = [name for name, value in data.items() if before[name] != value]
+        if len(differing) > 1:
+            differing.remove("fingerprint")  # it always differs then, and says nothing to people
         if differing:
             changes = "; ".join(
                 f"{name} is {data[name]} now and was {before[name]}" for name in differing

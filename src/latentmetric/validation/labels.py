@@ -68,6 +68,7 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
 
 def known_codes(labels: Labels, classes: Labels) -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
+    labels = _comparable(labels, classes)
     unknown = np.setdiff1d(labels, classes)
     if len(unknown):
         raise ValueError(
@@ -75,13 +76,24 @@ def known_codes(labels: Labels, classes: Labels) -> Ints:
             f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
         )
     codes: Ints = np.searchsorted(classes, labels)
-    # Comparing integers with floats, or signed with unsigned ones, may round: values decide.
-    if labels.dtype != classes.dtype and labels.tolist() != classes[codes].tolist():
-        raise ValueError(
-            f"y is {labels.dtype}, but the model's classes are {classes.dtype}, and some labels "
-            f"differ by rounding; convert y with y.astype({str(classes.dtype)!r})"
-        )
     return codes
+
+
+def _comparable(labels: Labels, classes: Labels) -> Labels:
+    """Labels that can be compared with the classes without rounding either of them."""
+    if not {labels.dtype.kind, classes.dtype.kind} <= set("iuf") or labels.dtype == classes.dtype:
+        return labels
+    if labels.dtype.kind in "iu" and classes.dtype.kind in "iu":
+        cast = labels.astype(classes.dtype)
+        if np.array_equal(cast.astype(labels.dtype), labels) and ((cast < 0) == (labels < 0)).all():
+            return cast
+    common = np.result_type(labels, classes)
+    if (classes.astype(common).astype(classes.dtype) != classes).any():
+        raise ValueError(
+            f"y is {labels.dtype}, but the model's classes are {classes.dtype}: compared as "
+            f"{common} some would be rounded; convert y with y.astype({str(classes.dtype)!r})"
+        )
+    return labels
 
 
 def is_of_kind(label: Any, classes: Labels) -> bool:

@@ -136,9 +136,11 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
     missing = [label for label in classes if label not in counts]
     unknown = [label for label in counts if label not in known]
     if missing or unknown:
+        lacks = f"it lacks {len(missing)}, such as {missing[0]!r}" if missing else ""
+        has = f"it has {len(unknown)} more, such as {unknown[0]!r}" if unknown else ""
         raise ValueError(
             f"{name} must have exactly the {len(classes)} classes of y as keys: "
-            f"it lacks {missing[:5]} and has {unknown[:5]}, which y does not hold"
+            f"{' and '.join(part for part in (lacks, has) if part)}"
         )
     for label in classes:
         Integer(1).check(f"{name} of class {label!r}", counts[label])

@@ -6,6 +6,7 @@ values block by block (``as_floats``). Errors name the row and the column of a r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,6 +70,9 @@ def _columns(X: Any) -> Iterator[tuple[Any, str, Any]]:
         columns = [(name, X.iloc[:, place]) for place, name in enumerate(X.columns)]
     else:
         return
+    twice = [name for name, count in Counter(name for name, _ in columns).items() if count > 1]
+    if twice:
+        raise ValueError(f"X has several columns {twice[0]!r}; give each a name of its own")
     if not columns:
         raise ValueError(f"X has 0 feature(s) (shape={X.shape}), but at least 1 is required")
     for name, column in columns:

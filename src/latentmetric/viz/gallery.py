@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.types import Ints
 from latentmetric.engines.admission import labelled_queries
+from latentmetric.estimators.fitted import check_latents
 from latentmetric.viz.clusters import busiest_clusters
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def plot_latent_examples(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install 'latentmetric[plot]'") from error
-    check_is_fitted(model)
+    check_latents(model)
     X, y = labelled_queries(X, y, model, "plot_latent_examples")
     if X.shape[1] != int(np.prod(image_shape)):
         raise ValueError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.engines.admission import labelled_queries
+from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.clusters import latent_codes
@@ -39,7 +39,7 @@ def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    check_is_fitted(model)
+    fitted_model(model)
     history = model.history_
     measured = curve(history, "objective")
     if not measured.rounds:
@@ -77,7 +77,7 @@ def plot_spectrum(model: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    check_is_fitted(model)
+    fitted_model(model)
     if not model.model_.is_metric:
         raise ValueError(
             f"this {type(model).__name__} learned a similarity, not a metric, so it has no "
@@ -117,7 +117,7 @@ def plot_errors_by_class(
     -------
     matplotlib Axes
     """
-    check_is_fitted(model)
+    fitted_model(model)
     Integer(1).check("n_classes", n_classes)
     classes = model.classes_
     rows, labels = labelled_queries(X, y, model, "plot_errors_by_class")
@@ -162,7 +162,7 @@ def plot_latents(
     -------
     matplotlib Axes
     """
-    check_is_fitted(model)
+    check_latents(model)
     if (X is None) != (y is None):
         raise ValueError("X and y belong together; give both or neither")
     codes = latent_codes(model)

@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, euclidean_model
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process, refuse_remote
+from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.labels import checked_labels
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
@@ -111,7 +111,7 @@ def gather(
     generator: np.random.Generator,
 ) -> Evidence:
     """Check all input, then choose the queries and classify them in every way."""
-    check_is_fitted(model)
+    fitted_model(model)
     if (X_train is None) != (y_train is None):
         missing = "y_train" if y_train is None else "X_train"
         raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
