@@ -4,6 +4,7 @@ from helpers import make_blobs
 
 from latentmetric.core.alternation import (
     Settings,
+    class_margins,
     first_state,
     next_state,
     objective,
@@ -86,7 +87,7 @@ def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
         watched, losses = state.watched, []
         assert watched is states[0].watched
         points = state.latents @ state.components.T
-        margins = np.repeat(state.margins, np.diff(state.class_starts))
+        margins = np.repeat(class_margins(state.spreads), np.diff(state.class_starts))
         for o, p, q in zip(watched.anchors, watched.targets, watched.impostors, strict=True):
             to_impostor = np.square(points[o] - points[q]).sum()
             to_target = np.square(points[o] - points[p]).sum()
@@ -101,7 +102,7 @@ def test_the_active_share_belongs_to_its_own_round():
     shares = []
     for state in states:
         points = state.latents @ state.components.T
-        margins = np.repeat(state.margins, np.diff(state.class_starts))
+        margins = np.repeat(class_margins(state.spreads), np.diff(state.class_starts))
         shares.append(mine(points, state.class_starts, margins, 3, 3).active_share)
     np.testing.assert_allclose([state.record["active_share"] for state in states], shares)
     assert len(set(shares)) > 3

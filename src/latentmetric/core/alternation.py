@@ -78,11 +78,6 @@ class State:
     """Where the population keeps the latent examples; see ``Moved``."""
     finished: bool = False
 
-    @property
-    def margins(self) -> Floats:
-        """The margin of every class."""
-        return class_margins(self.spreads)
-
 
 def class_margins(spreads: Floats) -> Floats:
     """The margin of each class, 1 + E[D²(x, z)]."""

@@ -15,7 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, first_state, rounds, state_from
+from latentmetric.core.alternation import (
+    Settings,
+    State,
+    class_margins,
+    first_state,
+    rounds,
+    state_from,
+)
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import Moved
@@ -332,10 +339,11 @@ class MaPML(ReferenceClassifier[State]):
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes = _by_code(data, state)
+        margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
         return {
             "latent_examples_": data.coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
-            "margins_": state.margins[np.argsort(data.training.codes)] * data.coordinates.unit,
+            "margins_": margins * data.coordinates.unit,
             "reference_": self.reference,
         }
 
