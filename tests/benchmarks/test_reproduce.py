@@ -95,6 +95,8 @@ def test_ctrl_c_is_130(monkeypatch):
 
 def test_the_stored_results_are_read(tmp_path, capsys):
     stored = BENCHMARKS / "results" / "paper"
+    if not (stored / "cells").is_dir():
+        pytest.skip("the source archive has no stored results")
     shutil.copytree(stored / "cells", tmp_path / "cells")
     shutil.copy(stored / "lmnn-estimate.json", tmp_path)
     assert reproduce.main(["all", "--report", "--out", str(tmp_path)]) == 0
