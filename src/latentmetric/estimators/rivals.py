@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from latentmetric.core.model import FittedModel
@@ -30,9 +31,9 @@ class MetricLearner(ReferenceClassifier[AnyState]):
         population = LocalPopulation.of(rows, codes, thread_count(self.n_jobs))
         return Partition(population, rows, codes)
 
+    @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:
         """The factor of the metric of a state."""
-        raise NotImplementedError
 
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
