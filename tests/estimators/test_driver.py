@@ -6,7 +6,7 @@ from helpers import interrupt_round, make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.estimators import base
+from latentmetric.estimators import outcome
 from latentmetric.estimators.driver import PATIENCE
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
@@ -72,9 +72,9 @@ def test_an_interrupt_may_keep_the_best_step_so_far(learner, monkeypatch):
 )
 def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, last, best):
     X, y = make_blobs()
-    left, measure = iter(errors), base._Outcome.measure
+    left, measure = iter(errors), outcome.FitOutcome.measure
     monkeypatch.setattr(
-        base._Outcome,
+        outcome.FitOutcome,
         "measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )

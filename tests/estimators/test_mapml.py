@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
-from latentmetric.estimators import base
+from latentmetric.estimators import outcome
 from latentmetric.estimators.base import generator_from
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
@@ -270,12 +270,12 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
 )
 def test_early_stopping_ends_after_three_rounds_without_gain(monkeypatch, errors, last, best):
     X, y = make_blobs()
-    errors, original = iter(errors), base._Outcome.measure
+    errors, original = iter(errors), outcome.FitOutcome.measure
 
     def measured(self, state):
         return {**original(self, state), "validation_error": next(errors)}
 
-    monkeypatch.setattr(base._Outcome, "measure", measured)
+    monkeypatch.setattr(outcome.FitOutcome, "measure", measured)
     model = MaPML(**{**QUICK, "max_iter": last if best == last else 9}, early_stopping=True)
     model.fit(X, y)
     assert (model.n_iter_, model.best_iter_) == (last, best)

@@ -10,7 +10,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, ClassVar, Generic, Self
 
@@ -29,7 +28,7 @@ from latentmetric.core.model import FittedModel, Neighbors, Search
 from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
+from latentmetric.core.votes import VOTES, n_voters
 from latentmetric.engines.admission import (
     admit,
     answer,
@@ -40,7 +39,8 @@ from latentmetric.engines.admission import (
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import Driver, Policies
-from latentmetric.estimators.progress import Listener, ReadingLog, iterations
+from latentmetric.estimators.outcome import FitOutcome
+from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
@@ -161,7 +161,7 @@ class ReferenceClassifier(
                     len(data.held_out) > 0, keep_on_interrupt, checkpoints, data.fingerprint
                 )
                 listener = Listener(self, steps.limit, X, y)
-                outcome = _Outcome(self, data)
+                outcome = FitOutcome(self, data)
                 attributes = Driver(steps, generator, outcome, policies, listener).follow()
         self._set_fitted(attributes)
         return self
@@ -493,57 +493,6 @@ class ReferenceClassifier(
                 f"common dtype that holds them all: {dtype} would round some; choose another label"
             )
         return dtype
-
-
-@dataclass(frozen=True)
-class _Outcome(Generic[AnyState]):
-    """The results of one fit, computed from its states; see ``driver.Outcome``."""
-
-    _estimator: ReferenceClassifier[AnyState]
-    _data: TrainingData
-
-    def measure(self, state: AnyState) -> Record:
-        estimator, data = self._estimator, self._data
-        record = estimator._record(data, state)
-        if len(data.held_out):
-            model = self._model(state)
-            neighbors, codes = self._validation_voters(model)
-            wrong = model.vote(neighbors, estimator.weights) != codes
-            record["validation_error"] = float(wrong.mean())
-        return record
-
-    def attributes(self, kept: AnyState, history: list[Record], *, final: bool) -> dict[str, Any]:
-        estimator, data = self._estimator, self._data
-        model = self._model(kept)
-        if final and len(data.held_out):
-            complete = estimator._fitted_model(data, kept, all_rows=True)
-            model = replace(complete, temperature=model.temperature)
-        attributes = estimator._attributes(data, kept, model)
-        if model.components is not None:
-            attributes = {"components_": model.components} | attributes
-        return attributes | {
-            "classes_": data.classes,
-            "history_": list(history),
-            "n_iter_": iterations(history[-1]),
-            "best_iter_": iterations(kept.record),
-            "model_": model,
-        }
-
-    def _model(self, state: AnyState) -> FittedModel:
-        """The model of a state; held-out rows set the temperature if the vote needs one."""
-        model = self._estimator._fitted_model(self._data, state, all_rows=False)
-        needed = VOTES[self._estimator.weights].needs_temperature
-        if not len(self._data.held_out) or not needed:
-            return model
-        neighbors, codes = self._validation_voters(model)
-        correct = model.codes[neighbors.indices] == codes[:, None]
-        return replace(model, temperature=temperature_from_held_out(neighbors.squared, correct))
-
-    def _validation_voters(self, model: FittedModel) -> tuple[Neighbors, Ints]:
-        """The references that vote on the held-out rows, and the codes of these rows."""
-        estimator, (rows, codes) = self._estimator, self._data.validation_rows
-        k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
-        return model.nearest(rows, k, thread_count(estimator.n_jobs)), codes
 
 
 def _refuse_frames(estimator: Any, X: Any) -> None:
