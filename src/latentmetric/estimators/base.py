@@ -10,7 +10,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import inf
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -44,11 +43,7 @@ from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
-from latentmetric.validation.labels import (
-    checked_labels,
-    is_of_kind,
-    known_codes,
-)
+from latentmetric.validation.labels import checked_labels, known_codes, predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
     Integer,
@@ -276,7 +271,7 @@ class ReferenceClassifier(
         ndarray of shape (n_samples,)
         """
         self.check_voting()
-        dtype = self._label_dtype(reject_below, reject_label)
+        dtype = predicted_dtype(self.classes_, reject_below, reject_label)
         elected: np.ndarray[Any, Any] = answer(
             X, self, "_elected", dtype, reject_below=reject_below, reject_label=reject_label
         )
@@ -446,7 +441,7 @@ class ReferenceClassifier(
         elected = self.classes_[self.model_.vote(neighbors, self.weights)]
         if reject_below is None:
             return elected
-        elected = elected.astype(self._label_dtype(reject_below, reject_label))
+        elected = elected.astype(predicted_dtype(self.classes_, reject_below, reject_label))
         elected[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
         return elected
 
@@ -461,38 +456,6 @@ class ReferenceClassifier(
         neighbors = self._neighbors(rows, start, k)
         distances = self.model_.distances(neighbors.squared)
         return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
-
-    def _label_dtype(self, reject_below: float | None, reject_label: Any) -> np.dtype[Any]:
-        """The dtype of predictions, some of which may be rejected."""
-        known: np.dtype[Any] = self.classes_.dtype
-        if reject_below is None:
-            if reject_label is not None:
-                raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
-            return known
-        Number(-inf).check("reject_below", reject_below)
-        if reject_label is None or reject_label in self.classes_.tolist():
-            example = -1 if known.kind in "biuf" else "unknown"
-            raise ValueError(
-                "reject_label must be a label that is not one of the model's classes, such as "
-                f"{example!r}, got {reject_label!r}"
-            )
-        if not is_of_kind(reject_label, self.classes_):
-            raise TypeError(
-                f"reject_label must be of the same kind as the classes, which are {known}, "
-                f"got {reject_label!r} of type {type(reject_label).__name__}"
-            )
-        label = np.asarray(reject_label)
-        dtype = np.result_type(known, label.dtype)
-        if known.kind in "iu" and label.dtype.kind in "iu":
-            fits = np.iinfo(known).min <= int(label) <= np.iinfo(known).max
-            dtype = known if fits else dtype
-        rounded = label.astype(dtype).tolist() != reject_label
-        if rounded or (self.classes_.astype(dtype).astype(known) != self.classes_).any():
-            raise ValueError(
-                f"reject_label={reject_label!r} and the classes, which are {known}, have no "
-                f"common dtype that holds them all: {dtype} would round some; choose another label"
-            )
-        return dtype
 
 
 def _refuse_frames(estimator: Any, X: Any) -> None:

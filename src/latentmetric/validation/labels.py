@@ -5,6 +5,7 @@ Labels keep their type: integers are never rounded to floats, text stays text.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from latentmetric.core.types import Bools, Ints
+from latentmetric.validation.parameters import Number
 
 Labels = np.ndarray[Any, Any]
 
@@ -103,6 +105,41 @@ def is_of_kind(label: Any, classes: Labels) -> bool:
     own = np.asarray(label)
     kinds = "US" if classes.dtype.kind in "US" else "biuf"
     return own.ndim == 0 and own.dtype.kind in kinds
+
+
+def predicted_dtype(
+    classes: Labels, reject_below: float | None, reject_label: Any
+) -> np.dtype[Any]:
+    """The dtype of predictions, some of which may be rejected."""
+    known: np.dtype[Any] = classes.dtype
+    if reject_below is None:
+        if reject_label is not None:
+            raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
+        return known
+    Number(-inf).check("reject_below", reject_below)
+    if reject_label is None or reject_label in classes.tolist():
+        example = -1 if known.kind in "biuf" else "unknown"
+        raise ValueError(
+            "reject_label must be a label that is not one of the model's classes, such as "
+            f"{example!r}, got {reject_label!r}"
+        )
+    if not is_of_kind(reject_label, classes):
+        raise TypeError(
+            f"reject_label must be of the same kind as the classes, which are {known}, "
+            f"got {reject_label!r} of type {type(reject_label).__name__}"
+        )
+    label = np.asarray(reject_label)
+    dtype = np.result_type(known, label.dtype)
+    if known.kind in "iu" and label.dtype.kind in "iu":
+        fits = np.iinfo(known).min <= int(label) <= np.iinfo(known).max
+        dtype = known if fits else dtype
+    rounded = label.astype(dtype).tolist() != reject_label
+    if rounded or (classes.astype(dtype).astype(known) != classes).any():
+        raise ValueError(
+            f"reject_label={reject_label!r} and the classes, which are {known}, have no "
+            f"common dtype that holds them all: {dtype} would round some; choose another label"
+        )
+    return dtype
 
 
 def _without_rounding(y: Any) -> Any:
