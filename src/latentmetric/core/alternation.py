@@ -1,6 +1,7 @@
 """Alg. 3 of the paper: rounds of metric and latent examples, each ending in a consistent state.
 
-Round 0 is the Euclidean metric with its own latent examples. Round k learns the metric from the
+Round 0 is the metric of the start, in the paper the Euclidean one, with its own latent examples.
+Round k learns the metric from the
 latent examples it was given (Alg. 2) and then moves them under the metric just learned (Alg. 1).
 The sequence z¹, M₁, z², M₂, … is the paper's; here a round ends after the latent examples instead
 of after the metric, so that the two fit together and the objective costs nothing extra.
@@ -13,23 +14,25 @@ as many rows as features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from time import perf_counter
 
 import numpy as np
 
-from latentmetric.core.distances import row_blocks
+from latentmetric.core.distances import References, row_blocks
 from latentmetric.core.latents import draw_starts
+from latentmetric.core.likelihood import JUDGED_ROWS, judge
 from latentmetric.core.metric import Metric, gaps, learn_metric
 from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
-from latentmetric.core.population import Moved, Population
+from latentmetric.core.population import Moved, Population, draw_numbers, positions_of
 from latentmetric.core.psd import project_psd
-from latentmetric.core.steps import NOT_STORED, Record, Steps, check_arrays
+from latentmetric.core.refinement import Moments
+from latentmetric.core.starts import Start
+from latentmetric.core.steps import NOT_STORED, Record, check_arrays
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_references
 
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is evaluated on at most this many triplets, drawn once in round 0."""
@@ -58,22 +61,36 @@ class Settings:
     n_components: int | None
     max_passes: int
     n_threads: int
+    judged: bool = False
+    """Whether states are judged by the leave-one-out likelihood of the rows."""
+    temperature_share: float = TEMPERATURE_SHARE
+    """T of the kernel vote that judges, as a multiple of the spacing of the latent examples."""
 
 
 @dataclass(frozen=True)
 class State:
     """The result of a round: a metric, its latent examples class by class, and the record."""
 
+    start: Start
     components: Floats
+    """The factor of the metric, in the coordinates of the start."""
     latents: Floats
     class_starts: Ints
     spreads: Floats
     """E[D²(x, z)] of every class under the metric: what its margin adds to 1."""
+    counts: Ints
+    """Rows of every latent example."""
+    judges: Ints
+    """The drawing numbers of the rows that states are judged by; none if they are not."""
+    temperature: float
+    """T of the kernel vote; 0 if states are not judged."""
     candidates: Candidates
     """The mined triplets that the next round draws from."""
     watched: Triplets
     """The triplets that the objective is evaluated on."""
     record: Record
+    moments: Moments = field(default_factory=Moments.none)
+    """Moments of the gradients of the refinement, which follows the rounds."""
     lineage: object = field(default=None, metadata=NOT_STORED)
     """Where the population keeps the latent examples; see ``Moved``."""
     finished: bool = False
@@ -85,20 +102,17 @@ def class_margins(spreads: Floats) -> Floats:
     return margins
 
 
-def rounds(
-    rows: Population, settings: Settings, max_iter: int,
-    first: Callable[[np.random.Generator], State],
-) -> Steps[State]:  # fmt: skip
-    """Alg. 3 from ``first``, which is ``first_state`` or ``state_from`` bound to its arguments."""
-    following = partial(next_state, rows=rows, settings=settings)
-    return Steps(first, following, max_iter, State, partial(_check, rows))
-
-
-def _check(rows: Population, state: State) -> None:
+def check_state(rows: Population, state: State) -> None:
     """Raise ``ValueError`` unless the state can belong to these rows."""
     n_latents, starts = len(state.latents), state.class_starts
     check_arrays((n_latents, rows.n_features), state.latents)
     check_arrays((len(state.components), rows.n_features), state.components)
+    factor = state.start.factor
+    check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
+    check_arrays((n_latents,), state.counts)
+    if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
+        raise ValueError("it is judged by rows that do not exist")
+    state.moments.check(state.components.shape, n_latents)
     check_arrays((len(rows),), state.spreads)
     check_arrays((len(rows) + 1,), starts)
     if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
@@ -112,14 +126,15 @@ def first_state(
     counts: Ints,
     init: str,
     settings: Settings,
+    start: Start,
     generator: np.random.Generator,
 ) -> State:
-    """Round 0: the Euclidean metric and latent examples that start at rows of their class."""
+    """Round 0: the metric of the start and latent examples that start at rows of their class."""
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     starts = draw_starts(rows.sizes, counts, init, generator)
     placed = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-    return state_from(rows, euclid, placed, class_starts, settings, generator)
+    return state_from(rows, euclid, placed, class_starts, settings, start, generator)
 
 
 def state_from(
@@ -128,29 +143,47 @@ def state_from(
     placed: Moved,
     class_starts: Ints,
     settings: Settings,
+    start: Start,
     generator: np.random.Generator,
 ) -> State:
     """Round 0 from a given metric and given latent examples."""
-    components = reduce_rank(components, placed.latents, settings.n_components)
+    components = reduce_rank(components, start.into(placed.latents), settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
-    components = components * components.dtype.type(sqrt(min(1.0, bound / _norm(components))))
-    clock = _Clock()
-    moved = _move(rows, components, placed, class_starts, settings)
+    components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
+    clock = Clock()
+    moved = _move(rows, start.fold(components), placed, class_starts, settings)
     clock.lap("latents")
-    return _settle(None, components, moved, class_starts, settings, generator, clock)
+    judges = np.empty(0, dtype=np.intp)
+    if settings.judged:
+        judges = draw_numbers(rows, JUDGED_ROWS, generator)
+    basis = _Basis(start, class_starts, judges, None, 0)
+    return _settle(rows, basis, components, moved, settings, generator, clock)
 
 
 def next_state(
     state: State, generator: np.random.Generator, rows: Population, settings: Settings
 ) -> State:
     """One round: learn the metric from the mined triplets, move the latent examples under it."""
-    clock = _Clock()
+    clock = Clock()
     components = _learn(state, settings, generator)
     clock.lap("metric")
-    placed = Moved(state.latents, state.spreads, passes=0, lineage=state.lineage)
-    moved = _move(rows, components, placed, state.class_starts, settings)
+    placed = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
+    moved = _move(rows, state.start.fold(components), placed, state.class_starts, settings)
     clock.lap("latents")
-    return _settle(state, components, moved, state.class_starts, settings, generator, clock)
+    number = state.record["round"] + 1
+    basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
+    return _settle(rows, basis, components, moved, settings, generator, clock)
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What a round keeps of the one before."""
+
+    start: Start
+    class_starts: Ints
+    judges: Ints
+    watched: Triplets | None
+    number: int
 
 
 def _move(
@@ -164,21 +197,21 @@ def _move(
 
 
 def _settle(
-    before: State | None,
+    rows: Population,
+    basis: _Basis,
     components: Floats,
     moved: Moved,
-    class_starts: Ints,
     settings: Settings,
     generator: np.random.Generator,
-    clock: _Clock,
+    clock: Clock,
 ) -> State:
     """Finish a round: margins, mined triplets and the record."""
-    points = moved.latents @ components.T
+    points = moved.latents @ basis.start.fold(components).T
     margins = class_margins(moved.spreads)
-    of_latents = np.repeat(margins, np.diff(class_starts)).astype(points.dtype)
+    of_latents = np.repeat(margins, np.diff(basis.class_starts)).astype(points.dtype)
     candidates = mine(
         points,
-        class_starts,
+        basis.class_starts,
         of_latents,
         settings.target_neighbors,
         settings.impostors,
@@ -186,21 +219,40 @@ def _settle(
         draw_anchors(len(points), settings.n_steps, generator),
     )
     clock.lap("mining")
-    watched = draw_watched(candidates, generator) if before is None else before.watched
-    record = {
-        "round": 0 if before is None else before.record["round"] + 1,
+    watched = basis.watched
+    if watched is None:
+        watched = draw_watched(candidates, generator)
+    record: Record = {
+        "round": basis.number,
         "objective": objective(points, of_latents, watched),
         "active_share": candidates.active_share,
-        "norm": _norm(components),
+        "norm": norm(components),
         "rank": len(components),
         "mean_margin": float(margins.mean()),
         "passes": moved.passes,
         "seconds": clock.laps,
     }
-    return State(
-        components, moved.latents, class_starts, moved.spreads, candidates, watched, record,
-        moved.lineage,
+    state = State(
+        basis.start, components, moved.latents, basis.class_starts, moved.spreads, moved.counts,
+        basis.judges, 0.0, candidates, watched, record, lineage=moved.lineage,
     )  # fmt: skip
+    if not settings.judged:
+        return state
+    spacing = temperature_from_references(References.of(points), settings.temperature_share)
+    return with_judgement(replace(state, temperature=spacing), rows, settings.n_threads, clock)
+
+
+def with_judgement(state: State, rows: Population, n_threads: int, clock: Clock) -> State:
+    """The state with its leave-one-out likelihood and error in the record."""
+    components = state.start.fold(state.components)
+    positions = positions_of(rows, state.judges)
+    judgement = judge(
+        rows.sample(state.judges) @ components.T, positions, state.latents @ components.T,
+        state.class_starts, state.counts, state.temperature, n_threads,
+    )  # fmt: skip
+    clock.lap("judging")
+    record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}
+    return replace(state, record=record | {"seconds": clock.laps})
 
 
 def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
@@ -250,11 +302,12 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     if not len(active):
         return state.components
     triplets = state.candidates.take(generator.choice(active, size=settings.n_steps))
-    points = state.latents @ state.components.T
-    n_features = state.latents.shape[1]
+    latents = state.start.into(state.latents)
+    points = latents @ state.components.T
+    n_features = latents.shape[1]
     with blas_threads(settings.n_threads if n_features >= THREADED_FEATURES else 1):
         averaged = learn_metric(
-            state.latents,
+            latents,
             points,
             state.components,
             triplets,
@@ -266,16 +319,16 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     if not len(values):
         return state.components
     components = np.sqrt(values)[:, None] * directions
-    return reduce_rank(components, state.latents, settings.n_components)
+    return reduce_rank(components, latents, settings.n_components)
 
 
-def _norm(components: Floats) -> float:
+def norm(components: Floats) -> float:
     """‖M‖_F of the metric with this factor."""
     return float(np.linalg.norm(components @ components.T))
 
 
 @dataclass
-class _Clock:
+class Clock:
     """Seconds of each part of a round."""
 
     laps: dict[str, float] = field(default_factory=dict)

@@ -36,7 +36,7 @@ class OneClass:
         self, rows: InnerRows, members: Ints, drawing_order: Ints, keep_scatter: bool = True
     ) -> None:
         self._rows, self._members = rows, members
-        self.dtype = rows.dtype
+        self.dtype, self.n_features = rows.dtype, rows.n_features
         self.has_scatter = len(members) >= rows.n_features
         """Whether a matrix of all pairs of features is smaller than the rows."""
         self.drawing_order = drawing_order

@@ -64,6 +64,11 @@ class Settled:
     """E[D²(z, mean)] over the rows of the class, z being each row's latent example."""
     passes: int
 
+    @property
+    def counts(self) -> Ints:
+        """Rows of every latent example."""
+        return np.bincount(self.assignment, minlength=len(self.latents))
+
 
 def settle(
     rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int

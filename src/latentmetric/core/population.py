@@ -1,19 +1,28 @@
-"""Alg. 1 for all classes, in this process or wherever their rows are."""
+"""What the algorithms do with the rows, in this process or wherever the rows are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property, reduce
+from operator import add
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from latentmetric.core.classes import ClassRows, OneClass
-from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_latents, settle
 from latentmetric.core.metric import Metric
+from latentmetric.core.nearby import Landscape, Nearby, nearby_of
 from latentmetric.core.parallel import for_each
+from latentmetric.core.refinement import Batch, Gradient, gradient
+from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
+
+CHUNK_ROWS = 64
+"""Rows of a batch whose gradient one thread computes."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,8 @@ class Moved:
     latents: Floats
     spreads: Floats
     """E[D²(x, z)] of every class under the metric."""
+    counts: Ints
+    """Rows of every latent example."""
     passes: int
     """The largest number of passes that a class took."""
     lineage: object = None
@@ -58,6 +69,28 @@ class Population(Protocol):
     ) -> Moved:  # fmt: skip
         """Alg. 1 for every class; ``lineage`` comes from the call that returned ``latents``."""
 
+    def sample(self, numbers: Ints) -> Floats:
+        """Inner rows by their drawing numbers: class by class, in each in its drawing order."""
+
+    def nearby(self, land: Landscape, n_threads: int) -> Nearby:
+        """The latent examples near all rows, in the order of their drawing numbers."""
+
+    def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
+        """The sum of the gradients of the rows with these drawing numbers."""
+
+
+def positions_of(rows: Population, numbers: Ints) -> Ints:
+    """The positions of the classes of rows with these drawing numbers."""
+    return np.searchsorted(np.cumsum(rows.sizes), numbers, side="right")
+
+
+def draw_numbers(rows: Population, most: int, generator: np.random.Generator) -> Ints:
+    """The drawing numbers of all rows, or of a sample of a bounded number, ascending."""
+    n_rows = int(rows.sizes.sum())
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(generator.choice(n_rows, size=most, replace=False))
+
 
 class LocalPopulation(ClassRows):
     """Rows that this process can read."""
@@ -67,7 +100,7 @@ class LocalPopulation(ClassRows):
     ) -> Moved:
         """See ``Population``."""
         latents = first_latents_of(self.classes, starts, class_starts, n_threads)
-        return Moved(latents, np.zeros(len(self)), passes=0)
+        return Moved(latents, np.zeros(len(self)), np.zeros(len(latents), np.intp), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
@@ -77,6 +110,51 @@ class LocalPopulation(ClassRows):
         return move_latents_of(
             self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
         )
+
+    @cached_property
+    def _drawn(self) -> Ints:
+        """The row of every drawing number."""
+        return np.concatenate(
+            [
+                members[rows.drawing_order]
+                for members, rows in zip(self.members, self.classes, strict=True)
+            ]
+        )
+
+    def sample(self, numbers: Ints) -> Floats:
+        """See ``Population``."""
+        return InnerRows(self._rows, self.coordinates)[self._drawn[numbers]]
+
+    def nearby(self, land: Landscape, n_threads: int) -> Nearby:
+        """See ``Population``."""
+        return nearby_of_classes(self.classes, range(len(self)), land, n_threads)
+
+    def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
+        """See ``Population``; the rows are divided in the same way whatever the threads."""
+        chunks = list(row_blocks(len(numbers), 1, CHUNK_ROWS))
+        found: list[Gradient | None] = [None] * len(chunks)
+
+        def compute(number: int) -> None:
+            chunk = chunks[number]
+            rows = start.into(self.sample(numbers[chunk]))
+            found[number] = gradient(rows, batch.part(chunk))
+
+        for_each(compute, range(len(chunks)), n_threads)
+        return reduce(add, cast("list[Gradient]", found))
+
+
+def nearby_of_classes(
+    classes: Sequence[OneClass], positions: Sequence[int], land: Landscape, n_threads: int
+) -> Nearby:
+    """The latent examples near the rows of these classes, one class after the other."""
+    parts: list[Nearby | None] = [None] * len(classes)
+
+    def find(place: int) -> None:
+        parts[place] = nearby_of(classes[place], positions[place], land)
+
+    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
+    for_each(find, largest_first.tolist(), n_threads)
+    return Nearby.together(cast("list[Nearby]", parts))
 
 
 def first_latents_of(
@@ -101,15 +179,16 @@ def move_latents_of(
     moved = np.empty_like(latents)
     spreads = np.empty(len(classes))
     passes = np.empty(len(classes), dtype=np.intp)
+    counts = np.empty(len(latents), dtype=np.intp)
 
     def move(position: int) -> None:
         own = slice(class_starts[position], class_starts[position + 1])
         of_class = classes[position]
         with of_class.cached():
             settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
-        moved[own] = settled.latents
+        moved[own], counts[own] = settled.latents, settled.counts
         spreads[position], passes[position] = settled.spread, settled.passes
 
     largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
     for_each(move, largest_first.tolist(), n_threads)
-    return Moved(moved, spreads, int(passes.max()))
+    return Moved(moved, spreads, counts, int(passes.max()))

@@ -103,14 +103,16 @@ def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
     return shares
 
 
-def temperature_from_references(references: References) -> float:
+def temperature_from_references(
+    references: References, share: float = TEMPERATURE_SHARE
+) -> float:
     """The kernel's temperature from the spacing of the references, if nothing else is known."""
     rank = min(TEMPERATURE_RANK, len(references) - 1)
     if rank < 1:
         return 0.0
     spaced = np.linspace(0, len(references) - 1, min(TEMPERATURE_SAMPLE, len(references)))
     distances, _ = k_nearest(references.rows[spaced.astype(np.intp)], references, rank + 1)
-    return TEMPERATURE_SHARE * float(distances[:, rank].mean(dtype=np.float64))
+    return share * float(distances[:, rank].mean(dtype=np.float64))
 
 
 def temperature_from_held_out(squared: Floats, correct: Bools) -> float:

@@ -37,7 +37,7 @@ from latentmetric.engines.admission import (
 )
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators.driver import Driver, Policies
+from latentmetric.estimators.driver import PATIENCE, Driver, Policies
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
@@ -152,8 +152,9 @@ class ReferenceClassifier(
                     checkpoints = self._checkpoints(checkpoint, resume, generator)
                 data = self._training_data(admitted, generator)
                 steps = self._steps(data)
+                judge, patience = self._stopping(data)
                 policies = Policies(
-                    len(data.held_out) > 0, keep_on_interrupt, checkpoints, data.fingerprint
+                    judge, patience, keep_on_interrupt, checkpoints, data.fingerprint
                 )
                 listener = Listener(self, steps.limit, X, y)
                 outcome = FitOutcome(self, data)
@@ -213,6 +214,10 @@ class ReferenceClassifier(
             return TrainingData(admitted.classes, partition, partition.population)
         fraction: float = self.validation_fraction
         return TrainingData.held_out_of(admitted.classes, partition, fraction, generator)
+
+    def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
+        """What states are judged by, and how many steps may pass without a better one."""
+        return ("validation_error", PATIENCE) if len(data.held_out) else (None, None)
 
     def _partition(self, admitted: LabelledRows) -> Partition:
         progress = ReadingLog(type(self).__name__, self.verbose)

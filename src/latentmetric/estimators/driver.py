@@ -26,8 +26,10 @@ PATIENCE = 3
 class Policies:
     """What happens around the steps of one fit."""
 
-    keep_best: bool
-    """Keep the state with the lowest validation error instead of the last one."""
+    judge: str | None
+    """Keep the state whose record has the lowest value of this name; None keeps the last one."""
+    patience: int | None
+    """End after this many steps without a better state; None runs all steps."""
     keep_on_interrupt: bool
     """On Ctrl-C, end with the state kept so far instead of raising."""
     checkpoints: Checkpoints | None
@@ -100,13 +102,13 @@ class Driver(Generic[AnyState]):
 
     def _step(self) -> bool:
         """Run one step; return True if it was the last."""
-        steps, generator = self._steps, self._generator
+        steps, generator, judge = self._steps, self._generator, self._policies.judge
         before = self._state
         state = steps.first(generator) if before is None else steps.following(before, generator)
         record = self._outcome.measure(state)
-        error = record.get("validation_error", inf)
+        error = inf if judge is None else record.get(judge, inf)
         history, kept = [*self._history, record], self._kept
-        if kept is None or not self._policies.keep_best or error < self._kept_error:
+        if kept is None or judge is None or error < self._kept_error:
             kept, self._kept_error = state, error
         self._state, self._kept, self._history = state, kept, history
         stop_requested = self._listener.step_ends(
@@ -114,7 +116,8 @@ class Driver(Generic[AnyState]):
         )
         done = state.record["round"]
         last = state.finished or done >= self._steps.limit
-        last = last or done - kept.record["round"] >= PATIENCE
+        patience = self._policies.patience
+        last = last or (patience is not None and done - kept.record["round"] >= patience)
         if self._policies.checkpoints is not None:
             progress = Progress(
                 state, kept, self._kept_error, history, generator.bit_generator.state, last

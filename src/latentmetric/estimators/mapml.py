@@ -11,23 +11,25 @@ from functools import partial
 from hashlib import blake2b
 from math import inf
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import (
-    Settings,
-    State,
-    class_margins,
-    first_state,
-    rounds,
-    state_from,
+from latentmetric.core.alternation import Settings, State, class_margins, state_from
+from latentmetric.core.learning import (
+    REFINEMENT_SHARE,
+    WRONG_LABELS_SHARE,
+    begin,
+    learning,
 )
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.parallel import thread_count
+from latentmetric.core.passes import Plan
 from latentmetric.core.population import Moved
+from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import TEMPERATURE_SHARE
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.training import TrainingData
@@ -48,8 +50,15 @@ from latentmetric.validation.parameters import (
     check_counts_by_class,
 )
 
-MAX_PASSES = 100
-"""The largest number of passes of Alg. 1 per round."""
+AS_PUBLISHED: dict[str, Any] = {
+    "weights": "uniform",
+    "start": "euclidean",
+    "max_iter": 10,
+    "max_passes": 100,
+    "refine": 0,
+    "keep": "last",
+}
+"""The parameters with which MaPML is the algorithm of the paper, and nothing else."""
 
 MIN_METRIC_REG = 1e-9
 """With less, steps would be so long that the metric overflows in float32."""
@@ -78,15 +87,23 @@ class MaPML(ReferenceClassifier[State]):
     reference : {"latent", "original"}, default="latent"
         What votes: the latent examples, or all rows passed to ``fit`` ("MaPML-O"). It takes
         effect in ``fit``; ``set_references`` changes what votes afterwards.
-    weights : {"uniform", "distance", "kernel"}, default="uniform"
+    weights : {"uniform", "distance", "kernel"}, default="kernel"
         One vote per neighbour, with ties going to the class of the nearest; votes weighted by
         inverse distance; or votes of the nearest 20 references weighted by exp(−D²/T), with T
-        from the spacing of the references, or from the held-out rows with ``early_stopping``.
+        from the refinement, else from the spacing of the references, or from the held-out rows
+        with ``early_stopping``.
     index : {"exact", "faiss"}, default="exact"
         How references are searched: all of them, or from 4,096 references on with an approximate
         faiss index, which may occasionally miss a neighbour (needs the extra ``faiss``).
-    max_iter : int, default=10
-        The number of rounds (K). 0 keeps the Euclidean metric and its latent examples.
+    start : {"auto", "euclidean", "standardized", "within"}, default="auto"
+        The metric that the rounds start from: Euclidean, as in the paper; Euclidean after each
+        feature is divided by its standard deviation; or the inverse of the covariance within
+        classes, shrunk halfway to its diagonal. "auto" tries all on a sample of at most 3,000
+        rows and takes the one that predicts rows it has not seen best, the simpler one on ties.
+    max_iter : int, default=5
+        The number of rounds (K). 0 keeps the metric of the start and its latent examples.
+    max_passes : int, default=3
+        The largest number of passes of Alg. 1, the k-means of the latent examples, per round.
     n_steps : int, default=10_000
         Steps of stochastic gradient descent per round, one triplet each (S).
     metric_reg : float, default=1.7
@@ -106,9 +123,21 @@ class MaPML(ReferenceClassifier[State]):
         The largest rank of the metric. None means no limit.
     init : {"random", "k-means++"}, default="random"
         How to draw the rows at which latent examples start.
+    refine : int, default=3
+        Passes over the rows after the rounds that make their labels likelier under the kernel
+        vote, in latent examples and metric together. A pass over few rows goes over them several
+        times. 0 means none, as in the paper.
+    label_noise : bool, default=False
+        Whether some labels may be wrong. The refinement then trusts rows less whose labels are
+        unlikely. It costs a little accuracy if all labels are right.
+    keep : {"best", "last"}, default="best"
+        Which round or pass to return: the one under which the labels of the training rows are
+        likeliest, each row left out of its own latent example (on a sample of at most 2,048
+        rows), or the last one.
     early_stopping : bool, default=False
-        Hold out ``validation_fraction`` of every class, stop when the error on it no longer
-        falls, and return the best round, the Euclidean round 0 included.
+        Hold out ``validation_fraction`` of every class, return the round or pass with the lowest
+        error on it, and without refinement stop when it no longer falls. It costs rows: on small
+        data, ``keep="best"`` is better.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
@@ -168,7 +197,9 @@ class MaPML(ReferenceClassifier[State]):
         "n_latents": CountOrShare(),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),
+        "start": OneOf(("auto", *STARTS)),
         "max_iter": Integer(0),
+        "max_passes": Integer(1),
         "n_steps": Integer(1),
         "metric_reg": Number(MIN_METRIC_REG),
         "latent_reg": Number(0),
@@ -177,6 +208,9 @@ class MaPML(ReferenceClassifier[State]):
         "impostors": Integer(1),
         "n_components": OrNone(Integer(1)),
         "init": OneOf(("random", "k-means++")),
+        "refine": Integer(0),
+        "label_noise": Boolean(),
+        "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
     stored_attributes: ClassVar[dict[str, StoredValue]] = {
@@ -196,9 +230,11 @@ class MaPML(ReferenceClassifier[State]):
         *,
         n_neighbors: int = 3,
         reference: str = "latent",
-        weights: str = "uniform",
+        weights: str = "kernel",
         index: str = "exact",
-        max_iter: int = 10,
+        start: str = "auto",
+        max_iter: int = 5,
+        max_passes: int = 3,
         n_steps: int = 10_000,
         metric_reg: float = 1.7,
         latent_reg: float = 0.0,
@@ -207,6 +243,9 @@ class MaPML(ReferenceClassifier[State]):
         impostors: int = 5,
         n_components: int | None = None,
         init: str = "random",
+        refine: int = 3,
+        label_noise: bool = False,
+        keep: str = "best",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         warm_start: bool = False,
@@ -219,7 +258,9 @@ class MaPML(ReferenceClassifier[State]):
         self.reference = reference
         self.weights = weights
         self.index = index
+        self.start = start
         self.max_iter = max_iter
+        self.max_passes = max_passes
         self.n_steps = n_steps
         self.metric_reg = metric_reg
         self.latent_reg = latent_reg
@@ -228,12 +269,37 @@ class MaPML(ReferenceClassifier[State]):
         self.impostors = impostors
         self.n_components = n_components
         self.init = init
+        self.refine = refine
+        self.label_noise = label_noise
+        self.keep = keep
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def as_published(cls, **parameters: Any) -> Self:
+        """MaPML exactly as in the paper: from the Euclidean metric, 10 rounds, 3-NN, no refinement.
+
+        Parameters
+        ----------
+        **parameters
+            Parameters of ``MaPML``; they override those of the paper.
+
+        Returns
+        -------
+        MaPML
+            Not fitted yet.
+
+        Examples
+        --------
+        >>> from latentmetric import MaPML
+        >>> MaPML.as_published(n_latents=0.05).max_iter
+        10
+        """
+        return cls(**(AS_PUBLISHED | parameters))
 
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
@@ -274,15 +340,17 @@ class MaPML(ReferenceClassifier[State]):
         rows, settings = data.training, self._settings()
         if not self._continues():
             counts = self._latent_counts(data)
-            first = partial(first_state, rows, counts, self.init, settings)
-            return rounds(rows, settings, self.max_iter, first)
+            first = partial(begin, rows, counts, self.init, settings, self.start)
+            return learning(rows, settings, self.max_iter, self._plan(), first)
         latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
         of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
-        placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), passes=0)
+        start = Start.euclidean(rows.n_features, rows.dtype)
+        nothing = np.zeros(len(latents), dtype=np.intp)
+        placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
         class_starts = np.cumsum([0, *map(len, of_class)])
         components = self.components_.astype(rows.dtype)
-        first = partial(state_from, rows, components, placed, class_starts, settings)
-        return rounds(rows, settings, self.max_iter, first)
+        first = partial(state_from, rows, components, placed, class_starts, settings, start)
+        return learning(rows, settings, self.max_iter, self._plan(), first)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -293,9 +361,26 @@ class MaPML(ReferenceClassifier[State]):
             target_neighbors=self.target_neighbors,
             impostors=self.impostors,
             n_components=self.n_components,
-            max_passes=MAX_PASSES,
+            max_passes=self.max_passes,
             n_threads=thread_count(self.n_jobs),
+            judged=self.keep == "best" and not self.early_stopping,
+            temperature_share=self._temperature_share(),
         )
+
+    def _temperature_share(self) -> float:
+        if not self.refine:
+            return TEMPERATURE_SHARE
+        return WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
+
+    def _plan(self) -> Plan:
+        return Plan(self.refine, self.latent_reg, self.label_noise, thread_count(self.n_jobs))
+
+    def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
+        judge, patience = super()._stopping(data)
+        if judge is None and self.keep == "best":
+            judge = "loss"
+        # The refinement follows the rounds, however many of them were better than the last.
+        return judge, None if self.refine else patience
 
     def _latent_counts(self, data: TrainingData) -> Ints:
         """The number of latent examples of the class at each position."""
@@ -324,18 +409,22 @@ class MaPML(ReferenceClassifier[State]):
 
     def _record(self, data: TrainingData, state: State) -> Record:
         record, unit = dict(state.record), data.coordinates.unit
-        record["objective"] *= unit
-        record["mean_margin"] *= unit
+        for name in ("objective", "mean_margin"):
+            if name in record:
+                record[name] *= unit
         return record
 
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
-        components = state.components
+        components = state.start.fold(state.components)
         if self.reference == "original":
             points, codes = data.references(components, all_rows)
+            temperature = None
         else:
             latents, codes = _by_code(data, state)
-            points = latents @ components.T
-        return FittedModel.of_metric(data.coordinates, components, points, codes, len(data.classes))
+            points, temperature = latents @ components.T, state.temperature or None
+        return FittedModel.of_metric(
+            data.coordinates, components, points, codes, len(data.classes), temperature
+        )
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes = _by_code(data, state)

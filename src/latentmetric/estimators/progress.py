@@ -69,9 +69,9 @@ def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
 def measured(record: Mapping[str, Any]) -> str:
     """The measurements of a round as text."""
     return ", ".join(
-        f"{key.replace('_', ' ')} {value:.4g}"
+        f"{key.replace('_', ' ')} {value if isinstance(value, str) else format(value, '.4g')}"
         for key, value in record.items()
-        if key not in ("round", "iterations", "seconds")
+        if key not in ("round", "iterations") and not isinstance(value, Mapping)
     )
 
 

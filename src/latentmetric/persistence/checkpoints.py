@@ -229,8 +229,9 @@ def _progress_from(
         measured = history[known["round"]]
         if known.keys() != measured.keys() - {"validation_error"}:
             raise ValueError("a state's record does not have the entries of its history")
-    if kept_error["error"] != history[kept.record["round"]].get("validation_error", inf):
-        raise ValueError("its validation error is not that of the round it keeps")
+    measured = history[kept.record["round"]]
+    if kept_error["error"] not in (measured.get("validation_error"), measured.get("loss"), inf):
+        raise ValueError("its error is not that of the round it keeps")
     generator = np.random.default_rng()
     generator.bit_generator.state = document["now"]  # raises on anything else
     return Progress(

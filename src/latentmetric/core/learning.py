@@ -1,0 +1,109 @@
+"""MaPML as steps: rounds of Alg. 3, then passes of the refinement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from latentmetric.core.alternation import (
+    Clock,
+    Settings,
+    State,
+    check_state,
+    class_margins,
+    first_state,
+    next_state,
+    norm,
+    with_judgement,
+)
+from latentmetric.core.distances import References
+from latentmetric.core.passes import Plan, refine
+from latentmetric.core.population import Population
+from latentmetric.core.race import choose_start
+from latentmetric.core.refinement import Moments
+from latentmetric.core.steps import Record, Steps
+from latentmetric.core.types import Ints
+from latentmetric.core.votes import temperature_from_references
+
+REFINEMENT_SHARE = 0.3
+"""T as a multiple of the spacing of the latent examples while labels are made likelier."""
+
+WRONG_LABELS_SHARE = 0.6
+"""The same if labels may be wrong."""
+
+
+def begin(
+    rows: Population, counts: Ints, init: str, settings: Settings, start: str,
+    generator: np.random.Generator,
+) -> State:  # fmt: skip
+    """Round 0 from the start of this name, or from the best one if it is "auto"."""
+    clock = Clock()
+    chosen = choose_start(rows, start, counts, init, settings, generator)
+    clock.lap("start")
+    state = first_state(rows, counts, init, settings, chosen.start, generator)
+    record = state.record | chosen.record
+    if start == "auto":
+        record["seconds"] = clock.laps | state.record["seconds"]
+    return replace(state, record=record)
+
+
+def learning(
+    rows: Population, settings: Settings, max_iter: int, plan: Plan,
+    first: Callable[[np.random.Generator], State],
+) -> Steps[State]:  # fmt: skip
+    """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
+    following = partial(_following, rows=rows, settings=settings, max_iter=max_iter, plan=plan)
+    limit = max_iter + plan.n_passes
+    return Steps(first, following, limit, State, partial(check_state, rows))
+
+
+def _following(
+    state: State, generator: np.random.Generator, rows: Population, settings: Settings,
+    max_iter: int, plan: Plan,
+) -> State:  # fmt: skip
+    done = state.record["round"]
+    if done < max_iter:
+        return next_state(state, generator, rows, settings)
+    return _next_pass(state, generator, rows, settings, done - max_iter, plan)
+
+
+def _next_pass(
+    state: State, generator: np.random.Generator, rows: Population, settings: Settings,
+    done: int, plan: Plan,
+) -> State:  # fmt: skip
+    """One pass of the refinement."""
+    clock = Clock()
+    temperature, moments = state.temperature, state.moments
+    if done == 0:
+        latents = state.start.into(state.latents)
+        points = latents @ state.components.T
+        references = References.of(points)
+        temperature = temperature_from_references(references, settings.temperature_share)
+        moments = Moments.zero(state.components, points, latents)
+    number = state.record["round"] + 1
+    if not temperature > 0:  # no distances to learn from
+        record: Record = state.record | {"round": number, "seconds": {}}
+        return replace(state, record=record, finished=True)
+    refined = refine(
+        rows, state.start, state.components, state.latents, state.class_starts, temperature,
+        moments, done, plan, generator,
+    )  # fmt: skip
+    clock.lap("refinement")
+    record = {
+        "round": number,
+        "refinement": done + 1,
+        "active_share": refined.active_share,
+        "norm": norm(refined.components),
+        "rank": len(refined.components),
+        "mean_margin": float(class_margins(refined.spreads).mean()),
+        "seconds": clock.laps,
+    }
+    state = replace(
+        state, components=refined.components, latents=refined.latents, spreads=refined.spreads,
+        counts=refined.counts, temperature=temperature, record=record, moments=refined.moments,
+        lineage=None,
+    )  # fmt: skip
+    return with_judgement(state, rows, settings.n_threads, clock) if settings.judged else state

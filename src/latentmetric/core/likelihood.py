@@ -1,0 +1,80 @@
+"""The leave-one-out likelihood of training rows: how good a state is, without held-out rows.
+
+A row's label is predicted by the kernel vote of the latent examples, with the row left out of its
+own one. Measured on a sample of the rows, whose size is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentmetric.core.distances import References, k_nearest, row_blocks
+from latentmetric.core.parallel import for_each
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import KERNEL_NEIGHBORS, VOTES, vote
+
+JUDGED_ROWS = 2_048
+"""Rows of the sample that states are judged on."""
+
+ALONE = 4.0
+"""Stretch of the squared distance of a row to a latent example that has no other row."""
+
+LEAST = float(np.finfo(np.float32).eps)
+"""The least likelihood of a label: one row must not decide alone."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How well rows are classified when each is left out of its own latent example."""
+
+    loss: float
+    """The mean of −log P(y | x)."""
+    error: float
+    """The share of rows whose label is not the likeliest."""
+
+
+def stretches(counts: Ints) -> Floats:
+    """For each latent example of c rows, (c/(c − 1))².
+
+    A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
+    from a row as the mean that contains it.
+    """
+    squares: Floats = np.where(counts > 1, (counts / np.maximum(counts - 1, 1)) ** 2, ALONE)
+    return squares
+
+
+def judge(
+    points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints,
+    temperature: float, n_threads: int = 1, leave_out: bool = True,
+) -> Judgement:  # fmt: skip
+    """Judge latent examples by rows; all are points under the metric.
+
+    Without ``leave_out``, the rows must not be among those the latent examples are means of.
+    """
+    references = References.of(latents)
+    k = min(KERNEL_NEIGHBORS, len(latents))
+    of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
+    losses, wrong = np.empty(len(points)), np.empty(len(points), dtype=bool)
+    stretch = stretches(counts)
+
+    def judge_block(block: slice) -> None:
+        squared, found = k_nearest(points[block], references, k)
+        squared, truth = squared.astype(np.float64), positions[block]
+        if leave_out:  # the nearest one of the same class is the row's own
+            same = of_latents[found] == truth[:, None]
+            own = same & (np.cumsum(same, axis=1) == 1)
+            squared = np.where(own, squared * stretch[found], squared)
+            order = np.argsort(squared, axis=1, kind="stable")
+            squared = np.take_along_axis(squared, order, axis=1)
+            found = np.take_along_axis(found, order, axis=1)
+        voters = of_latents[found]
+        weights = VOTES["kernel"].weigh(squared, temperature)
+        right = np.where(voters == truth[:, None], weights, 0).sum(axis=1) / weights.sum(axis=1)
+        losses[block] = -np.log(np.maximum(right, LEAST))
+        wrong[block] = vote(voters, weights) != truth
+
+    blocks = list(row_blocks(len(points), 4 * len(latents) * latents.itemsize))
+    for_each(judge_block, blocks, n_threads)
+    return Judgement(float(losses.mean()), float(wrong.mean()))

@@ -1,0 +1,157 @@
+"""The latent examples near each row: those that the refinement of the row depends on.
+
+The rows of a class are compared with the latent examples of the class, and then only with those
+listed as near the nearest one: a search of latent examples among latent examples, which costs far
+less than one of rows among latent examples. For long points, the lists are made from their leading
+principal axes.
+
+Time O(n·d·r) to map the rows, O(n·(m/C + L)·r) to compare them with lists of length L, O(m²·A)
+for lists from A axes. Memory: a block of rows, and K numbers per row for the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentmetric.core.classes import OneClass
+from latentmetric.core.distances import References, row_blocks, search, smallest, squared_norms
+from latentmetric.core.likelihood import stretches
+from latentmetric.core.types import Bools, Floats, Ints
+
+NEAR = 16
+"""Latent examples near a row; the weight of others is negligible."""
+
+LISTED = 128
+"""Latent examples near a latent example, among which those near its rows are searched."""
+
+LISTING_AXES = 96
+"""Principal axes of the points that the lists are made from."""
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The latent examples near the rows of one or more classes, rows in drawing order."""
+
+    near: Ints
+    """Numbers of the latent examples near each row, its own one among them."""
+    own: Ints
+    """The nearest latent example of the row's class."""
+    likelihood: Floats
+    """P(y | x) of every row, with the row left out of its own latent example."""
+    spreads: Floats
+    """E[D²(x, z)] of every class, z being each row's own latent example."""
+
+    @staticmethod
+    def together(parts: list[Nearby]) -> Nearby:
+        """Several classes, one after the other."""
+        return Nearby(
+            np.concatenate([part.near for part in parts]),
+            np.concatenate([part.own for part in parts]),
+            np.concatenate([part.likelihood for part in parts]),
+            np.concatenate([part.spreads for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The latent examples under the metric, as the refinement sees them."""
+
+    components: Floats
+    """The factor of the metric, for inner rows."""
+    points: Floats
+    class_starts: Ints
+    lists: Ints
+    """The latent examples near each latent example, in no particular order."""
+    temperature: float
+
+
+def list_neighbors(points: Floats, n_threads: int) -> Ints:
+    """The latent examples near each latent example, itself included."""
+    listed = min(LISTED, len(points))
+    if listed == len(points):
+        return np.broadcast_to(np.arange(listed, dtype=np.int32), (listed, listed))
+    axes = points - points.mean(axis=0)
+    if axes.shape[1] > LISTING_AXES:
+        _, directions = np.linalg.eigh(axes.T @ axes)
+        axes = axes @ np.ascontiguousarray(directions[:, -LISTING_AXES:])
+    _, lists = search(axes, References.of(axes), listed, n_threads=n_threads)
+    return lists.astype(np.int32)
+
+
+def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
+    """The latent examples near the rows of the class at this position."""
+    first, end = land.class_starts[position], land.class_starts[position + 1]
+    n_near = min(NEAR, len(land.points))
+    near = np.empty((len(rows), n_near), dtype=np.int32)
+    own = np.empty(len(rows), dtype=np.int32)
+    squared = np.empty(near.shape, dtype=rows.dtype)
+    # Rows are centred on the mean of the class, and so are the points: float32 would lose
+    # differences in a class that is far from the others.
+    points = land.points - (rows.mean @ land.components.T).astype(rows.dtype)
+    of_class = References.of(points[first:end])
+    for block in row_blocks(len(rows), 4 * rows.n_features * rows.dtype.itemsize):
+        mapped = rows[rows.drawing_order[block]] @ land.components.T
+        own[block] = first + search(mapped, of_class, 1)[1][:, 0]
+        near[block], squared[block] = _near_own(mapped, own[block], points, land.lists, n_near)
+    counts = np.bincount(own - first, minlength=int(end - first))
+    return _measured(near, own, squared, stretches(counts)[own - first], (first, end), land)
+
+
+def _near_own(
+    mapped: Floats, own: Ints, points: Floats, lists: Ints, n_near: int
+) -> tuple[Ints, Floats]:
+    """The nearest of those listed for each row's own latent example, and squared distances."""
+    near = np.empty((len(mapped), n_near), dtype=np.int32)
+    squared = np.empty(near.shape, dtype=mapped.dtype)
+    order = np.argsort(own, kind="stable")
+    bounds = np.flatnonzero(np.diff(own[order])) + 1
+    for members in np.split(order, bounds):
+        listed = lists[own[members[0]]]
+        there, here = points[listed], mapped[members]
+        comparable = here @ (-2 * there.T)
+        comparable += squared_norms(there)
+        if n_near < len(listed):
+            values, columns = smallest(comparable, n_near)
+            near[members] = listed[columns]
+        else:
+            values, near[members] = comparable, listed
+        squared[members] = np.maximum(values + squared_norms(here)[:, None], 0)
+    _include(near, squared, own, mapped, points)
+    return near, squared
+
+
+def _include(near: Ints, squared: Floats, own: Ints, mapped: Floats, points: Floats) -> None:
+    """Put each row's own latent example in the last place if it is not among the nearest."""
+    missing = np.flatnonzero((near != own[:, None]).all(axis=1))
+    near[missing, -1] = own[missing]
+    squared[missing, -1] = squared_norms(mapped[missing] - points[own[missing]])
+
+
+def _measured(
+    near: Ints, own: Ints, squared: Floats, stretch: Floats, ends: tuple[int, int], land: Landscape
+) -> Nearby:
+    """With the likelihoods of the rows and the spread of the class."""
+    is_own = near == own[:, None]
+    spread = float(squared[is_own].mean(dtype=np.float64))
+    left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
+    same: Bools = (near >= ends[0]) & (near < ends[1])
+    _, _, likelihood = responsibilities(left_out, same, land.temperature)
+    return Nearby(near, own, likelihood, np.array([spread]))
+
+
+def responsibilities(
+    squared: Floats, same: Bools, temperature: float
+) -> tuple[Floats, Floats, Floats]:
+    """p of all near latent examples, q of those with the row's label, and P(y | x).
+
+    Each row needs at least one latent example of its label.
+    """
+    exponents = squared / squared.dtype.type(-temperature)
+    p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    q = np.exp(exponents - np.where(same, exponents, -np.inf).max(axis=1, keepdims=True))
+    q *= same
+    q /= q.sum(axis=1, keepdims=True)
+    return p, q, np.where(same, p, 0).sum(axis=1)

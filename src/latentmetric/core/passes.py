@@ -1,0 +1,114 @@
+"""One pass of the refinement over the rows, wherever they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentmetric.core.likelihood import stretches
+from latentmetric.core.nearby import Landscape, Nearby, list_neighbors
+from latentmetric.core.population import Population
+from latentmetric.core.refinement import (
+    CERTAIN,
+    WRONG_LABELS_EXPONENT,
+    Adam,
+    Batch,
+    Gradient,
+    Moments,
+    cosine,
+    draw_batches,
+    preimages,
+    steps_per_pass,
+)
+from latentmetric.core.starts import Start
+from latentmetric.core.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parameters of the refinement."""
+
+    n_passes: int
+    latent_reg: float
+    """Pull of every point towards where the pass found it, as a number of rows."""
+    label_noise: bool
+    n_threads: int
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The result of a pass."""
+
+    components: Floats
+    """The factor of the metric, in the coordinates of the start."""
+    latents: Floats
+    spreads: Floats
+    """E[D²(x, z)] of every class, before the pass."""
+    counts: Ints
+    """Rows of each latent example, before the pass."""
+    moments: Moments
+    active_share: float
+    """The share of rows whose labels were not certain."""
+
+
+def refine(
+    rows: Population, start: Start, components: Floats, latents: Floats, class_starts: Ints,
+    temperature: float, moments: Moments, done: int, plan: Plan, generator: np.random.Generator,
+) -> Refined:  # fmt: skip
+    """One pass over all rows, in batches, after ``done`` passes."""
+    inner = start.fold(components)
+    points = latents @ inner.T
+    lists = list_neighbors(points, plan.n_threads)
+    land = Landscape(inner, points, class_starts, lists, temperature)
+    nearby = rows.nearby(land, plan.n_threads)
+    batches = _Batches(rows.sizes, class_starts, nearby, temperature, plan)
+    adam = Adam(components, points, moments)
+    n_steps = steps_per_pass(len(nearby.own))
+    for number, drawn in enumerate(draw_batches(len(nearby.own), generator)):
+        active = drawn[nearby.likelihood[drawn] < CERTAIN]
+        if not len(active):
+            continue
+        which, batch = batches.of(active, adam)
+        found = rows.gradient(active, batch, start, plan.n_threads)
+        pulled = batches.pull(found.points, adam.points[which] - points[which], len(drawn))
+        mean = Gradient(found.components / len(drawn), pulled / len(drawn))
+        adam.step(mean, which, cosine((done + number / n_steps) / plan.n_passes))
+    moved = preimages(latents, start.fold(adam.components), adam.points)
+    active_share = float(np.mean(nearby.likelihood < CERTAIN))
+    return Refined(
+        adam.components, moved, nearby.spreads, batches.counts, adam.moments, active_share
+    )
+
+
+class _Batches:
+    """Builds the batches of one pass."""
+
+    def __init__(
+        self, sizes: Ints, class_starts: Ints, nearby: Nearby, temperature: float, plan: Plan
+    ) -> None:
+        self._nearby, self._temperature, self._plan = nearby, temperature, plan
+        self._ends = np.cumsum(sizes)
+        self._class_starts = class_starts
+        self.counts = np.bincount(nearby.own, minlength=int(class_starts[-1]))
+        self._stretches = stretches(self.counts).astype(nearby.likelihood.dtype)
+
+    def of(self, numbers: Ints, adam: Adam) -> tuple[Ints, Batch]:
+        """The latent examples near these rows, and the batch."""
+        near, own = self._nearby.near[numbers], self._nearby.own[numbers]
+        positions = np.searchsorted(self._ends, numbers, side="right")
+        first, end = self._class_starts[positions], self._class_starts[positions + 1]
+        same = (near >= first[:, None]) & (near < end[:, None])
+        own_stretch = self._stretches[own][:, None]
+        stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
+        which, places = np.unique(near, return_inverse=True)
+        exponent = WRONG_LABELS_EXPONENT if self._plan.label_noise else 0.0
+        return which, Batch(
+            adam.components, adam.points[which], places.reshape(near.shape), same, stretch,
+            self._temperature, exponent,
+        )  # fmt: skip
+
+    def pull(self, slopes: Floats, away: Floats, n_rows: int) -> Floats:
+        """Add the pull towards the start of the pass to the slopes of points."""
+        share = 2 * self._plan.latent_reg * n_rows / self._ends[-1] / self._temperature
+        return slopes + slopes.dtype.type(share) * away if share else slopes

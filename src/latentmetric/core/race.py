@@ -1,0 +1,132 @@
+"""Choose the start of the metric: a short fit from each start, on a bounded sample of the rows.
+
+Two thirds of the sample are fitted to: one round and one pass of the refinement from each start.
+The start that makes the labels of the other third likeliest wins, unless a simpler one is
+practically as good. Nearest neighbours before learning are a poor judge: what learning removes
+would count against a start, and a covariance flatters the rows that it is estimated from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from latentmetric.core.alternation import Settings, first_state, next_state
+from latentmetric.core.distances import References
+from latentmetric.core.likelihood import Judgement, judge
+from latentmetric.core.passes import Plan, refine
+from latentmetric.core.population import LocalPopulation, Population, draw_numbers, positions_of
+from latentmetric.core.refinement import Moments
+from latentmetric.core.starts import STARTS, Start, start_from
+from latentmetric.core.steps import Record
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import temperature_from_references
+
+RACE_ROWS = 3_000
+"""Rows of the sample."""
+
+JUDGING_SHARE = 1 / 3
+"""Share of the sample that judges."""
+
+RACE_STEPS = 2_000
+"""The largest number of steps of the metric in the race's round."""
+
+TIE = 0.02
+"""A start must lower the loss of a simpler one by this share to win."""
+
+ESTIMATION_ROWS = 16_384
+"""Rows that the chosen start is estimated from."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The start, and what the race measured."""
+
+    start: Start
+    record: Record
+    """The name of the start; losses and errors of all if there was a race."""
+
+
+def choose_start(
+    rows: Population, name: str, counts: Ints, init: str, settings: Settings,
+    generator: np.random.Generator,
+) -> Chosen:  # fmt: skip
+    """The start of this name, or the winner of the race if it is "auto"."""
+    record: Record = {}
+    if name == "auto":
+        judgements = race(rows, counts / rows.sizes, init, settings, generator)
+        name = winner(judgements)
+        record = {
+            "start_losses": {start: found.loss for start, found in judgements.items()},
+            "start_errors": {start: found.error for start, found in judgements.items()},
+        }
+    record = {"start": name} | record
+    if name == "euclidean":
+        return Chosen(Start.euclidean(rows.n_features, rows.dtype), record)
+    numbers = draw_numbers(rows, ESTIMATION_ROWS, generator)
+    return Chosen(start_from(name, rows.sample(numbers), positions_of(rows, numbers)), record)
+
+
+def winner(judgements: dict[str, Judgement]) -> str:
+    """The name of the start with the lowest loss; a simpler one wins ties."""
+    best = "euclidean"
+    for name, judgement in judgements.items():
+        if judgement.loss < (1 - TIE) * judgements[best].loss:
+            best = name
+    return best
+
+
+def race(
+    rows: Population, shares: Floats, init: str, settings: Settings,
+    generator: np.random.Generator,
+) -> dict[str, Judgement]:  # fmt: skip
+    """Loss and error of each start on the judging rows; empty if the rows are too few to divide.
+
+    ``shares`` are the latent examples of each class per row.
+    """
+    drawn = generator.permutation(draw_numbers(rows, RACE_ROWS, generator))
+    n_judges = int(JUDGING_SHARE * len(drawn))
+    judges, fitted = np.sort(drawn[:n_judges]), np.sort(drawn[n_judges:])
+    present, codes = np.unique(positions_of(rows, fitted), return_inverse=True)
+    judges = judges[np.isin(positions_of(rows, judges), present)]
+    if len(present) < 2 or not len(judges):
+        return {}
+    sample = LocalPopulation.of(rows.sample(fitted), codes, settings.n_threads)
+    requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
+    counts = np.clip(requested, 1, sample.sizes)
+    truth = np.searchsorted(present, positions_of(rows, judges))
+    truth = np.argsort(sample.codes)[truth]
+    inside = sample.coordinates.into(rows.sample(judges))
+    seed = int(generator.integers(2**32))
+    return {
+        name: _run(sample, name, counts, init, settings, inside, truth, seed) for name in STARTS
+    }
+
+
+def _run(
+    sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
+    judges: Floats, truth: Ints, seed: int,
+) -> Judgement:  # fmt: skip
+    """A short fit from one start, judged by rows that it has not seen."""
+    generator = np.random.default_rng(seed)
+    quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
+    numbers = np.arange(sample.sizes.sum())
+    start = start_from(name, sample.sample(numbers), positions_of(sample, numbers))
+    state = first_state(sample, counts, init, quick, start, generator)
+    state = next_state(state, generator, sample, quick)
+    latents = start.into(state.latents)
+    points = latents @ state.components.T
+    temperature = temperature_from_references(References.of(points), quick.temperature_share)
+    components = state.components
+    if temperature > 0:
+        refined = refine(
+            sample, start, components, state.latents, state.class_starts, temperature,
+            Moments.zero(components, points, latents), 0,
+            Plan(1, 0.0, False, settings.n_threads), generator,
+        )  # fmt: skip
+        components, points = refined.components, start.into(refined.latents) @ refined.components.T
+    return judge(
+        start.into(judges) @ components.T, truth, points, state.class_starts, state.counts,
+        temperature, settings.n_threads, leave_out=False,
+    )  # fmt: skip

@@ -1,0 +1,234 @@
+"""Refinement: make the labels of the rows likelier under the kernel vote of the latent examples.
+
+The paper's model, rows that are latent examples plus distortion, is a mixture: with Gaussian
+distortion of covariance proportional to M⁻¹, the classes of a row x are distributed as the kernel
+vote says,
+
+    P(c | x) ∝ Σ exp(−D²(x, z) / T) over the latent examples z of class c.
+
+The rounds of Alg. 3 place z and M by margins between latent examples. Refinement starts from there
+and minimises the mean of −log P(y | x) over the rows, in the factor L of the metric and in the
+points u = Lz together. All that the gradient needs is W = ∂(−log P)/∂D² = (q − p)/T, where p are
+the responsibilities of all latent examples for a row, and q those among its class:
+
+    ∂/∂Lx = 2 Σ_z W (Lx − u),   ∂/∂u = −2 Σ_x W (Lx − u),   ∂/∂L = Σ_x (∂/∂Lx) xᵀ.
+
+Because points are learned, not latent examples, a step maps only the rows of its batch. At the
+end of a pass, each latent example moves as little as it must to lie at its point.
+
+A row is left out of its own latent example, which as a mean that contains the row is too near. The
+steps do not depend on the axes: Adam with one second moment for the factor and one for each point.
+Only latent examples near a row take part, and only rows whose label is not yet certain.
+
+Time per pass O(n·d·r) to map the rows and for the gradient of the factor, O(n·K·r) for their K
+near latent examples. Memory O(m·r + r·d), and K numbers per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import cos, pi, sqrt
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from latentmetric.core.nearby import responsibilities
+from latentmetric.core.steps import check_arrays
+from latentmetric.core.types import Bools, Floats, Ints
+
+BATCH, SMALLEST_BATCH, BATCHES = 256, 16, 20
+"""Rows per step: at most the first, at least the second, and in between one of so many batches."""
+
+FEWEST_STEPS = 134
+"""A pass has at least this many steps; it goes over few rows several times."""
+
+FACTOR_RATE, POINT_RATE = 1e-3, 1e-2
+"""Root mean square of the change of a number in the first steps, in units of the points."""
+
+FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
+"""Decay of the moments of gradients, and a bound for divisions."""
+
+CERTAIN = 0.99
+"""Rows whose label is at least this likely at the start of a pass take no part in it."""
+
+WRONG_LABELS_EXPONENT = 0.7
+"""If labels may be wrong, the gradient of a row is weighted by this power of P(y | x)."""
+
+PREIMAGE_RIDGE = 1e-4
+"""Share of the mean eigenvalue of LLᵀ that is added to it when points are mapped back."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the gradient of some rows needs, apart from the rows."""
+
+    components: Floats
+    points: Floats
+    """The latent examples under the metric that are near one of the rows."""
+    near: Ints
+    """The near latent examples of every row, as numbers of ``points``."""
+    same: Bools
+    """Which of them have the label of the row."""
+    stretch: Floats
+    """Factors of the squared distances that leave the row out of its own latent example."""
+    temperature: float
+    exponent: float
+    """The power of P(y | x) that weights the gradient of a row."""
+
+    def part(self, which: Ints | slice) -> Batch:
+        """The same points for some of the rows."""
+        return replace(
+            self, near=self.near[which], same=self.same[which], stretch=self.stretch[which]
+        )
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The gradient of the sum of −log P(y | x) over some rows."""
+
+    components: Floats
+    points: Floats
+
+    def __add__(self, other: Gradient) -> Gradient:
+        return Gradient(self.components + other.components, self.points + other.points)
+
+
+def gradient(rows: Floats, batch: Batch) -> Gradient:
+    """The gradient of some rows, which are in the coordinates of the factor."""
+    mapped, near = rows @ batch.components.T, batch.near
+    squared = np.empty(near.shape, dtype=rows.dtype)
+    for rank in range(near.shape[1]):
+        away = batch.points[near[:, rank]]
+        away -= mapped
+        squared[:, rank] = np.einsum("ij,ij->i", away, away)
+    p, q, likelihood = responsibilities(squared * batch.stretch, batch.same, batch.temperature)
+    trust = 2 * likelihood**batch.exponent / batch.temperature
+    weights = (q - p) * batch.stretch * trust[:, None].astype(rows.dtype)
+    starts = np.arange(0, near.size + 1, near.shape[1])
+    sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(batch.points)))
+    of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ batch.points
+    of_points = sparse.sum(axis=0)[:, None] * batch.points - sparse.T @ mapped
+    return Gradient(of_rows.T @ rows, of_points)
+
+
+def batch_size(n_rows: int) -> int:
+    """Rows per step."""
+    return min(max(n_rows // BATCHES, SMALLEST_BATCH), BATCH, n_rows)
+
+
+def steps_per_pass(n_rows: int) -> int:
+    """Steps of one pass."""
+    return max(-(-n_rows // batch_size(n_rows)), FEWEST_STEPS)
+
+
+def draw_batches(n_rows: int, generator: np.random.Generator) -> list[Ints]:
+    """The rows of each step of a pass: permutations of all rows, one after the other."""
+    size, n_steps = batch_size(n_rows), steps_per_pass(n_rows)
+    n_orders = -(-size * n_steps // n_rows)
+    order = np.concatenate([generator.permutation(n_rows) for _ in range(n_orders)])
+    return [order[step * size : (step + 1) * size] for step in range(n_steps)]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Adam's moments of the gradients of the factor and of the points, and the steps so far."""
+
+    factor: Floats
+    factor_square: float
+    points: Floats
+    points_square: Floats
+    points_steps: Ints
+    n_steps: int
+    unit: float
+    """What the rates are multiplied by: how much the metric stretches the latent examples."""
+
+    @classmethod
+    def none(cls) -> Moments:
+        """Before the refinement."""
+        empty = np.empty((0, 0))
+        return cls(empty, 0.0, empty, empty[:, :0].ravel(), np.empty(0, np.intp), 0, 1.0)
+
+    @classmethod
+    def zero(cls, components: Floats, points: Floats, latents: Floats) -> Moments:
+        """Before the first step; latents are in the coordinates of the factor."""
+        n_points, dtype = len(points), points.dtype
+        length = float(np.sqrt(np.mean(latents**2, dtype=np.float64)))
+        unit = float(np.sqrt(np.mean(points**2, dtype=np.float64))) / length if length else 1.0
+        return cls(
+            np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
+            np.zeros(n_points, dtype=np.intp), 0, unit,
+        )  # fmt: skip
+
+
+    def check(self, shape: tuple[int, ...], n_points: int) -> None:
+        """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
+        if not self.n_steps:
+            return
+        check_arrays(shape, self.factor)
+        check_arrays((n_points, shape[0]), self.points)
+        check_arrays((n_points,), self.points_square, self.points_steps)
+
+
+class Adam:
+    """Steps of gradient descent from some moments on, in copies of the factor and the points."""
+
+    def __init__(self, components: Floats, points: Floats, moments: Moments) -> None:
+        self.components, self.points = components.copy(), points.copy()
+        self._factor, self._points = moments.factor.copy(), moments.points.copy()
+        self._factor_square = moments.factor_square
+        self._points_square = moments.points_square.copy()
+        self._points_steps = moments.points_steps.copy()
+        self._n_steps, self._unit = moments.n_steps, moments.unit
+
+    @property
+    def moments(self) -> Moments:
+        """The moments after the steps so far."""
+        return Moments(
+            self._factor, self._factor_square, self._points, self._points_square,
+            self._points_steps, self._n_steps, self._unit,
+        )  # fmt: skip
+
+    def step(self, found: Gradient, which: Ints, share: float) -> None:
+        """Move the factor and these points; ``share`` is what is left of the rates."""
+        self._move_factor(found.components, FACTOR_RATE * share * self._unit)
+        self._move_points(found.points, which, POINT_RATE * share * self._unit)
+
+    def _move_factor(self, slope: Floats, rate: float) -> None:
+        dtype = slope.dtype
+        self._n_steps += 1
+        self._factor *= dtype.type(FIRST_DECAY)
+        self._factor += dtype.type(1 - FIRST_DECAY) * slope
+        square = float(np.vdot(slope, slope)) / slope.size
+        self._factor_square += (1 - SECOND_DECAY) * (square - self._factor_square)
+        root = sqrt(self._factor_square / (1 - SECOND_DECAY**self._n_steps)) + TINY
+        length = rate / (1 - FIRST_DECAY**self._n_steps) / root
+        self.components -= dtype.type(length) * self._factor
+
+    def _move_points(self, slopes: Floats, which: Ints, rate: float) -> None:
+        """Points that are near no row of the batch stay, and so do their moments."""
+        dtype = slopes.dtype
+        first, square = self._points[which], self._points_square[which]
+        first += dtype.type(1 - FIRST_DECAY) * (slopes - first)
+        mean = np.einsum("ij,ij->i", slopes, slopes) / dtype.type(slopes.shape[1])
+        square += dtype.type(1 - SECOND_DECAY) * (mean - square)
+        self._points[which], self._points_square[which] = first, square
+        self._points_steps[which] += 1
+        steps = self._points_steps[which]
+        root = np.sqrt(square / (1 - SECOND_DECAY**steps)) + TINY
+        length = rate / (1 - FIRST_DECAY**steps) / root
+        first *= length.astype(dtype)[:, None]
+        self.points[which] -= first
+
+
+def cosine(done: float) -> float:
+    """The share of the rates that is left when this share of all steps is done."""
+    return (1 + cos(pi * done)) / 2
+
+
+def preimages(latents: Floats, components: Floats, points: Floats) -> Floats:
+    """The latent examples moved as little as possible so that they lie at these points."""
+    gram = components.astype(np.float64) @ components.T
+    gram += PREIMAGE_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
+    away = points - latents @ components.T
+    solved: Floats = np.linalg.solve(gram, away.T).T.astype(latents.dtype)
+    return latents + solved @ components
