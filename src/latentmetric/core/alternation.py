@@ -335,5 +335,6 @@ class Clock:
     since: float = field(default_factory=perf_counter)
 
     def lap(self, part: str) -> None:
+        """Note the seconds since the last call as those of this part."""
         now = perf_counter()
         self.laps[part], self.since = now - self.since, now

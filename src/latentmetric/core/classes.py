@@ -138,8 +138,12 @@ class ClassRows:
         self.n_features = int(rows.shape[1])
         self.dtype: np.dtype[np.floating[Any]] = rows.dtype
         """The dtype that everything is computed in."""
-        self._rows, self._radii = rows, radii
-        self.classes = classes_of(InnerRows(rows, coordinates), members, radii)
+        self._rows = rows
+        self.radii = radii
+        """‖x‖² of all rows in inner coordinates."""
+        self.inner = InnerRows(rows, coordinates)
+        """All rows, those of other populations included."""
+        self.classes = classes_of(self.inner, members, radii)
 
     @classmethod
     def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:
@@ -155,7 +159,7 @@ class ClassRows:
     def fingerprint_parts(self) -> list[Floats | Ints]:
         """Numbers that identify these rows and classes; computing them reads all rows."""
         checksums = np.array([rows.checksum() for rows in self.classes])
-        return [self._radii, checksums, self.codes, self.sizes, *self.members]
+        return [self.radii, checksums, self.codes, self.sizes, *self.members]
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
         """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
@@ -168,5 +172,5 @@ class ClassRows:
             )
             kept.append(members[~out])
             held_out.append(members[out])
-        remaining = type(self)(self._rows, self.coordinates, self.codes, kept, self._radii)
+        remaining = type(self)(self._rows, self.coordinates, self.codes, kept, self.radii)
         return remaining, np.concatenate(held_out)

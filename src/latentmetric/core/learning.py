@@ -22,8 +22,9 @@ from latentmetric.core.alternation import (
 from latentmetric.core.distances import References
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import Population
-from latentmetric.core.race import choose_start
+from latentmetric.core.race import choose_start, estimate_start
 from latentmetric.core.refinement import Moments
+from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import temperature_from_references
@@ -40,14 +41,19 @@ def begin(
     generator: np.random.Generator,
 ) -> State:  # fmt: skip
     """Round 0 from the start of this name, or from the best one if it is "auto"."""
-    clock = Clock()
-    chosen = choose_start(rows, start, counts, init, settings, generator)
-    clock.lap("start")
-    state = first_state(rows, counts, init, settings, chosen.start, generator)
-    record = state.record | chosen.record
-    if start == "auto":
-        record["seconds"] = clock.laps | state.record["seconds"]
-    return replace(state, record=record)
+    name, record = choose_start(rows, start, counts, init, settings, generator)
+    chosen = estimate_start(rows, name, generator)
+    return begin_from(rows, counts, init, settings, chosen, record, generator)
+
+
+def begin_from(
+    rows: Population, counts: Ints, init: str, settings: Settings, start: Start, chosen: Record,
+    generator: np.random.Generator,
+) -> State:  # fmt: skip
+    """Round 0 from this start; ``chosen`` is the record of its choice."""
+    state = first_state(rows, counts, init, settings, start, generator)
+    seconds = chosen.get("seconds", {}) | state.record["seconds"]
+    return replace(state, record=state.record | chosen | {"seconds": seconds})
 
 
 def learning(
@@ -78,11 +84,10 @@ def _next_pass(
     clock = Clock()
     temperature, moments = state.temperature, state.moments
     if done == 0:
-        latents = state.start.into(state.latents)
-        points = latents @ state.components.T
+        points = state.start.into(state.latents) @ state.components.T
         references = References.of(points)
         temperature = temperature_from_references(references, settings.temperature_share)
-        moments = Moments.zero(state.components, points, latents)
+        moments = Moments.zero(state.components, points)
     number = state.record["round"] + 1
     if not temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentmetric.core.classes import OneClass
-from latentmetric.core.distances import References, row_blocks, search, smallest, squared_norms
+from latentmetric.core.distances import References, row_blocks, search, squared_norms
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.types import Bools, Floats, Ints
 
 NEAR = 16
 """Latent examples near a row; the weight of others is negligible."""
 
-LISTED = 128
+LISTED = 64
 """Latent examples near a latent example, among which those near its rows are searched."""
 
 LISTING_AXES = 96
@@ -84,8 +84,8 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
     """The latent examples near the rows of the class at this position."""
     first, end = land.class_starts[position], land.class_starts[position + 1]
     n_near = min(NEAR, len(land.points))
-    near = np.empty((len(rows), n_near), dtype=np.int32)
-    own = np.empty(len(rows), dtype=np.int32)
+    near: Ints = np.empty((len(rows), n_near), dtype=np.int32)
+    own: Ints = np.empty(len(rows), dtype=np.int32)
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
@@ -103,7 +103,7 @@ def _near_own(
     mapped: Floats, own: Ints, points: Floats, lists: Ints, n_near: int
 ) -> tuple[Ints, Floats]:
     """The nearest of those listed for each row's own latent example, and squared distances."""
-    near = np.empty((len(mapped), n_near), dtype=np.int32)
+    near: Ints = np.empty((len(mapped), n_near), dtype=np.int32)
     squared = np.empty(near.shape, dtype=mapped.dtype)
     order = np.argsort(own, kind="stable")
     bounds = np.flatnonzero(np.diff(own[order])) + 1
@@ -112,11 +112,9 @@ def _near_own(
         there, here = points[listed], mapped[members]
         comparable = here @ (-2 * there.T)
         comparable += squared_norms(there)
-        if n_near < len(listed):
-            values, columns = smallest(comparable, n_near)
-            near[members] = listed[columns]
-        else:
-            values, near[members] = comparable, listed
+        columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
+        near[members] = listed[columns]
+        values = np.take_along_axis(comparable, columns, axis=1)
         squared[members] = np.maximum(values + squared_norms(here)[:, None], 0)
     _include(near, squared, own, mapped, points)
     return near, squared

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from latentmetric.core.classes import ClassRows, OneClass
-from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_latents, settle
 from latentmetric.core.metric import Metric
@@ -21,8 +21,8 @@ from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
 
-CHUNK_ROWS = 64
-"""Rows of a batch whose gradient one thread computes."""
+CHUNK_ROWS, MOST_CHUNKS = 32, 4
+"""A batch is divided into chunks of at least so many rows, at most so many, one per thread."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class LocalPopulation(ClassRows):
 
     def sample(self, numbers: Ints) -> Floats:
         """See ``Population``."""
-        return InnerRows(self._rows, self.coordinates)[self._drawn[numbers]]
+        return self.inner[self._drawn[numbers]]
 
     def nearby(self, land: Landscape, n_threads: int) -> Nearby:
         """See ``Population``."""
@@ -131,7 +131,8 @@ class LocalPopulation(ClassRows):
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
         """See ``Population``; the rows are divided in the same way whatever the threads."""
-        chunks = list(row_blocks(len(numbers), 1, CHUNK_ROWS))
+        n_chunks = min(max(len(numbers) // CHUNK_ROWS, 1), MOST_CHUNKS)
+        chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
         found: list[Gradient | None] = [None] * len(chunks)
 
         def compute(number: int) -> None:

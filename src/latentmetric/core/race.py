@@ -8,7 +8,8 @@ would count against a start, and a covariance flatters the rows that it is estim
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from latentmetric.core.likelihood import Judgement, judge
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import LocalPopulation, Population, draw_numbers, positions_of
 from latentmetric.core.refinement import Moments
+from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
@@ -39,33 +41,31 @@ ESTIMATION_ROWS = 16_384
 """Rows that the chosen start is estimated from."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The start, and what the race measured."""
-
-    start: Start
-    record: Record
-    """The name of the start; losses and errors of all if there was a race."""
-
-
 def choose_start(
     rows: Population, name: str, counts: Ints, init: str, settings: Settings,
     generator: np.random.Generator,
-) -> Chosen:  # fmt: skip
-    """The start of this name, or the winner of the race if it is "auto"."""
+) -> tuple[str, Record]:  # fmt: skip
+    """The name of the start, that of the race's winner for "auto", and what was measured."""
     record: Record = {}
     if name == "auto":
+        since = perf_counter()
         judgements = race(rows, counts / rows.sizes, init, settings, generator)
         name = winner(judgements)
         record = {
             "start_losses": {start: found.loss for start, found in judgements.items()},
             "start_errors": {start: found.error for start, found in judgements.items()},
+            "seconds": {"start": perf_counter() - since},
         }
     record = {"start": name} | record
+    return name, record
+
+
+def estimate_start(rows: Population, name: str, generator: np.random.Generator) -> Start:
+    """The start of this name, from a sample of the rows."""
     if name == "euclidean":
-        return Chosen(Start.euclidean(rows.n_features, rows.dtype), record)
+        return Start.euclidean(rows.n_features, rows.dtype)
     numbers = draw_numbers(rows, ESTIMATION_ROWS, generator)
-    return Chosen(start_from(name, rows.sample(numbers), positions_of(rows, numbers)), record)
+    return start_from(name, rows.sample(numbers), positions_of(rows, numbers))
 
 
 def winner(judgements: dict[str, Judgement]) -> str:
@@ -112,18 +112,22 @@ def _run(
     generator = np.random.default_rng(seed)
     quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
     numbers = np.arange(sample.sizes.sum())
-    start = start_from(name, sample.sample(numbers), positions_of(sample, numbers))
+    fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
+    if is_wide(sample):
+        span, start = span_of(fitted, positions, name)
+        sample, judges = spanned(sample, span), span.into(judges)
+    else:
+        start = start_from(name, fitted, positions)
     state = first_state(sample, counts, init, quick, start, generator)
     state = next_state(state, generator, sample, quick)
-    latents = start.into(state.latents)
-    points = latents @ state.components.T
+    points = start.into(state.latents) @ state.components.T
     temperature = temperature_from_references(References.of(points), quick.temperature_share)
     components = state.components
     if temperature > 0:
         refined = refine(
             sample, start, components, state.latents, state.class_starts, temperature,
-            Moments.zero(components, points, latents), 0,
-            Plan(1, 0.0, False, settings.n_threads), generator,
+            Moments.zero(components, points), 0, Plan(1, 0.0, False, settings.n_threads),
+            generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
     return judge(

@@ -43,7 +43,7 @@ FEWEST_STEPS = 134
 """A pass has at least this many steps; it goes over few rows several times."""
 
 FACTOR_RATE, POINT_RATE = 1e-3, 1e-2
-"""Root mean square of the change of a number in the first steps, in units of the points."""
+"""Root mean square of the change of a number in the first steps, if the factor is orthonormal."""
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 """Decay of the moments of gradients, and a bound for divisions."""
@@ -140,7 +140,7 @@ class Moments:
     points_steps: Ints
     n_steps: int
     unit: float
-    """What the rates are multiplied by: how much the metric stretches the latent examples."""
+    """What the rates are multiplied by: how much the factor stretches, in the mean."""
 
     @classmethod
     def none(cls) -> Moments:
@@ -149,16 +149,14 @@ class Moments:
         return cls(empty, 0.0, empty, empty[:, :0].ravel(), np.empty(0, np.intp), 0, 1.0)
 
     @classmethod
-    def zero(cls, components: Floats, points: Floats, latents: Floats) -> Moments:
-        """Before the first step; latents are in the coordinates of the factor."""
+    def zero(cls, components: Floats, points: Floats) -> Moments:
+        """Before the first step."""
         n_points, dtype = len(points), points.dtype
-        length = float(np.sqrt(np.mean(latents**2, dtype=np.float64)))
-        unit = float(np.sqrt(np.mean(points**2, dtype=np.float64))) / length if length else 1.0
+        unit = float(np.linalg.norm(components)) / sqrt(len(components))
         return cls(
             np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
             np.zeros(n_points, dtype=np.intp), 0, unit,
         )  # fmt: skip
-
 
     def check(self, shape: tuple[int, ...], n_points: int) -> None:
         """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
@@ -229,6 +227,5 @@ def preimages(latents: Floats, components: Floats, points: Floats) -> Floats:
     """The latent examples moved as little as possible so that they lie at these points."""
     gram = components.astype(np.float64) @ components.T
     gram += PREIMAGE_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
-    away = points - latents @ components.T
-    solved: Floats = np.linalg.solve(gram, away.T).T.astype(latents.dtype)
-    return latents + solved @ components
+    back: Floats = np.linalg.solve(gram, components).astype(latents.dtype)
+    return latents + (points - latents @ components.T) @ back

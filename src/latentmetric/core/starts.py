@@ -24,7 +24,7 @@ STARTS = ("euclidean", "standardized", "within")
 SHRINKAGE = 0.5
 """How far the covariance within classes is moved towards its diagonal."""
 
-CONSTANT_SHARE = 1e-10
+CONSTANT_SHARE = 1e-20
 """A variance below this share of the mean variance counts as none."""
 
 
@@ -62,36 +62,58 @@ def start_from(name: str, rows: Floats, positions: Ints) -> Start:
 
     It is scaled so that the rows keep their mean squared norm.
     """
+    factors = feature_factors(name, rows, positions)
+    if name != "within":
+        return Start(name, factors)
+    turn, _ = decorrelation(rows * factors, positions, rows.shape[1])
+    return Start(name, turn * factors)
+
+
+def feature_factors(name: str, rows: Floats, positions: Ints) -> Floats:
+    """The factor of each feature under a start, before features are combined."""
     if name == "euclidean":
-        return Start.euclidean(rows.shape[1], rows.dtype)
+        return np.ones(rows.shape[1], dtype=rows.dtype)
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     whole = np.einsum("ij,ij->j", centred, centred) / len(rows)
-    if name == "standardized":
-        factor: Floats = 1 / np.sqrt(_positive(whole, np.ones_like(whole)))
-        norm = float(np.sum(whole * factor**2))
-    else:
-        inside = _within(centred, positions)
-        variances = _positive(np.diag(inside).copy(), _positive(whole, np.ones_like(whole)))
-        inside *= 1 - SHRINKAGE
-        np.fill_diagonal(inside, variances)
-        # Divided by the standard deviations first: units may differ by many orders of magnitude.
-        deviations = np.sqrt(variances)
-        values, vectors = np.linalg.eigh(inside / np.outer(deviations, deviations))
-        factor = (vectors / np.sqrt(values)).T / deviations
-        mapped = centred @ factor.T
-        norm = float(np.vdot(mapped, mapped)) / len(rows)
-    factor *= np.sqrt(float(whole.sum()) / norm) if norm > 0 else 1.0
-    return Start(name, factor.astype(rows.dtype))
+    variances = _positive(whole, np.ones_like(whole))
+    if name == "within":
+        away = _from_means(centred, positions)
+        inside = np.einsum("ij,ij->j", away, away) / len(rows)
+        variances = _positive(inside, variances)
+    norm = float(np.sum(whole / variances))
+    scale = np.sqrt(float(whole.sum()) / norm) if norm > 0 else 1.0
+    factors: Floats = (scale / np.sqrt(variances)).astype(rows.dtype)
+    return factors
 
 
-def _within(centred: Floats, positions: Ints) -> Floats:
-    """The covariance of the rows around the means of their classes."""
+def decorrelation(rows: Floats, positions: Ints, n_features: int) -> tuple[Floats, float]:
+    """The matrix whose square is the inverse of the shrunk covariance within classes.
+
+    Features have been divided by their deviations within classes, so the diagonal that the
+    covariance is shrunk to is a multiple of the identity. The rows may be written in a basis of
+    fewer dimensions than features; the second result is the metric outside of it, a multiple of
+    the identity, too. Both are scaled so that the rows keep their mean squared norm.
+    """
+    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    away = _from_means(centred, positions)
+    covariance = away.T @ away
+    least = SHRINKAGE * float(np.trace(covariance)) / n_features
+    if not least > 0:  # the rows of a class are all equal
+        return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
+    values, vectors = np.linalg.eigh((1 - SHRINKAGE) * covariance)
+    turn: Floats = (vectors / np.sqrt(np.maximum(values, 0) + least)) @ vectors.T
+    mapped = centred @ turn
+    scale = float(np.vdot(centred, centred)) / float(np.vdot(mapped, mapped))
+    return (turn * np.sqrt(scale)).astype(rows.dtype), scale / least
+
+
+def _from_means(centred: Floats, positions: Ints) -> Floats:
+    """The rows less the means of their classes."""
     present, codes = np.unique(positions, return_inverse=True)
     sums = np.zeros((len(present), centred.shape[1]))
     np.add.at(sums, codes, centred)
-    means = sums / np.bincount(codes)[:, None]
-    away = centred - means[codes]
-    return away.T @ away / len(away)
+    away: Floats = centred - (sums / np.bincount(codes)[:, None])[codes]
+    return away
 
 
 def _positive(variances: Floats, instead: Floats) -> Floats:

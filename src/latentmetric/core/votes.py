@@ -103,9 +103,7 @@ def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
     return shares
 
 
-def temperature_from_references(
-    references: References, share: float = TEMPERATURE_SHARE
-) -> float:
+def temperature_from_references(references: References, share: float = TEMPERATURE_SHARE) -> float:
     """The kernel's temperature from the spacing of the references, if nothing else is known."""
     rank = min(TEMPERATURE_RANK, len(references) - 1)
     if rank < 1:

@@ -6,7 +6,8 @@ The algorithm is in ``latentmetric.core``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from math import inf
@@ -20,16 +21,20 @@ from latentmetric.core.learning import (
     REFINEMENT_SHARE,
     WRONG_LABELS_SHARE,
     begin,
+    begin_from,
     learning,
 )
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.passes import Plan
-from latentmetric.core.population import Moved
+from latentmetric.core.population import LocalPopulation, Moved, positions_of
+from latentmetric.core.race import choose_start
+from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import TEMPERATURE_SHARE
+from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.training import TrainingData
@@ -49,6 +54,9 @@ from latentmetric.validation.parameters import (
     Rule,
     check_counts_by_class,
 )
+
+First = Callable[[np.random.Generator], State]
+"""Computes round 0."""
 
 AS_PUBLISHED: dict[str, Any] = {
     "weights": "uniform",
@@ -337,20 +345,47 @@ class MaPML(ReferenceClassifier[State]):
             )
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        rows, settings = data.training, self._settings()
-        if not self._continues():
-            counts = self._latent_counts(data)
-            first = partial(begin, rows, counts, self.init, settings, self.start)
-            return learning(rows, settings, self.max_iter, self._plan(), first)
+        first = self._continued(data) if self._continues() else self._first(data)
+        return learning(data.training, self._settings(), self.max_iter, self._plan(), first)
+
+    def _first(self, data: TrainingData) -> First:
+        rows, counts, settings = data.training, self._latent_counts(data), self._settings()
+        if data.span is None:
+            return partial(begin, rows, counts, self.init, settings, self.start)
+        assert data.start is not None
+        return partial(begin_from, rows, counts, self.init, settings, *data.start)
+
+    def _continued(self, data: TrainingData) -> First:
+        """Round 0 from the metric and the latent examples of the last fit."""
+        rows = data.training
         latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
+        components = self.components_.astype(rows.dtype)
+        if data.span is not None:
+            latents, components = data.span.into(latents), data.span.narrow(components)
         of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
-        start = Start.euclidean(rows.n_features, rows.dtype)
         nothing = np.zeros(len(latents), dtype=np.intp)
         placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
         class_starts = np.cumsum([0, *map(len, of_class)])
-        components = self.components_.astype(rows.dtype)
-        first = partial(state_from, rows, components, placed, class_starts, settings, start)
-        return learning(rows, settings, self.max_iter, self._plan(), first)
+        start = Start.euclidean(rows.n_features, rows.dtype)
+        return partial(state_from, rows, components, placed, class_starts, self._settings(), start)
+
+    def _training_data(
+        self, admitted: LabelledRows, generator: np.random.Generator
+    ) -> TrainingData:
+        """Rows by class, written in a basis if they have more features than rows."""
+        data = super()._training_data(admitted, generator)
+        rows = data.training
+        if not is_wide(rows) or self.max_norm is not None:
+            return data
+        assert isinstance(rows, LocalPopulation)
+        name: str = "euclidean"
+        record: Record = {}
+        if not self._continues():
+            counts, settings = self._latent_counts(data), self._settings()
+            name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
+        numbers = np.arange(rows.sizes.sum())
+        span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name)
+        return replace(data, training=spanned(rows, span), span=span, start=(start, record))
 
     def _settings(self) -> Settings:
         return Settings(
@@ -415,7 +450,7 @@ class MaPML(ReferenceClassifier[State]):
         return record
 
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
-        components = state.start.fold(state.components)
+        components = self._folded(data, state)
         if self.reference == "original":
             points, codes = data.references(components, all_rows)
             temperature = None
@@ -425,6 +460,13 @@ class MaPML(ReferenceClassifier[State]):
         return FittedModel.of_metric(
             data.coordinates, components, points, codes, len(data.classes), temperature
         )
+
+    def _folded(self, data: TrainingData, state: State) -> Floats:
+        """The factor of the metric for inner rows."""
+        components, span = state.start.fold(state.components), data.span
+        if span is None:
+            return components
+        return span.widen(components) if self.n_components is None else span.fold(components)
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes = _by_code(data, state)
@@ -450,4 +492,5 @@ def _by_code(data: TrainingData, state: State) -> tuple[Floats, Ints]:
     """The latent examples of a state in the order of ``classes_``, and their codes."""
     codes = np.repeat(data.training.codes, np.diff(state.class_starts))
     order = np.argsort(codes, kind="stable")
-    return state.latents[order], codes[order]
+    latents = state.latents[order]
+    return latents if data.span is None else data.span.out_of(latents), codes[order]

@@ -10,6 +10,9 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.population import LocalPopulation, Population
+from latentmetric.core.span import Span
+from latentmetric.core.starts import Start
+from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import Partition
 
@@ -24,6 +27,10 @@ class TrainingData:
     """The training rows, class by class."""
     held_out: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """The numbers of the held-out rows among the rows of the partition."""
+    span: Span | None = None
+    """The basis that the training rows are written in, if they have more features than rows."""
+    start: tuple[Start, Record] | None = None
+    """With a basis, the start in it, and what its choice measured."""
 
     @classmethod
     def held_out_of(
@@ -45,7 +52,7 @@ class TrainingData:
     @property
     def coordinates(self) -> Coordinates:
         """The inner coordinates, computed from all rows."""
-        return self.training.coordinates
+        return self.partition.population.coordinates
 
     @property
     def rows(self) -> Any:
@@ -72,12 +79,12 @@ class TrainingData:
         """Names and values that identify the training data."""
         training = self.training
         digest = blake2b(digest_size=16)
-        for part in (training.coordinates.centre, *training.fingerprint_parts(), self.held_out):
+        for part in (self.coordinates.centre, *training.fingerprint_parts(), self.held_out):
             digest.update(np.ascontiguousarray(part).tobytes())
         digest.update(repr(self.classes.tolist()).encode())
         return {
             "number of training rows": int(training.sizes.sum()),
-            "number of features": training.n_features,
+            "number of features": len(self.coordinates.centre),
             "number of classes": len(training),
             "dtype": training.dtype.name,
             "fingerprint": digest.hexdigest(),

@@ -1,0 +1,89 @@
+"""Few rows with many features: everything is learned in the span of the rows.
+
+Rows of n < d span fewer than n dimensions, and gradients of the metric and of latent examples stay
+in this span. So rows are written in an orthonormal basis of it, and the metric that was learned
+there is extended to all features by what it was before outside: exact, at the cost of n features.
+
+Time O(n²·d) for the basis and for each metric that is extended. Memory O(n·d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.population import LocalPopulation, Population
+from latentmetric.core.psd import project_psd
+from latentmetric.core.starts import Start, decorrelation, feature_factors
+from latentmetric.core.types import Floats, Ints
+
+NEGLIGIBLE = 1e-10
+"""Directions with less than this share of the largest squared singular value are rounding."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """x → B(s∘x): an inner row, each feature multiplied by a factor, in the basis B."""
+
+    factors: Floats
+    """s: the factor of each feature."""
+    basis: Floats
+    """B: orthonormal rows."""
+    outside: float
+    """The start's metric outside the span, where it is a multiple of the identity."""
+
+    def into(self, rows: Floats) -> Floats:
+        """Inner rows in the basis."""
+        return (rows * self.factors) @ self.basis.T
+
+    def out_of(self, rows: Floats) -> Floats:
+        """Rows in the basis as inner rows."""
+        return (rows @ self.basis) / self.factors
+
+    def widen(self, components: Floats) -> Floats:
+        """The d×d factor of a metric in the basis, for inner rows."""
+        values, directions = project_psd(components.T @ components)
+        root = (directions.T * np.sqrt(values)) @ directions
+        outside = root.dtype.type(sqrt(self.outside))
+        root -= outside * np.eye(len(root), dtype=root.dtype)
+        wide = self.basis.T @ (root @ self.basis)
+        wide[np.diag_indices_from(wide)] += outside
+        wide *= self.factors
+        return wide
+
+    def narrow(self, components: Floats) -> Floats:
+        """A factor for inner rows as one in the basis, as far as it acts in the span."""
+        inside = (components / self.factors) @ self.basis.T
+        return np.linalg.qr(inside)[1] if len(inside) > len(self.basis) else inside
+
+    def fold(self, components: Floats) -> Floats:
+        """A factor of low rank in the basis, for inner rows; nothing outside of it."""
+        return (components @ self.basis) * self.factors
+
+
+def is_wide(rows: Population) -> bool:
+    """Whether these rows are worth writing in a basis: here, and fewer than their features."""
+    return isinstance(rows, LocalPopulation) and rows.sizes.sum() < rows.n_features
+
+
+def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
+    """The span of these inner rows under the start of this name, and the start in it."""
+    factors = feature_factors(start, rows, positions)
+    scaled = rows * factors
+    values, vectors = np.linalg.eigh(scaled.astype(np.float64) @ scaled.T)
+    kept = values > NEGLIGIBLE * values[-1]
+    basis = ((vectors[:, kept] / np.sqrt(values[kept])).T @ scaled).astype(rows.dtype)
+    if start != "within":
+        return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
+    turn, outside = decorrelation(scaled @ basis.T, positions, rows.shape[1])
+    return Span(factors, basis, outside), Start(start, turn)
+
+
+def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:
+    """The same rows and classes in the basis."""
+    inside = span.into(rows.inner[:])
+    unit = Coordinates(np.zeros(len(span.basis)), 1.0)
+    return LocalPopulation(inside, unit, rows.codes, rows.members, rows.radii)
