@@ -65,6 +65,8 @@ class Settings:
     """Whether states are judged by the leave-one-out likelihood of the rows."""
     temperature_share: float = TEMPERATURE_SHARE
     """T of the kernel vote that judges, as a multiple of the spacing of the latent examples."""
+    exponent: float = 0.0
+    """Greater than 0 if labels may be wrong; see ``likelihood.loss_of``."""
 
 
 @dataclass(frozen=True)
@@ -239,16 +241,17 @@ def _settle(
     if not settings.judged:
         return state
     spacing = temperature_from_references(References.of(points), settings.temperature_share)
-    return with_judgement(replace(state, temperature=spacing), rows, settings.n_threads, clock)
+    return with_judgement(replace(state, temperature=spacing), rows, settings, clock)
 
 
-def with_judgement(state: State, rows: Population, n_threads: int, clock: Clock) -> State:
+def with_judgement(state: State, rows: Population, settings: Settings, clock: Clock) -> State:
     """The state with its leave-one-out likelihood and error in the record."""
     components = state.start.fold(state.components)
     positions = positions_of(rows, state.judges)
     judgement = judge(
         rows.sample(state.judges) @ components.T, positions, state.latents @ components.T,
-        state.class_starts, state.counts, state.temperature, n_threads,
+        state.class_starts, state.counts, state.temperature, settings.exponent,
+        settings.n_threads,
     )  # fmt: skip
     clock.lap("judging")
     record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}

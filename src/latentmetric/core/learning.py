@@ -35,6 +35,9 @@ REFINEMENT_SHARE = 0.3
 WRONG_LABELS_SHARE = 0.6
 """The same if labels may be wrong."""
 
+WRONG_LABELS_EXPONENT = 0.7
+"""If labels may be wrong, the gradient of a row is weighted by this power of P(y | x)."""
+
 
 def begin(
     rows: Population, counts: Ints, init: str, settings: Settings, start: str,
@@ -62,8 +65,15 @@ def learning(
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
     following = partial(_following, rows=rows, settings=settings, max_iter=max_iter, plan=plan)
-    limit = max_iter + plan.n_passes
-    return Steps(first, following, limit, State, partial(check_state, rows))
+    limit, check = max_iter + plan.n_passes, partial(check_state, rows)
+    return Steps(first, following, limit, State, check, partial(_onward, max_iter=max_iter))
+
+
+def _onward(best: State, last: State, max_iter: int) -> State:
+    """The refinement starts from the best round."""
+    if last.record["round"] != max_iter:
+        return last
+    return replace(best, record=best.record | {"round": max_iter})
 
 
 def _following(
@@ -111,4 +121,4 @@ def _next_pass(
         counts=refined.counts, temperature=temperature, record=record, moments=refined.moments,
         lineage=None,
     )  # fmt: skip
-    return with_judgement(state, rows, settings.n_threads, clock) if settings.judged else state
+    return with_judgement(state, rows, settings, clock) if settings.judged else state

@@ -124,13 +124,13 @@ def _run(
     temperature = temperature_from_references(References.of(points), quick.temperature_share)
     components = state.components
     if temperature > 0:
+        plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(
             sample, start, components, state.latents, state.class_starts, temperature,
-            Moments.zero(components, points), 0, Plan(1, 0.0, False, settings.n_threads),
-            generator,
+            Moments.zero(components, points), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
     return judge(
         start.into(judges) @ components.T, truth, points, state.class_starts, state.counts,
-        temperature, settings.n_threads, leave_out=False,
+        temperature, settings.exponent, settings.n_threads, leave_out=False,
     )  # fmt: skip

@@ -19,6 +19,7 @@ import numpy as np
 from latentmetric.core.alternation import Settings, State, class_margins, state_from
 from latentmetric.core.learning import (
     REFINEMENT_SHARE,
+    WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
     begin,
     begin_from,
@@ -141,7 +142,7 @@ class MaPML(ReferenceClassifier[State]):
     keep : {"best", "last"}, default="best"
         Which round or pass to return: the one under which the labels of the training rows are
         likeliest, each row left out of its own latent example (on a sample of at most 2,048
-        rows), or the last one.
+        rows), or the last one. The refinement starts from the best round in the same sense.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, return the round or pass with the lowest
         error on it, and without refinement stop when it no longer falls. It costs rows: on small
@@ -400,7 +401,11 @@ class MaPML(ReferenceClassifier[State]):
             n_threads=thread_count(self.n_jobs),
             judged=self.keep == "best" and not self.early_stopping,
             temperature_share=self._temperature_share(),
+            exponent=self._exponent(),
         )
+
+    def _exponent(self) -> float:
+        return WRONG_LABELS_EXPONENT if self.label_noise else 0.0
 
     def _temperature_share(self) -> float:
         if not self.refine:
@@ -408,7 +413,7 @@ class MaPML(ReferenceClassifier[State]):
         return WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
 
     def _plan(self) -> Plan:
-        return Plan(self.refine, self.latent_reg, self.label_noise, thread_count(self.n_jobs))
+        return Plan(self.refine, self.latent_reg, self._exponent(), thread_count(self.n_jobs))
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)
