@@ -57,6 +57,14 @@ REALS = ("float16", "float32", "float64")
 
 NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
+WORDS = ("start",)
+"""Entries of a record that are words; all others are numbers."""
+
+BY_NAME = ("seconds", "start_losses", "start_errors")
+"""Entries of a record that are several numbers, by name."""
+
+LONGEST_WORD = 40
+
 
 def classes_as_json(classes: Labels) -> dict[str, Any]:
     """Labels with their dtype."""
@@ -179,7 +187,7 @@ def _plain(value: Any) -> Any:
 
 
 def history_as_json(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records of numbers and of dicts of numbers as JSON."""
+    """Records of numbers, words and dicts of numbers as JSON."""
     return [{name: _record_value(value) for name, value in record.items()} for record in history]
 
 
@@ -196,24 +204,33 @@ def history_from_json(stored: Any) -> list[dict[str, Any]]:
     """The records that ``history_as_json`` stored."""
     if not isinstance(stored, list) or not all(isinstance(record, dict) for record in stored):
         raise ModelFileError("the history is not a list of records")
-    return [
-        {
-            name: _parts(value) if isinstance(value, dict) else _number(value)
-            for name, value in record.items()
-        }
-        for record in stored
-    ]
+    return [{name: _entry(name, value) for name, value in record.items()} for record in stored]
 
 
-def _parts(stored: dict[str, Any]) -> dict[str, Any]:
-    return {name: _number(value) for name, value in stored.items()}
+def _entry(name: str, stored: Any) -> Any:
+    """One entry of a record, of the type that its name requires."""
+    if name in WORDS:
+        return word_from_json(stored)
+    if name not in BY_NAME:
+        return number_of_record(stored)
+    if not isinstance(stored, dict):
+        raise ModelFileError(f"the {name} of a record of the history are not numbers by name")
+    return {part: number_of_record(value) for part, value in stored.items()}
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, str) and value in NOT_FINITE:
-        return NOT_FINITE[value]
-    if type(value) in (int, float) and abs(value) <= sys.float_info.max:
-        return value
+def word_from_json(stored: Any) -> str:
+    """A short name of letters, digits and underscores."""
+    if type(stored) is not str or len(stored) > LONGEST_WORD or not stored.isidentifier():
+        raise ModelFileError("a record of the history holds something that is not a word")
+    return stored
+
+
+def number_of_record(stored: Any) -> Any:
+    """A number, which need not be finite."""
+    if isinstance(stored, str) and stored in NOT_FINITE:
+        return NOT_FINITE[stored]
+    if type(stored) in (int, float) and abs(stored) <= sys.float_info.max:
+        return stored
     raise ModelFileError("a record of the history holds something that is not a number")
 
 
@@ -227,8 +244,6 @@ def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
         seconds = record.get("seconds")
         if not isinstance(seconds, dict) or not all(map(isfinite, seconds.values())):
             raise ModelFileError("the seconds of a record of the history are not numbers by name")
-        if any(isinstance(record[name], dict) for name in record.keys() - {"seconds"}):
-            raise ModelFileError("a record of the history holds something that is not a number")
     return history
 
 
