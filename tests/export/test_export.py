@@ -232,7 +232,7 @@ def test_scikit_learn_breaks_ties_as_the_model():
 
 def test_scikit_learn_runs_without_this_package(tmp_path, digits):
     X_train, X_test, y_train, _ = digits
-    model = MaPML(**FEW).fit(X_train, y_train)
+    model = MaPML(weights="distance", **FEW).fit(X_train, y_train)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(to_sklearn(model)))
     np.save(tmp_path / "X.npy", X_test)
     script = (
@@ -250,12 +250,12 @@ def test_scikit_learn_runs_without_this_package(tmp_path, digits):
 def test_scikit_learn_keeps_feature_names_and_counts():
     X, y = make_blobs()
     frame = pandas.DataFrame(X, columns=list("abcdef"))
-    exported = to_sklearn(MaPML(**FEW).fit(frame, y))
+    exported = to_sklearn(MaPML(weights="uniform", **FEW).fit(frame, y))
     exported.predict(frame)
     with pytest.raises(ValueError, match="feature names"):
         exported.predict(frame[list("bacdef")])
     with pytest.raises(ValueError, match="5 features"):
-        to_sklearn(MaPML(**FEW).fit(X, y)).predict(X[:, :5])
+        to_sklearn(MaPML(weights="uniform", **FEW).fit(X, y)).predict(X[:, :5])
 
 
 def test_scikit_learn_refuses_kernel_votes():

@@ -53,7 +53,7 @@ def to_sklearn(model: Any) -> Pipeline:
     >>> from latentmetric import MaPML
     >>> from latentmetric.export import to_sklearn
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = MaPML(random_state=0).fit(X, y)
+    >>> model = MaPML(weights="distance", random_state=0).fit(X, y)
     >>> bool((to_sklearn(model).predict(X) == model.predict(X)).all())
     True
     """
