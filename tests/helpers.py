@@ -53,3 +53,14 @@ def interrupt_round(monkeypatch, number):
         return ends(listener, history, attributes)
 
     monkeypatch.setattr(progress.Listener, "step_ends", interrupted)
+
+
+def arrays_in(found):
+    """All arrays in lists and objects, however deep."""
+    if isinstance(found, np.ndarray):
+        yield found
+    elif isinstance(found, list | tuple):
+        for item in found:
+            yield from arrays_in(item)
+    elif hasattr(found, "__dict__"):
+        yield from arrays_in(list(vars(found).values()))

@@ -7,7 +7,7 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from helpers import interrupt_round, make_blobs, make_unbalanced
+from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -139,17 +139,7 @@ def test_rows_of_the_paper_s_fit_do_not_reach_the_client(client, monkeypatch):
         type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
     )
     model = published().fit(da.from_array(X, chunks=(500, -1)), y)
-
-    def arrays(found):
-        if isinstance(found, np.ndarray):
-            yield found
-        elif isinstance(found, list | tuple):
-            for item in found:
-                yield from arrays(item)
-        elif hasattr(found, "__dict__"):
-            yield from arrays(list(vars(found).values()))
-
-    assert max(a.size for a in arrays(received)) <= model.latent_examples_.size
+    assert max(a.size for a in arrays_in(received)) <= model.latent_examples_.size
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from hard_cases import hard_cases
-from helpers import interrupt_round, make_blobs, make_unbalanced
+from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.core import alternation, race, refinement
@@ -258,18 +258,7 @@ def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch, few_step
     centre, scale = model.model_.coordinates.centre, model.model_.coordinates.scale
     known = {row.tobytes() for row in np.round((X - centre) / scale, 6)}
     reached = set()
-    for array in arrays(received):
+    for array in arrays_in(received):
         if array.ndim == 2 and array.shape[1] == X.shape[1] and array.dtype.kind == "f":
             reached |= {row.tobytes() for row in np.round(array, 6)} & known
     assert 200 <= len(reached) <= 200 + 150 + 100
-
-
-def arrays(found):
-    """All arrays in what the client received."""
-    if isinstance(found, np.ndarray):
-        yield found
-    elif isinstance(found, list | tuple):
-        for item in found:
-            yield from arrays(item)
-    elif hasattr(found, "__dict__"):
-        yield from arrays(list(vars(found).values()))
