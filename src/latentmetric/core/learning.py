@@ -18,6 +18,7 @@ from latentmetric.core.alternation import (
     first_state,
     next_state,
     norm,
+    reduced,
     with_judgement,
 )
 from latentmetric.core.distances import References
@@ -32,6 +33,12 @@ from latentmetric.core.votes import temperature_from_references
 
 REFINEMENT_SHARE = 0.3
 """T as a multiple of the spacing of the latent examples while labels are made likelier."""
+
+MAP_RANK, MAP_SHARE = 3, 1.0
+"""The same for metrics of at most this rank, a map to look at: classes overlap in it.
+
+Such a metric is reduced after the rounds; with more components, the rounds learn it at its rank.
+"""
 
 WRONG_LABELS_SHARE = 0.6
 """The same if labels may be wrong."""
@@ -95,6 +102,7 @@ def _next_pass(
     clock = Clock()
     temperature, moments = state.temperature, state.moments
     if done == 0:
+        state = replace(state, components=reduced(state, settings.final_rank))
         points = state.start.into(state.latents) @ state.components.T
         references = References.of(points)
         temperature = temperature_from_references(references, settings.temperature_share)

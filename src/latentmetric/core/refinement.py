@@ -137,7 +137,10 @@ class Moments:
     points_steps: Ints
     n_steps: int
     unit: float
-    """What the rates are multiplied by: how much the factor stretches, in the mean."""
+    """What the rates are multiplied by: how much the factor stretches, in the mean.
+
+    A factor of low rank has fewer numbers to learn, and farther to go.
+    """
 
     @classmethod
     def none(cls) -> Moments:
@@ -149,7 +152,8 @@ class Moments:
     def zero(cls, components: Floats, points: Floats) -> Moments:
         """Before the first step."""
         n_points, dtype = len(points), points.dtype
-        unit = float(np.linalg.norm(components)) / sqrt(len(components))
+        rank, n_features = components.shape
+        unit = float(np.linalg.norm(components)) / sqrt(rank) * (n_features / rank) ** 0.25
         return cls(
             np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
             np.zeros(n_points, dtype=np.intp), 0, unit,

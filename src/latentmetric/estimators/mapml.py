@@ -16,8 +16,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, class_margins, state_from
+from latentmetric.core.alternation import (
+    Settings,
+    State,
+    class_margins,
+    reduced,
+    state_from,
+)
 from latentmetric.core.learning import (
+    MAP_RANK,
+    MAP_SHARE,
     REFINEMENT_SHARE,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
@@ -401,7 +409,8 @@ class MaPML(ReferenceClassifier[State]):
             max_norm=inf if self.max_norm is None else self.max_norm,
             target_neighbors=self.target_neighbors,
             impostors=self.impostors,
-            n_components=self.n_components,
+            n_components=None if self._is_map() else self.n_components,
+            final_rank=self.n_components if self._is_map() else None,
             max_passes=self.max_passes,
             n_threads=thread_count(self.n_jobs),
             judged=self.keep == "best" and not self.early_stopping,
@@ -415,7 +424,12 @@ class MaPML(ReferenceClassifier[State]):
     def _temperature_share(self) -> float:
         if not self.refine:
             return TEMPERATURE_SHARE
-        return WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
+        share = WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
+        return max(share, MAP_SHARE) if self._is_map() else share
+
+    def _is_map(self) -> bool:
+        """Whether the metric is reduced to a map only after the rounds."""
+        return self.refine > 0 and (self.n_components or inf) <= MAP_RANK
 
     def _plan(self) -> Plan:
         return Plan(self.refine, self.latent_reg, self._exponent(), thread_count(self.n_jobs))
@@ -473,7 +487,8 @@ class MaPML(ReferenceClassifier[State]):
 
     def _folded(self, data: TrainingData, state: State) -> Floats:
         """The factor of the metric for inner rows."""
-        components, span = state.start.fold(state.components), data.span
+        components = state.start.fold(reduced(state, self._settings().final_rank))
+        span = data.span
         if span is None:
             return components
         return span.widen(components) if self.n_components is None else span.fold(components)

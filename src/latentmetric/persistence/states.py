@@ -17,7 +17,6 @@ from latentmetric.persistence.values import (
     history_as_json,
     history_from_json,
     number_of_record,
-    word_from_json,
 )
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -75,7 +74,9 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
     if origin in (Union, types.UnionType):
         raise TypeError("a state has no fields of several types")
     if kind is str:
-        return word_from_json(stored)
+        if not isinstance(stored, str):
+            raise TypeError(f"{stored!r} is not a string")
+        return stored
     value = number_of_record(int(stored) if kind is bool else stored)
     if kind is bool and type(stored) is not bool:
         raise TypeError(f"{stored!r} is not True or False")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import ModelFileError
 
 Labels = np.ndarray[Any, Any]
@@ -55,15 +56,13 @@ MAX_LABEL_BYTES = 64 * 2**20
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float16", "float32", "float64")
 
+WORDS = {"start": STARTS}
+"""The words that a record may hold under each of these names."""
+
+GROUPS = {"seconds", "start_losses", "start_errors"}
+"""Under these names, a record holds numbers by name."""
+
 NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
-
-WORDS = ("start",)
-"""Entries of a record that are words; all others are numbers."""
-
-BY_NAME = ("seconds", "start_losses", "start_errors")
-"""Entries of a record that are several numbers, by name."""
-
-LONGEST_WORD = 40
 
 
 def classes_as_json(classes: Labels) -> dict[str, Any]:
@@ -187,7 +186,7 @@ def _plain(value: Any) -> Any:
 
 
 def history_as_json(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records of numbers, words and dicts of numbers as JSON."""
+    """Records of numbers, of dicts of numbers and of the words of ``WORDS`` as JSON."""
     return [{name: _record_value(value) for name, value in record.items()} for record in history]
 
 
@@ -210,19 +209,14 @@ def history_from_json(stored: Any) -> list[dict[str, Any]]:
 def _entry(name: str, stored: Any) -> Any:
     """One entry of a record, of the type that its name requires."""
     if name in WORDS:
-        return word_from_json(stored)
-    if name not in BY_NAME:
+        if not isinstance(stored, str) or stored not in WORDS[name]:
+            raise ModelFileError(f"the {name} of a record is not one of {', '.join(WORDS[name])}")
+        return stored
+    if name not in GROUPS:
         return number_of_record(stored)
     if not isinstance(stored, dict):
         raise ModelFileError(f"the {name} of a record of the history are not numbers by name")
     return {part: number_of_record(value) for part, value in stored.items()}
-
-
-def word_from_json(stored: Any) -> str:
-    """A short name of letters, digits and underscores."""
-    if type(stored) is not str or len(stored) > LONGEST_WORD or not stored.isidentifier():
-        raise ModelFileError("a record of the history holds something that is not a word")
-    return stored
 
 
 def number_of_record(stored: Any) -> Any:
