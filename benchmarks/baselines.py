@@ -24,15 +24,13 @@ from typing import Any
 import numpy as np
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
 from data import BENCHMARK_SETS, Split, load_benchmark, load_noisy_mnist
-from rivals import RIVALS, Outcome
+from rivals import RIVALS, Outcome, negative_log_likelihood
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from small_sets import SMALL_SETS, folds, load_small
 
 from latentmetric.core.types import Floats, Ints
 
-SMALLEST_SHARE = 1e-3
-"""Probabilities below this count as this, as in ``latentmetric evaluate``."""
 BINS = 15
 DIGITS_SPLIT, DIGITS_SEEDS = "digits split", range(10)
 NOISY = "mnist noisy"
@@ -48,11 +46,6 @@ STAGES = [
     (PUBLISHED, ["LMNN"]),
 ]
 """The order of the cells: the cheap and the most telling ones first."""
-
-
-def negative_log_likelihood(shares: Floats, codes: Ints) -> float:
-    right = shares[np.arange(len(codes)), codes]
-    return float(-np.log(np.maximum(right, SMALLEST_SHARE)).mean())
 
 
 def calibration_error(shares: Floats, predicted: Ints, codes: Ints) -> float:
@@ -187,7 +180,8 @@ def main() -> None:
             figures = cell(rival, name, options.minutes)
             cells.setdefault(name, {})[rival] = figures
             write_json("baselines", results)
-            print(name, rival, {**figures, "chosen": None}, flush=True)
+            brief = {key: figures[key] for key in ("error", "nll", "ece", "seconds", "rows")}
+            print(name, rival, brief, flush=True)
     for key, title in (("error", "error, %"), ("nll", "NLL"), ("ece", "ECE, %")):
         print(f"\n{title}\n\n{report(cells, key)}")
 

@@ -30,18 +30,22 @@ from latentmetric.core.votes import VOTES, vote, vote_shares
 SELECTION_FOLDS = 3
 SELECTION_ROWS = 10_000
 SVM_SELECTION_ROWS = 3_000
-LOGISTIC_SELECTION_WORK = 10**9
-"""Largest product of rows, features and classes on which logistic regression is chosen."""
+LOGISTIC_WORK = 10**9
+"""Product of rows, features and classes above which logistic regression is cut short: it is chosen
+on fewer rows and fitted with fewer iterations."""
 
 NEIGHBOURS = (1, 3, 5, 9, 15)
 SCALINGS = ("none", "standardised")
 METRICS = ("euclidean", "cosine")
 WEIGHTS = ("uniform", "distance")
-LOGISTIC_C = {"none": (0.1, 1, 10, 100), "standardised": (0.001, 0.01, 0.1, 1)}
-LOGISTIC_ITERATIONS, LOGISTIC_SELECTION_ITERATIONS = 200, 100
+LOGISTIC_C = {"none": (0.1, 1, 10, 100), "standardised": (0.001, 0.01, 0.1, 1, 10)}
+LOGISTIC_ITERATIONS, LOGISTIC_FEW_ITERATIONS, LOGISTIC_SELECTION_ITERATIONS = 1000, 200, 100
 SVM_C = (1, 10, 100)
-SVM_GAMMA = (0.3, 1, 3)
+SVM_GAMMA = (0.3, 1, 3, 10)
 """Multiples of scikit-learn's "scale", 1 / (features × variance)."""
+
+SMALLEST_SHARE = 1e-3
+"""Probabilities below this count as this, as in ``latentmetric evaluate``."""
 
 PROTOTYPE_SHARE = 0.1
 PROTOTYPE_ITERATIONS = 50
@@ -80,9 +84,29 @@ def selection_folds(codes: Ints) -> Iterator[tuple[Ints, Ints]]:
     return splitter.split(np.zeros(len(codes)), codes)
 
 
-def best(errors: dict[tuple, list[float]], names: tuple[str, ...]) -> dict[str, Any]:
-    """The combination of the least mean error, with its names; on ties the first."""
-    return dict(zip(names, min(errors, key=lambda key: np.mean(errors[key])), strict=True))
+class Trials:
+    """Errors of combinations of parameters on the folds of a selection."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._losses: dict[tuple, list[tuple[float, float]]] = {}
+
+    def add(self, key: tuple, predicted: Ints, codes: Ints, shares: Floats | None = None) -> None:
+        surprise = 0.0 if shares is None else negative_log_likelihood(shares, codes)
+        self._losses.setdefault(key, []).append((float(np.mean(predicted != codes)), surprise))
+
+    def best(self) -> dict[str, Any]:
+        """The least mean error; of several, the most likely probabilities; then the first."""
+
+        def mean_losses(key: tuple) -> tuple[float, ...]:
+            return tuple(np.mean(self._losses[key], axis=0).round(12))
+
+        return dict(zip(self._names, min(self._losses, key=mean_losses), strict=True))
+
+
+def negative_log_likelihood(shares: Floats, codes: Ints) -> float:
+    right = shares[np.arange(len(codes)), codes]
+    return float(-np.log(np.maximum(right, SMALLEST_SHARE)).mean())
 
 
 # Nearest neighbours
@@ -116,17 +140,18 @@ def chosen_nearest(X: Floats, codes: Ints, queries: Floats, minutes: float) -> O
 
 
 def _choose_neighbours(X: Floats, codes: Ints) -> dict[str, Any]:
-    errors: dict[tuple, list[float]] = {}
+    trials = Trials("scaling", "metric", "k", "weights")
     for scaling, metric in product(SCALINGS, METRICS):
         for train, test in selection_folds(codes):
             fold, queries = scaled(scaling, X[train], X[test])
             squared, found = nearest(fold, queries, max(NEIGHBOURS), metric)
             labels = codes[train][found]
             for k, weights in product(NEIGHBOURS, WEIGHTS):
-                winners = vote(labels[:, :k], VOTES[weights].weigh(squared[:, :k], 0))
+                weighed = VOTES[weights].weigh(squared[:, :k], 0)
+                outcome = _elected(labels[:, :k], weighed, codes, len(train))
                 key = (scaling, metric, k, weights)
-                errors.setdefault(key, []).append(float(np.mean(winners != codes[test])))
-    return best(errors, ("scaling", "metric", "k", "weights"))
+                trials.add(key, outcome.predicted, codes[test], outcome.shares)
+    return trials.best()
 
 
 def _elected(labels: Ints, weights: Floats, codes: Ints, rows: int) -> Outcome:
@@ -141,25 +166,26 @@ def _with_codes(rows: list[Floats], codes: Ints) -> tuple[Floats, Ints, Floats]:
 
 
 def logistic_regression(X: Floats, codes: Ints, queries: Floats, minutes: float) -> Outcome:
-    n_rows = LOGISTIC_SELECTION_WORK // (X.shape[1] * (int(codes.max()) + 1))
+    n_rows = LOGISTIC_WORK // (X.shape[1] * (int(codes.max()) + 1))
+    iterations = LOGISTIC_ITERATIONS if len(X) <= n_rows else LOGISTIC_FEW_ITERATIONS
     chosen = _choose_logistic(*sample(X, codes, min(n_rows, SELECTION_ROWS), seed=0))
     X, queries = scaled(chosen["scaling"], X, queries)
-    model = _fit_logistic(X, codes, chosen["C"], LOGISTIC_ITERATIONS)
+    model = _fit_logistic(X, codes, chosen["C"], iterations)
     shares = model.predict_proba(queries)
-    converged = bool(model.n_iter_.max() < LOGISTIC_ITERATIONS)
+    converged = bool(model.n_iter_.max() < iterations)
     return Outcome(shares.argmax(axis=1), shares, len(X), chosen, converged)
 
 
 def _choose_logistic(X: Floats, codes: Ints) -> dict[str, Any]:
-    errors: dict[tuple, list[float]] = {}
+    trials = Trials("scaling", "C")
     for scaling in SCALINGS:
         for train, test in selection_folds(codes):
             fold, queries = scaled(scaling, X[train], X[test])
             for C in LOGISTIC_C[scaling]:
                 model = _fit_logistic(fold, codes[train], C, LOGISTIC_SELECTION_ITERATIONS)
-                wrong = float(np.mean(model.predict(queries) != codes[test]))
-                errors.setdefault((scaling, C), []).append(wrong)
-    return best(errors, ("scaling", "C"))
+                shares = model.predict_proba(queries)
+                trials.add((scaling, C), shares.argmax(axis=1), codes[test], shares)
+    return trials.best()
 
 
 def _fit_logistic(X: Floats, codes: Ints, C: float, iterations: int) -> LogisticRegression:
@@ -182,7 +208,7 @@ def rbf_svm(X: Floats, codes: Ints, queries: Floats, minutes: float) -> Outcome:
 
 
 def _choose_svm(X: Floats, codes: Ints) -> dict[str, Any]:
-    errors: dict[tuple, list[float]] = {}
+    trials = Trials("scaling", "gamma", "C")
     for scaling in SCALINGS:
         for train, test in selection_folds(codes):
             fold, queries = scaled(scaling, X[train], X[test])
@@ -192,9 +218,8 @@ def _choose_svm(X: Floats, codes: Ints) -> dict[str, Any]:
                 own, cross = rbf(fold, fold, gamma), rbf(queries, fold, gamma)
                 for C in SVM_C:
                     model = SVC(C=C, kernel="precomputed").fit(own, codes[train])
-                    wrong = float(np.mean(model.predict(cross) != codes[test]))
-                    errors.setdefault((scaling, factor, C), []).append(wrong)
-    return best(errors, ("scaling", "gamma", "C"))
+                    trials.add((scaling, factor, C), model.predict(cross), codes[test])
+    return trials.best()
 
 
 def _unit_gamma(X: Floats) -> float:

@@ -2,7 +2,7 @@ import baselines
 import numpy as np
 import pytest
 from pairwise_svm import PairwiseSVM
-from rivals import RIVALS, fit_within
+from rivals import RIVALS, Trials, fit_within, negative_log_likelihood
 from sklearn.datasets import load_digits, load_iris
 from sklearn.svm import SVC
 from small_sets import SMALL_SETS, folds, load_small
@@ -58,6 +58,15 @@ def test_the_largest_sample_within_the_time_is_fitted():
     assert fit_within(lambda n: n, 700, 0) == (700, 700)
 
 
+def test_of_equal_errors_the_most_likely_probabilities_are_chosen():
+    trials, codes = Trials("name"), np.array([0, 1])
+    for name, right in (("unsure", 0.6), ("sure", 0.9), ("too late", 0.9)):
+        shares = np.where(np.eye(2) == 1, right, 1 - right)
+        trials.add((name,), codes, codes, shares)
+    trials.add(("wrong",), 1 - codes, codes, np.eye(2))
+    assert trials.best() == {"name": "sure"}
+
+
 def test_calibration_by_hand():
     shares = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [1.0, 0.0]])
     predicted, codes = np.array([0, 0, 1, 0]), np.array([0, 1, 1, 1])
@@ -65,7 +74,7 @@ def test_calibration_by_hand():
     found = baselines.calibration_error(shares, predicted, codes)
     np.testing.assert_allclose(found, 100 * expected)
     nll = -np.log([0.9, 0.1, 0.8, 1e-3]).mean()
-    np.testing.assert_allclose(baselines.negative_log_likelihood(shares, codes), nll)
+    np.testing.assert_allclose(negative_log_likelihood(shares, codes), nll)
 
 
 def test_every_cell_is_in_the_plan_once():
