@@ -1,4 +1,4 @@
-"""Test error with default parameters on six real data sets, as a mean over seeds.
+"""Test error with default parameters on seven real data sets, as a mean over seeds.
 
     LATENTMETRIC_DATA=folder python benchmarks/quality.py [--sets letter,mnist] [--seeds 0,1,2,3,4]
 
