@@ -75,11 +75,12 @@ def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
     scaled = rows * factors
     values, vectors = np.linalg.eigh(scaled.astype(np.float64) @ scaled.T)
     kept = values > NEGLIGIBLE * values[-1]
-    basis = ((vectors[:, kept] / np.sqrt(values[kept])).T @ scaled).astype(rows.dtype)
+    precise = (vectors[:, kept] / np.sqrt(values[kept])).T @ scaled
+    basis = precise.astype(rows.dtype)
     if start != "within":
         return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
-    turn, outside = decorrelation(scaled @ basis.T, positions, rows.shape[1])
-    return Span(factors, basis, outside), Start(start, turn)
+    turn, outside = decorrelation(scaled @ precise.T, positions, rows.shape[1])
+    return Span(factors, basis, outside), Start(start, turn.astype(rows.dtype))
 
 
 def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:
