@@ -4,8 +4,8 @@
 
 Rows are in a .zarr, which the workers read in chunks. Reported: the growth of the largest resident
 size of every worker and of the client, a worker's share of the rows, and how much the model differs
-from that of one machine. Goals: the client never holds the rows; predictions agree on 99.9 % of
-rows and latent examples to 1e-3.
+from that of one machine. Goals: the client holds only samples of the rows; predictions agree on
+99.9 % of rows and latent examples to 1e-3.
 """
 
 from __future__ import annotations

@@ -17,6 +17,15 @@ def make_blobs(n_rows=240, n_classes=3, n_features=6, seed=0):
     return X, y
 
 
+def make_unbalanced(n_rows=3000, seed=0):
+    """Five classes of very different sizes, in float32."""
+    X, _ = make_blobs(n_rows, 5, seed=seed)
+    generator = np.random.default_rng(seed)
+    y = generator.choice(5, n_rows, p=[0.6, 0.2, 0.1, 0.08, 0.02])
+    X[:, -1] += 3 * y
+    return X.astype(np.float32), np.array(["ant", "bee", "cat", "dog", "elk"])[y]
+
+
 def one_class(rows, drawing_order=None):
     """Rows of one class as Alg. 1 takes them, without a change of coordinates."""
     all_rows = np.arange(len(rows))
@@ -44,3 +53,14 @@ def interrupt_round(monkeypatch, number):
         return ends(listener, history, attributes)
 
     monkeypatch.setattr(progress.Listener, "step_ends", interrupted)
+
+
+def arrays_in(found):
+    """All arrays in lists and objects, however deep."""
+    if isinstance(found, np.ndarray):
+        yield found
+    elif isinstance(found, list | tuple):
+        for item in found:
+            yield from arrays_in(item)
+    elif hasattr(found, "__dict__"):
+        yield from arrays_in(list(vars(found).values()))

@@ -1,10 +1,10 @@
-"""Rows in every kind of storage, and a cluster in this process for Dask arrays."""
+"""Rows in every kind of storage, and clusters for Dask arrays."""
 
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from latentmetric.io import open_rows
 
@@ -16,6 +16,18 @@ def local_client():
     with Client(
         processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
     ) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of three processes."""
+    with (
+        LocalCluster(
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

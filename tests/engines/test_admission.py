@@ -17,7 +17,7 @@ from latentmetric.engines.files import FileEngine
 
 QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
 ESTIMATORS = [
-    MaPML(**QUICK),
+    MaPML.as_published(**QUICK),
     LMNN(max_iter=2),
     OASIS(n_steps=50),
     OASIS(n_steps=50, psd=True),
@@ -28,7 +28,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def fresh(**parameters):
-    return MaPML(**QUICK | parameters)
+    return MaPML.as_published(**QUICK | parameters)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -161,7 +161,7 @@ def test_large_integer_labels_are_not_rounded(put, tmp_path, kind):
 
 
 def _classes(X, y):
-    return MaPML(2, max_iter=0, random_state=0).fit(X, y).classes_.tolist()
+    return MaPML.as_published(n_latents=2, max_iter=0, random_state=0).fit(X, y).classes_.tolist()
 
 
 @pytest.mark.parametrize("nullable", [True, False])

@@ -1,4 +1,4 @@
-"""A fit on a cluster equals one on one machine, whatever the chunks, and survives lost workers."""
+"""The paper's fit on a cluster equals one on one machine, and survives lost workers."""
 
 import os
 import signal
@@ -7,8 +7,7 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
-from helpers import interrupt_round, make_blobs
+from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -16,23 +15,8 @@ from latentmetric.engines import dask as engine
 PARAMETERS = {"n_latents": 0.1, "max_iter": 3, "n_steps": 400, "random_state": 0}
 
 
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-def unbalanced(n_rows=3000, n_classes=5, seed=0):
-    X, _ = make_blobs(n_rows, n_classes, seed=seed)
-    generator = np.random.default_rng(seed)
-    y = generator.choice(n_classes, n_rows, p=[0.6, 0.2, 0.1, 0.08, 0.02])
-    X[:, -1] += 3 * y
-    return X.astype(np.float32), np.array(["ant", "bee", "cat", "dog", "elk"])[y]
+def published(**parameters):
+    return MaPML.as_published(**PARAMETERS | parameters)
 
 
 def assert_same(distributed, local, X):
@@ -46,14 +30,14 @@ def assert_same(distributed, local, X):
 
 
 def test_a_fit_on_the_cluster_is_resumed(client, tmp_path, monkeypatch):
-    X, y = unbalanced()
+    X, y = make_unbalanced()
     rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
-    whole = MaPML(**PARAMETERS).fit(rows, labels)
+    whole = published().fit(rows, labels)
     with monkeypatch.context() as patched:
         interrupt_round(patched, 2)
         with pytest.raises(KeyboardInterrupt):
-            MaPML(**PARAMETERS).fit(rows, labels, checkpoint=tmp_path)
-    resumed = MaPML(**PARAMETERS).fit(rows, labels, checkpoint=tmp_path, resume=True)
+            published().fit(rows, labels, checkpoint=tmp_path)
+    resumed = published().fit(rows, labels, checkpoint=tmp_path, resume=True)
     np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
     np.testing.assert_array_equal(resumed.components_, whole.components_)
 
@@ -61,9 +45,9 @@ def test_a_fit_on_the_cluster_is_resumed(client, tmp_path, monkeypatch):
 @pytest.mark.parametrize("chunks", [3000, 700, 61])
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
-    X, y = unbalanced()
-    model = MaPML(**PARAMETERS, init=init)
-    local = MaPML(**PARAMETERS, init=init).fit(X, y)
+    X, y = make_unbalanced()
+    model = published(init=init)
+    local = published(init=init).fit(X, y)
     model.fit(da.from_array(X, chunks=(chunks, 4)), da.from_array(y, chunks=500))
     assert_same(model, local, X)
     objectives = [[r["objective"] for r in m.history_] for m in (model, local)]
@@ -73,8 +57,8 @@ def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
 
 def test_more_workers_than_classes_and_labels_in_memory(client):
     X, y = make_blobs(600, 2)
-    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(100, -1)), y)
-    assert_same(model, MaPML(**PARAMETERS).fit(X, y), X)
+    model = published().fit(da.from_array(X, chunks=(100, -1)), y)
+    assert_same(model, published().fit(X, y), X)
 
 
 def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
@@ -83,23 +67,33 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
     chosen = da.from_array(keep, chunks=100)
     lazy = da.from_array(X, chunks=(100, -1))[chosen]
     labels = da.from_array(y, chunks=100)[chosen]
-    model = MaPML(**PARAMETERS).fit(lazy, labels)
-    assert_same(model, MaPML(**PARAMETERS).fit(X[keep], y[keep]), X)
+    model = published().fit(lazy, labels)
+    assert_same(model, published().fit(X[keep], y[keep]), X)
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X[keep]))
 
 
 def test_a_fit_can_be_continued(client):
     X, y = make_blobs(600)
     lazy = da.from_array(X, chunks=(100, -1))
-    models = [MaPML(**PARAMETERS, warm_start=True) for _ in range(2)]
+    models = [published(warm_start=True) for _ in range(2)]
     for model, rows in zip(models, (lazy, X), strict=True):
         model.fit(rows, y).fit(rows, y)
     assert_same(*models, X)
 
 
+def test_many_long_names_of_classes(client):
+    """Dask would take one large keyword of its tasks for another."""
+    X, _ = make_blobs(3200)
+    y = np.repeat([f"a class with a long name {number:04}" for number in range(1600)], 2)
+    assert np.unique(y).nbytes > 1e5
+    parameters = {"n_latents": 1, "max_iter": 0}
+    model = published(**parameters).fit(da.from_array(X, chunks=(400, -1)), y)
+    assert_same(model, published(**parameters).fit(X, y), X)
+
+
 def test_answers_are_dask_arrays(client):
     X, y = make_blobs(300)
-    model = MaPML(**PARAMETERS).fit(X, y)
+    model = published().fit(X, y)
     lazy = da.from_array(X, chunks=(70, 3))
     for method in ("predict", "predict_proba", "score_samples", "transform"):
         answer = getattr(model, method)(lazy)
@@ -117,8 +111,8 @@ def test_answers_are_dask_arrays(client):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
 def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
-    X, y = unbalanced()
-    local = MaPML(**PARAMETERS).fit(X, y)
+    X, y = make_unbalanced()
+    local = published().fit(X, y)
     killed = []
     move = engine.DaskPopulation.move_latents
 
@@ -131,31 +125,21 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
         return move(self, *arguments)
 
     monkeypatch.setattr(engine.DaskPopulation, "move_latents", kill_then_move)
-    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(300, -1)), y)
+    model = published().fit(da.from_array(X, chunks=(300, -1)), y)
     assert len(killed) == 1
     assert_same(model, local, X)
     client.wait_for_workers(3, timeout=60)
 
 
-def test_rows_do_not_reach_the_client(client, monkeypatch):
-    X, y = unbalanced()
+def test_rows_of_the_paper_s_fit_do_not_reach_the_client(client, monkeypatch):
+    X, y = make_unbalanced()
     received = []
     gather = type(client).gather
     monkeypatch.setattr(
         type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
     )
-    model = MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(500, -1)), y)
-
-    def arrays(found):
-        if isinstance(found, np.ndarray):
-            yield found
-        elif isinstance(found, list | tuple):
-            for item in found:
-                yield from arrays(item)
-        elif hasattr(found, "__dict__"):
-            yield from arrays(list(vars(found).values()))
-
-    assert max(a.size for a in arrays(received)) <= model.latent_examples_.size
+    model = published().fit(da.from_array(X, chunks=(500, -1)), y)
+    assert max(a.size for a in arrays_in(received)) <= model.latent_examples_.size
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -164,7 +148,7 @@ def test_a_bad_row_is_named(client, bad):
     X[250, 3] = bad
     what = "NaN" if np.isnan(bad) else "infinity"
     with pytest.raises(ValueError, match=f"{what}: row 250, column 3 "):
-        MaPML(**PARAMETERS).fit(da.from_array(X, chunks=(100, -1)), y)
+        published().fit(da.from_array(X, chunks=(100, -1)), y)
 
 
 def test_invalid_input_is_reported_before_any_row_is_read(client):

@@ -91,7 +91,7 @@ def test_reading_is_logged_if_verbose(saved, monkeypatch, caplog):
     path, _, y = saved
     monkeypatch.setattr(sorting, "READ_BYTES", 1000)
     with caplog.at_level("INFO", logger="latentmetric"):
-        MaPML(max_iter=2, n_steps=50, verbose=1).fit(open_rows(path), y)
+        MaPML.as_published(max_iter=2, n_steps=50, verbose=1).fit(open_rows(path), y)
     assert "read 300 of 300 rows, about 0 s left" in caplog.text
     assert "round 1/2" in caplog.text
     assert "s left" in caplog.text.splitlines()[-2]

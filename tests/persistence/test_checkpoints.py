@@ -59,6 +59,14 @@ def test_a_resumed_fit_equals_one_never_interrupted(
     assert_same(fit(X, y, tmp_path, early_stopping=early_stopping), whole)
 
 
+@pytest.mark.parametrize("number", [1, 4, 5])
+def test_a_refined_fit_is_resumed_from_any_start(tmp_path, monkeypatch, number):
+    X, y = make_blobs()
+    parameters = {"max_iter": 3, "refine": 2, "start": "within", "keep": "best"}
+    interrupted_fit(monkeypatch, X, y, tmp_path, number, **parameters)
+    assert_same(fit(X, y, tmp_path, **parameters), fit(X, y, **parameters))
+
+
 def test_a_fit_on_a_file_is_resumed_and_recognises_the_file(tmp_path, monkeypatch):
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)

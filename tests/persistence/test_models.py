@@ -171,6 +171,14 @@ def test_the_header_describes_the_model(tmp_path):
     assert [record["round"] for record in document["history"]] == [0, 1, 2]
 
 
+def test_the_history_of_a_start_comes_back(tmp_path):
+    X, y = make_blobs()
+    model = MaPML(n_steps=50, max_iter=1, refine=1, random_state=0).fit(X, y)
+    assert {"start", "start_losses", "start_errors"} <= model.history_[0].keys()
+    save(model, tmp_path / "model")
+    assert latentmetric.load(tmp_path / "model").history_ == model.history_
+
+
 def test_a_history_that_is_not_finite_comes_back(tmp_path):
     model = fitted(Euclidean())
     model.history_ = [{"round": 0, "objective": np.inf, "norm": -np.inf, "seconds": {}}]
@@ -322,6 +330,8 @@ WRONG_DOCUMENTS = [
     (("history",), [{"round": 0, "seconds": {"metric": "inf"}}], "seconds"),
     (("history",), [{"round": 0, "seconds": {}, "objective": {"a": 1}}], "not a number"),
     (("history",), [{"round": 0, "seconds": {}, "objective": None}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "objective": "within"}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "start": "nowhere"}], "not a number"),
     (("history",), [{"round": 0, "seconds": {}, "objective": 10**400}], "not a number"),
     (("versions",), None, "versions"),
     (("versions",), ["1.0"], "versions"),

@@ -27,6 +27,7 @@ from latentmetric.core.metric import Metric, gaps, learn_metric
 from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
 from latentmetric.core.population import Moved, Population, draw_numbers, positions_of
 from latentmetric.core.psd import project_psd
+from latentmetric.core.reduction import most_discriminating
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import NOT_STORED, Record, check_arrays
@@ -65,6 +66,10 @@ class Settings:
     """Whether states are judged by the leave-one-out likelihood of the rows."""
     temperature_share: float = TEMPERATURE_SHARE
     """T of the kernel vote that judges, as a multiple of the spacing of the latent examples."""
+    final_rank: int | None = None
+    """The rank that the metric is reduced to after the rounds, if they do not limit it."""
+    exponent: float = 0.0
+    """Greater than 0 if labels may be wrong; see ``likelihood.loss_of``."""
 
 
 @dataclass(frozen=True)
@@ -238,17 +243,25 @@ def _settle(
     )  # fmt: skip
     if not settings.judged:
         return state
+    points = state.start.into(state.latents) @ reduced(state, settings.final_rank).T
     spacing = temperature_from_references(References.of(points), settings.temperature_share)
-    return with_judgement(replace(state, temperature=spacing), rows, settings.n_threads, clock)
+    return with_judgement(replace(state, temperature=spacing), rows, settings, clock)
 
 
-def with_judgement(state: State, rows: Population, n_threads: int, clock: Clock) -> State:
+def reduced(state: State, rank: int | None) -> Floats:
+    """The factor of the state's metric at this rank, in the coordinates of the start."""
+    latents = state.start.into(state.latents)
+    return most_discriminating(state.components, latents, state.class_starts, state.counts, rank)
+
+
+def with_judgement(state: State, rows: Population, settings: Settings, clock: Clock) -> State:
     """The state with its leave-one-out likelihood and error in the record."""
-    components = state.start.fold(state.components)
+    components = state.start.fold(reduced(state, settings.final_rank))
     positions = positions_of(rows, state.judges)
     judgement = judge(
         rows.sample(state.judges) @ components.T, positions, state.latents @ components.T,
-        state.class_starts, state.counts, state.temperature, n_threads,
+        state.class_starts, state.counts, state.temperature, settings.exponent,
+        settings.n_threads,
     )  # fmt: skip
     clock.lap("judging")
     record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}

@@ -17,6 +17,7 @@ from latentmetric.core.alternation import (
     first_state,
     next_state,
     norm,
+    reduced,
     with_judgement,
 )
 from latentmetric.core.distances import References
@@ -32,8 +33,17 @@ from latentmetric.core.votes import temperature_from_references
 REFINEMENT_SHARE = 0.3
 """T as a multiple of the spacing of the latent examples while labels are made likelier."""
 
+MAP_RANK, MAP_SHARE = 3, 1.0
+"""The same for metrics of at most this rank, a map to look at: classes overlap in it.
+
+Such a metric is reduced after the rounds; with more components, the rounds learn it at its rank.
+"""
+
 WRONG_LABELS_SHARE = 0.6
 """The same if labels may be wrong."""
+
+WRONG_LABELS_EXPONENT = 0.7
+"""If labels may be wrong, the gradient of a row is weighted by this power of P(y | x)."""
 
 
 def begin(
@@ -62,8 +72,15 @@ def learning(
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
     following = partial(_following, rows=rows, settings=settings, max_iter=max_iter, plan=plan)
-    limit = max_iter + plan.n_passes
-    return Steps(first, following, limit, State, partial(check_state, rows))
+    limit, check = max_iter + plan.n_passes, partial(check_state, rows)
+    return Steps(first, following, limit, State, check, partial(_onward, max_iter=max_iter))
+
+
+def _onward(best: State, last: State, max_iter: int) -> State:
+    """The refinement starts from the best round."""
+    if last.record["round"] != max_iter:
+        return last
+    return replace(best, record=best.record | {"round": max_iter})
 
 
 def _following(
@@ -84,6 +101,7 @@ def _next_pass(
     clock = Clock()
     temperature, moments = state.temperature, state.moments
     if done == 0:
+        state = replace(state, components=reduced(state, settings.final_rank))
         points = state.start.into(state.latents) @ state.components.T
         references = References.of(points)
         temperature = temperature_from_references(references, settings.temperature_share)
@@ -111,4 +129,4 @@ def _next_pass(
         counts=refined.counts, temperature=temperature, record=record, moments=refined.moments,
         lineage=None,
     )  # fmt: skip
-    return with_judgement(state, rows, settings.n_threads, clock) if settings.judged else state
+    return with_judgement(state, rows, settings, clock) if settings.judged else state

@@ -30,7 +30,7 @@ class Judgement:
     """How well rows are classified when each is left out of its own latent example."""
 
     loss: float
-    """The mean of −log P(y | x)."""
+    """The mean of ``loss_of`` the labels."""
     error: float
     """The share of rows whose label is not the likeliest."""
 
@@ -45,9 +45,16 @@ def stretches(counts: Ints) -> Floats:
     return squares
 
 
+def loss_of(likelihood: Floats, exponent: float) -> Floats:
+    """−log P(y | x), or (1 − P^e)/e for an exponent e > 0: rows with wrong labels weigh less."""
+    if exponent > 0:
+        return (1 - likelihood**exponent) / exponent
+    return -np.log(np.maximum(likelihood, LEAST))
+
+
 def judge(
     points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints,
-    temperature: float, n_threads: int = 1, leave_out: bool = True,
+    temperature: float, exponent: float = 0.0, n_threads: int = 1, leave_out: bool = True,
 ) -> Judgement:  # fmt: skip
     """Judge latent examples by rows; all are points under the metric.
 
@@ -72,7 +79,7 @@ def judge(
         voters = of_latents[found]
         weights = VOTES["kernel"].weigh(squared, temperature)
         right = np.where(voters == truth[:, None], weights, 0).sum(axis=1) / weights.sum(axis=1)
-        losses[block] = -np.log(np.maximum(right, LEAST))
+        losses[block] = loss_of(right, exponent)
         wrong[block] = vote(voters, weights) != truth
 
     blocks = list(row_blocks(len(points), 4 * len(latents) * latents.itemsize))

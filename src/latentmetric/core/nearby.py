@@ -149,7 +149,7 @@ def responsibilities(
     exponents = squared / squared.dtype.type(-temperature)
     p = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
-    of_label = np.where(same, exponents, exponents.dtype.type(-np.inf))
+    of_label = np.where(same, exponents, -np.inf)
     q = np.exp(of_label - of_label.max(axis=1, keepdims=True))
     q /= q.sum(axis=1, keepdims=True)
     return p, q, np.where(same, p, 0).sum(axis=1)

@@ -11,7 +11,6 @@ from latentmetric.core.nearby import Landscape, Nearby, list_neighbors
 from latentmetric.core.population import Population
 from latentmetric.core.refinement import (
     CERTAIN,
-    WRONG_LABELS_EXPONENT,
     Adam,
     Batch,
     Gradient,
@@ -35,7 +34,8 @@ class Plan:
     n_passes: int
     latent_reg: float
     """Pull of every point towards where the pass found it, as a number of rows."""
-    label_noise: bool
+    exponent: float
+    """The power of P(y | x) that weights the gradient of a row."""
     n_threads: int
 
 
@@ -105,10 +105,9 @@ class _Batches:
         own_stretch = self._stretches[own][:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, places = np.unique(near, return_inverse=True)
-        exponent = WRONG_LABELS_EXPONENT if self._plan.label_noise else 0.0
         return which, Batch(
             adam.components, adam.points[which], places.reshape(near.shape), same, stretch,
-            self._temperature, exponent,
+            self._temperature, self._plan.exponent,
         )  # fmt: skip
 
     def pull(self, slopes: Floats, away: Floats, n_rows: int) -> Floats:

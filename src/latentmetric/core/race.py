@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, first_state, next_state
+from latentmetric.core.alternation import Settings, first_state, next_state, reduced
 from latentmetric.core.distances import References
 from latentmetric.core.likelihood import Judgement, judge
 from latentmetric.core.passes import Plan, refine
@@ -120,17 +120,17 @@ def _run(
         start = start_from(name, fitted, positions)
     state = first_state(sample, counts, init, quick, start, generator)
     state = next_state(state, generator, sample, quick)
-    points = start.into(state.latents) @ state.components.T
+    components = reduced(state, settings.final_rank)
+    points = start.into(state.latents) @ components.T
     temperature = temperature_from_references(References.of(points), quick.temperature_share)
-    components = state.components
     if temperature > 0:
+        plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(
             sample, start, components, state.latents, state.class_starts, temperature,
-            Moments.zero(components, points), 0, Plan(1, 0.0, False, settings.n_threads),
-            generator,
+            Moments.zero(components, points), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
     return judge(
         start.into(judges) @ components.T, truth, points, state.class_starts, state.counts,
-        temperature, settings.n_threads, leave_out=False,
+        temperature, settings.exponent, settings.n_threads, leave_out=False,
     )  # fmt: skip

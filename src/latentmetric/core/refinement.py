@@ -51,9 +51,6 @@ FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 CERTAIN = 0.99
 """Rows whose label is at least this likely at the start of a pass take no part in it."""
 
-WRONG_LABELS_EXPONENT = 0.7
-"""If labels may be wrong, the gradient of a row is weighted by this power of P(y | x)."""
-
 PREIMAGE_RIDGE = 1e-4
 """Share of the mean eigenvalue of LLᵀ that is added to it when points are mapped back."""
 
@@ -73,7 +70,7 @@ class Batch:
     """Factors of the squared distances that leave the row out of its own latent example."""
     temperature: float
     exponent: float
-    """The power of P(y | x) that weights the gradient of a row."""
+    """The power of P(y | x) that weights the gradient of a row: 0 unless labels may be wrong."""
 
     def part(self, which: Ints | slice) -> Batch:
         """The same points for some of the rows."""
@@ -140,7 +137,10 @@ class Moments:
     points_steps: Ints
     n_steps: int
     unit: float
-    """What the rates are multiplied by: how much the factor stretches, in the mean."""
+    """What the rates are multiplied by: how much the factor stretches, in the mean.
+
+    A factor of low rank has fewer numbers to learn, and farther to go.
+    """
 
     @classmethod
     def none(cls) -> Moments:
@@ -152,7 +152,8 @@ class Moments:
     def zero(cls, components: Floats, points: Floats) -> Moments:
         """Before the first step."""
         n_points, dtype = len(points), points.dtype
-        unit = float(np.linalg.norm(components)) / sqrt(len(components))
+        rank, n_features = components.shape
+        unit = float(np.linalg.norm(components)) / sqrt(rank) * (n_features / rank) ** 0.25
         return cls(
             np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
             np.zeros(n_points, dtype=np.intp), 0, unit,

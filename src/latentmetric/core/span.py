@@ -2,7 +2,9 @@
 
 Rows of n < d span fewer than n dimensions, and gradients of the metric and of latent examples stay
 in this span. So rows are written in an orthonormal basis of it, and the metric that was learned
-there is extended to all features by what it was before outside: exact, at the cost of n features.
+there is extended to all features by what it was before outside, at the cost of n features. The
+rounds give exactly what they would give with all features. The refinement's steps are as long as
+the dimensions of the span suggest, not the features outside of it.
 
 Time O(n²·d) for the basis and for each metric that is extended. Memory O(n·d).
 """

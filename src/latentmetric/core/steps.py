@@ -35,6 +35,10 @@ class State(Protocol):
 AnyState = TypeVar("AnyState", bound=State)
 
 
+def _the_last(best: AnyState, last: AnyState) -> AnyState:
+    return last
+
+
 @dataclass(frozen=True)
 class Steps(Generic[AnyState]):
     """An algorithm with all its inputs bound except the random generator."""
@@ -48,6 +52,8 @@ class Steps(Generic[AnyState]):
     """The class of the states."""
     check: Callable[[AnyState], None]
     """Raises ``ValueError`` unless a state fits this data: a state from a file may be wrong."""
+    onward: Callable[[AnyState, AnyState], AnyState] = _the_last
+    """The state to take the next step from, given the best one so far and the last one."""
 
 
 def check_arrays(shape: tuple[int, ...], *arrays: np.ndarray[Any, Any]) -> None:

@@ -1,25 +1,23 @@
-"""Alg. 1 on a Dask cluster, with the classes distributed over its workers.
+"""MaPML on a Dask cluster, with the classes distributed over its workers.
 
-Rows are shuffled by class once, so that each class is on one worker. Then a round sends the
-metric to the workers and gets latent examples and spreads back; rows never move again and never
-reach the client. Each round leaves a future on the workers that depends on the future of the round
-before: its lineage. So when a worker is lost, the scheduler rebuilds its classes on another one,
-from the chunks of the array, and repeats the rounds so far.
+Rows are shuffled by class once, so that each class is on one worker; then they never move again.
+A round sends the metric to the workers and gets latent examples and spreads back; a step of the
+refinement gets sums of gradients back. Only samples of a bounded number of rows reach the client.
+Each round leaves a future on the workers that depends on the future of the round before: its
+lineage. So when a worker is lost, the scheduler rebuilds its classes on another one, from the
+chunks of the array, and repeats the rounds so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.classes import OneClass, classes_of
-from latentmetric.core.coordinates import Coordinates, InnerRows, peak_of
-from latentmetric.core.metric import Metric
-from latentmetric.core.population import Moved, first_latents_of, move_latents_of
+from latentmetric.core.coordinates import Coordinates, peak_of
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.dask_population import DaskPopulation, Part, on_cluster
 from latentmetric.engines.protocol import Partition, Progress
 from latentmetric.validation.features import check_features, remember_features
 from latentmetric.validation.labels import (
@@ -132,10 +130,10 @@ class LabelledChunks:
         _refuse_faults(summaries, self.rows.chunks[0])
         dtype = _float_dtype(summaries, self.rows.dtype)
         addresses = [address for address, threads in workers.items() for _ in range(threads)]
-        parts = []
+        classes, parts = [on_cluster(client, self.classes)] * len(chunks), []
         for part, address in zip(range(owners.max() + 1), addresses, strict=False):
-            own = owners == part
-            pieces = client.map(_piece, chunks, self.labels, classes=self.classes, own=own)
+            own = [on_cluster(client, owners == part)] * len(chunks)
+            pieces = client.map(_piece, chunks, self.labels, classes, own)
             parts.append(
                 client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
             )
@@ -173,117 +171,6 @@ def _answer(
     first = block_info[0]["array-location"][0][0] if block_info else 0
     start = 0 if np.isnan(first) else int(first)
     return getattr(estimator, method)(as_floats(rows, start), start, **keywords)
-
-
-class DaskPopulation:
-    """Rows by class on the workers; see ``core.population.Population``."""
-
-    def __init__(
-        self, client: Any, parts: list[Any], owners: Ints, sizes: Ints, coordinates: Coordinates,
-        dtype: np.dtype[Any],
-    ) -> None:  # fmt: skip
-        self._client = client
-        self.coordinates, self.dtype = coordinates, dtype
-        self.n_features = len(coordinates.centre)
-        self._parts = client.map(_by_class, parts, coordinates=coordinates)
-        own_codes = [np.flatnonzero(owners == part) for part in range(len(parts))]
-        radii = np.empty(len(sizes))
-        for codes, means in zip(
-            own_codes, client.gather(client.map(_mean_radii, self._parts)), strict=True
-        ):
-            radii[codes] = means
-        self._mean_radii = radii
-        self.codes = np.argsort(radii, kind="stable")
-        self.sizes: Ints = sizes[self.codes]
-        positions = np.argsort(self.codes)
-        self._positions = [positions[codes] for codes in own_codes]
-        """The positions of every part's classes, in the order of the part."""
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def fingerprint_parts(self) -> list[Floats | Ints]:
-        """See ``Population``."""
-        checksums = np.empty(len(self), dtype=np.int64)
-        found = self._client.gather(self._client.map(_checksums, self._parts))
-        for positions, own in zip(self._positions, found, strict=True):
-            checksums[positions] = own
-        return [self._mean_radii, checksums, self.codes, self.sizes]
-
-    def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Moved:
-        """See ``Population``."""
-        counts = np.diff(class_starts)
-        futures = [
-            self._client.submit(_first, part, [starts[position] for position in own], counts[own])
-            for part, own in zip(self._parts, self._positions, strict=True)
-        ]
-        return self._together(futures, class_starts)
-
-    def move_latents(
-        self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, lineage: object = None,
-    ) -> Moved:  # fmt: skip
-        """See ``Population``; the lineage is the list of futures of the parts' latent examples."""
-        before = cast("list[Any] | None", lineage)
-        if before is None:
-            before = [self._of_part(own, latents, class_starts) for own in self._positions]
-        futures = [
-            self._client.submit(_move, part, own, metric.components, latent_reg, max_passes)
-            for part, own in zip(self._parts, before, strict=True)
-        ]
-        return self._together(futures, class_starts)
-
-    def _of_part(self, own: Ints, latents: Floats, class_starts: Ints) -> _Share:
-        places = [latents[class_starts[position] : class_starts[position + 1]] for position in own]
-        starts = np.cumsum([0, *map(len, places)])
-        return _Share(np.concatenate(places), starts, np.zeros(len(own)), 0)
-
-    def _together(self, futures: list[Any], class_starts: Ints) -> Moved:
-        """The results of all parts, class by class in the order of the population."""
-        shares = self._client.gather(futures)
-        latents = np.empty((class_starts[-1], self.n_features), dtype=self.dtype)
-        spreads = np.empty(len(self))
-        for own, share in zip(self._positions, shares, strict=True):
-            spreads[own] = share.spreads
-            for place, position in enumerate(own):
-                mine = slice(share.class_starts[place], share.class_starts[place + 1])
-                latents[class_starts[position] : class_starts[position + 1]] = share.latents[mine]
-        return Moved(latents, spreads, max(share.passes for share in shares), futures)
-
-
-@dataclass(frozen=True)
-class _Share:
-    """The latent examples of one part's classes."""
-
-    latents: Floats
-    class_starts: Ints
-    spreads: Floats
-    passes: int
-
-
-@dataclass(frozen=True)
-class _Raw:
-    """The rows of one part as they arrived, and the row numbers of each of its classes."""
-
-    rows: Floats
-    members: list[Ints]
-
-    def __sizeof__(self) -> int:
-        return int(self.rows.nbytes)
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """The classes of one part, ready for Alg. 1."""
-
-    classes: list[OneClass]
-    mean_radii: list[float]
-    n_bytes: int
-
-    def __sizeof__(self) -> int:
-        return self.n_bytes
 
 
 @dataclass(frozen=True)
@@ -379,44 +266,13 @@ def _piece(rows: Any, labels: Any, classes: Any, own: Any) -> tuple[Any, Ints]:
     return rows[mine], codes[mine]
 
 
-def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> _Raw:
+def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> Part:
     codes = np.concatenate([codes for _, codes in pieces])
     rows = np.concatenate([rows for rows, _ in pieces]).astype(dtype, copy=False)
     names = np.unique(codes)
     bounds = np.searchsorted(codes[np.argsort(codes, kind="stable")], names[1:])
-    return _Raw(rows, np.split(np.argsort(codes, kind="stable"), bounds))
+    return Part(rows, np.split(np.argsort(codes, kind="stable"), bounds))
 
 
-def _sum_of_radii(part: _Raw, unit: Coordinates) -> float:
+def _sum_of_radii(part: Part, unit: Coordinates) -> float:
     return float(unit.radii(part.rows).sum())
-
-
-def _by_class(part: _Raw, coordinates: Coordinates) -> _Ready:
-    radii = coordinates.radii(part.rows)
-    classes = classes_of(InnerRows(part.rows, coordinates), part.members, radii)
-    means = [float(np.sort(radii[members]).mean()) for members in part.members]
-    return _Ready(classes, means, part.rows.nbytes)
-
-
-def _checksums(part: _Ready) -> list[int]:
-    return [rows.checksum() for rows in part.classes]
-
-
-def _mean_radii(part: _Ready) -> list[float]:
-    return part.mean_radii
-
-
-def _first(part: _Ready, starts: list[Ints | int], counts: Ints) -> _Share:
-    class_starts = np.concatenate(([0], np.cumsum(counts)))
-    latents = first_latents_of(part.classes, starts, class_starts, n_threads=1)
-    return _Share(latents, class_starts, np.zeros(len(counts)), 0)
-
-
-def _move(
-    part: _Ready, before: _Share, components: Floats, latent_reg: float, max_passes: int
-) -> _Share:
-    moved = move_latents_of(
-        part.classes, before.latents, before.class_starts, Metric(components), latent_reg,
-        max_passes, n_threads=1,
-    )  # fmt: skip
-    return _Share(moved.latents, before.class_starts, moved.spreads, moved.passes)

@@ -103,8 +103,10 @@ class Driver(Generic[AnyState]):
     def _step(self) -> bool:
         """Run one step; return True if it was the last."""
         steps, generator, judge = self._steps, self._generator, self._policies.judge
-        before = self._state
-        state = steps.first(generator) if before is None else steps.following(before, generator)
+        if self._state is None or self._kept is None:
+            state = steps.first(generator)
+        else:
+            state = steps.following(steps.onward(self._kept, self._state), generator)
         record = self._outcome.measure(state)
         error = inf if judge is None else record.get(judge, inf)
         history, kept = [*self._history, record], self._kept

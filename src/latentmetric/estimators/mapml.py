@@ -16,9 +16,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, class_margins, state_from
+from latentmetric.core.alternation import (
+    Settings,
+    State,
+    class_margins,
+    reduced,
+    state_from,
+)
 from latentmetric.core.learning import (
+    MAP_RANK,
+    MAP_SHARE,
     REFINEMENT_SHARE,
+    WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
     begin,
     begin_from,
@@ -141,7 +150,7 @@ class MaPML(ReferenceClassifier[State]):
     keep : {"best", "last"}, default="best"
         Which round or pass to return: the one under which the labels of the training rows are
         likeliest, each row left out of its own latent example (on a sample of at most 2,048
-        rows), or the last one.
+        rows), or the last one. The refinement starts from the best round in the same sense.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, return the round or pass with the lowest
         error on it, and without refinement stop when it no longer falls. It costs rows: on small
@@ -391,20 +400,30 @@ class MaPML(ReferenceClassifier[State]):
             max_norm=inf if self.max_norm is None else self.max_norm,
             target_neighbors=self.target_neighbors,
             impostors=self.impostors,
-            n_components=self.n_components,
+            n_components=None if self._is_map() else self.n_components,
+            final_rank=self.n_components if self._is_map() else None,
             max_passes=self.max_passes,
             n_threads=thread_count(self.n_jobs),
             judged=self.keep == "best" and not self.early_stopping,
             temperature_share=self._temperature_share(),
+            exponent=self._exponent(),
         )
+
+    def _exponent(self) -> float:
+        return WRONG_LABELS_EXPONENT if self.label_noise else 0.0
 
     def _temperature_share(self) -> float:
         if not self.refine:
             return TEMPERATURE_SHARE
-        return WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
+        share = WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
+        return max(share, MAP_SHARE) if self._is_map() else share
+
+    def _is_map(self) -> bool:
+        """Whether the metric is reduced to a map only after the rounds."""
+        return self.refine > 0 and (self.n_components or inf) <= MAP_RANK
 
     def _plan(self) -> Plan:
-        return Plan(self.refine, self.latent_reg, self.label_noise, thread_count(self.n_jobs))
+        return Plan(self.refine, self.latent_reg, self._exponent(), thread_count(self.n_jobs))
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)
@@ -459,7 +478,8 @@ class MaPML(ReferenceClassifier[State]):
 
     def _folded(self, data: TrainingData, state: State) -> Floats:
         """The factor of the metric for inner rows."""
-        components, span = state.start.fold(state.components), data.span
+        components = state.start.fold(reduced(state, self._settings().final_rank))
+        span = data.span
         if span is None:
             return components
         limited = self.n_components is not None and self.n_components < len(span.factors)

@@ -69,6 +69,10 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
         return history_from_json([stored])[0]
     if origin in (Union, types.UnionType):
         raise TypeError("a state has no fields of several types")
+    if kind is str:
+        if not isinstance(stored, str):
+            raise TypeError(f"{stored!r} is not a string")
+        return stored
     (value,) = history_from_json([{"value": int(stored) if kind is bool else stored}])[0].values()
     if kind is bool and type(stored) is not bool:
         raise TypeError(f"{stored!r} is not True or False")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import ModelFileError
 
 Labels = np.ndarray[Any, Any]
@@ -54,6 +55,12 @@ MAX_LABEL_BYTES = 64 * 2**20
 
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float16", "float32", "float64")
+
+WORDS = {"start": STARTS}
+"""The words that a record may hold under each of these names."""
+
+GROUPS = {"seconds", "start_losses", "start_errors"}
+"""Under these names, a record holds numbers by name."""
 
 NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
@@ -179,7 +186,7 @@ def _plain(value: Any) -> Any:
 
 
 def history_as_json(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Records of numbers and of dicts of numbers as JSON."""
+    """Records of numbers, of dicts of numbers and of the words of ``WORDS`` as JSON."""
     return [{name: _record_value(value) for name, value in record.items()} for record in history]
 
 
@@ -196,13 +203,13 @@ def history_from_json(stored: Any) -> list[dict[str, Any]]:
     """The records that ``history_as_json`` stored."""
     if not isinstance(stored, list) or not all(isinstance(record, dict) for record in stored):
         raise ModelFileError("the history is not a list of records")
-    return [
-        {
-            name: _parts(value) if isinstance(value, dict) else _number(value)
-            for name, value in record.items()
-        }
-        for record in stored
-    ]
+    return [{name: _recorded(name, value) for name, value in r.items()} for r in stored]
+
+
+def _recorded(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value in WORDS.get(name, ()):
+        return value
+    return _parts(value) if isinstance(value, dict) else _number(value)
 
 
 def _parts(stored: dict[str, Any]) -> dict[str, Any]:
@@ -227,7 +234,7 @@ def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
         seconds = record.get("seconds")
         if not isinstance(seconds, dict) or not all(map(isfinite, seconds.values())):
             raise ModelFileError("the seconds of a record of the history are not numbers by name")
-        if any(isinstance(record[name], dict) for name in record.keys() - {"seconds"}):
+        if any(isinstance(record[name], dict) for name in record.keys() - GROUPS):
             raise ModelFileError("a record of the history holds something that is not a number")
     return history
 

@@ -1,0 +1,264 @@
+"""A refined fit on a cluster equals one on one machine, and survives lost workers."""
+
+import os
+import signal
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+from hard_cases import hard_cases
+from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
+
+from latentmetric import MaPML
+from latentmetric.core import alternation, race, refinement
+from latentmetric.core.metric import Metric
+from latentmetric.core.nearby import Landscape, list_neighbors
+from latentmetric.core.population import LocalPopulation
+from latentmetric.core.refinement import Batch
+from latentmetric.core.starts import Start
+from latentmetric.engines import dask_population
+from latentmetric.engines.dask import DaskEngine
+from latentmetric.engines.dask_population import DaskPopulation
+
+SIZES = (1, 400, 7, 90, 33, 60, 2)
+N_FEATURES = 9
+QUICK = {"max_iter": 1, "n_steps": 200, "random_state": 0}
+HARD = ("one row a class", "two rows", "duplicate rows", "all features constant")
+
+
+def make_rows():
+    generator = np.random.default_rng(0)
+    codes = generator.permutation(np.repeat(np.arange(len(SIZES)), SIZES))
+    rows = generator.standard_normal((len(codes), N_FEATURES)) + 0.3 * codes[:, None]
+    return rows.astype(np.float32), codes
+
+
+@pytest.fixture(scope="module")
+def both(client):
+    """The same rows on the cluster and in memory."""
+    rows, codes = make_rows()
+    lazy, labels = da.from_array(rows, chunks=(150, 4)), da.from_array(codes, chunks=99)
+    partition = DaskEngine().labelled(lazy, labels, "MaPML").partition(1, lambda *_: None)
+    assert len(partition.population._parts) == 3
+    return partition.population, LocalPopulation.of(rows, codes)
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(refinement, "FEWEST_STEPS", 20)
+
+
+def latents_per_class(share, sizes):
+    return np.concatenate(([0], np.cumsum(np.maximum(1, np.rint(share * sizes).astype(int)))))
+
+
+def landscape(local, share):
+    generator = np.random.default_rng(1)
+    class_starts = latents_per_class(share, local.sizes)
+    firsts = np.cumsum(local.sizes) - local.sizes
+    numbers = [
+        first + generator.choice(size, end - begin, replace=False)
+        for first, size, begin, end in zip(
+            firsts, local.sizes, class_starts, class_starts[1:], strict=False
+        )
+    ]
+    components = generator.standard_normal((5, N_FEATURES)).astype(np.float32)
+    points = local.sample(np.concatenate(numbers)) @ components.T
+    return Landscape(components, points, class_starts, list_neighbors(points, 1), 3.0)
+
+
+def a_batch(local, numbers, factor):
+    """A start with this factor, and a batch of these rows."""
+    generator = np.random.default_rng(2)
+    components = generator.standard_normal((4, N_FEATURES)).astype(np.float32)
+    points = generator.standard_normal((50, 4)).astype(np.float32)
+    near = np.argsort(generator.random((len(numbers), 50)), axis=1)[:, :6]
+    same = generator.random(near.shape) < 0.4
+    same[:, 0] = True
+    stretch = (1 + generator.random(near.shape)).astype(np.float32)
+    return Batch(components, points, near, same, stretch, 9.0, 0.7), Start("within", factor)
+
+
+FACTORS = {
+    "a number per feature": np.linspace(0.5, 2, N_FEATURES, dtype=np.float32),
+    "a matrix": np.random.default_rng(3).standard_normal((N_FEATURES,) * 2).astype(np.float32),
+}
+
+
+def assert_close(found, expected):
+    assert found.dtype == expected.dtype
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found / scale, expected / scale, atol=2e-6)
+
+
+def test_latent_examples_have_as_many_rows_as_on_one_machine(both):
+    class_starts = latents_per_class(0.2, both[0].sizes)
+    starts = [np.arange(count) for count in np.diff(class_starts)]
+    metric = Metric(np.eye(N_FEATURES, dtype=np.float32))
+    placed = [rows.first_latents(starts, class_starts, 1) for rows in both]
+    for found in placed:
+        np.testing.assert_array_equal(found.counts, np.zeros(class_starts[-1]))
+    for lineage in (placed[0].lineage, None):
+        moved = both[0].move_latents(placed[0].latents, class_starts, metric, 0.0, 5, 1, lineage)
+        local = both[1].move_latents(placed[1].latents, class_starts, metric, 0.0, 5, 1)
+        np.testing.assert_array_equal(moved.counts, local.counts)
+        assert_close(moved.latents, local.latents)
+
+
+def test_samples_are_those_of_one_machine(both):
+    generator = np.random.default_rng(0)
+    everything = np.arange(sum(SIZES))
+    for numbers in (everything, generator.permutation(everything)[:50], np.array([3, 3, 590])):
+        assert_close(both[0].sample(numbers), both[1].sample(numbers))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+@pytest.mark.parametrize("message_bytes", [dask_population.MESSAGE_BYTES, 300])
+def test_nearby_latent_examples_are_those_of_one_machine(both, monkeypatch, share, message_bytes):
+    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
+    land = landscape(both[1], share)
+    found, expected = (rows.nearby(land, 1) for rows in both)
+    np.testing.assert_array_equal(found.own, expected.own)
+    np.testing.assert_array_equal(np.sort(found.near), np.sort(expected.near))
+    np.testing.assert_allclose(found.likelihood, expected.likelihood, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.spreads, expected.spreads, rtol=1e-5, atol=1e-6)
+    for name in ("near", "own", "likelihood", "spreads"):
+        assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize("message_bytes", [dask_population.MESSAGE_BYTES, 300])
+def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_bytes):
+    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
+    numbers = np.random.default_rng(4).permutation(sum(SIZES))[:200]
+    batch, start = a_batch(both[1], numbers, FACTORS[factor])
+    found, expected = (rows.gradient(numbers, batch, start, 1) for rows in both)
+    assert_close(found.components, expected.components)
+    assert_close(found.points, expected.points)
+
+
+def test_only_parts_with_rows_in_the_batch_have_a_task(both, client, monkeypatch):
+    distributed, local = both
+    largest = int(np.argmax(local.sizes))
+    numbers = np.cumsum(local.sizes)[largest] - np.arange(1, 20)  # the rows of one class alone
+    batch, start = a_batch(local, numbers, FACTORS["a matrix"])
+    sent, submit = [], type(client).map
+    monkeypatch.setattr(
+        type(client), "map", lambda *a, **k: sent.append(submit(*a, **k)) or sent[-1]
+    )
+    found = distributed.gradient(numbers, batch, start, 1)
+    assert [len(futures) for futures in sent] == [1]
+    expected = local.gradient(numbers, batch, start, 1)
+    assert_close(found.components, expected.components)
+    assert_close(found.points, expected.points)
+
+
+def test_a_part_gets_only_the_points_that_its_rows_need(both):
+    batch, _ = a_batch(both[1], np.arange(20), FACTORS["a matrix"])
+    piece = dask_population._piece_of(batch, np.array([3, 7]))
+    assert len(piece.points) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
+    np.testing.assert_array_equal(piece.points[piece.batch.near], batch.points[batch.near[[3, 7]]])
+
+
+def test_the_factor_of_a_start_is_sent_once(both, monkeypatch):
+    sent, send = [], dask_population.on_cluster
+    monkeypatch.setattr(dask_population, "on_cluster", lambda *a: sent.append(a[1]) or send(*a))
+    numbers = np.arange(0, sum(SIZES), 5)
+    for start in (Start("within", factor) for factor in FACTORS.values()):
+        batch, _ = a_batch(both[1], numbers, start.factor)
+        for _ in range(3):
+            both[0].gradient(numbers, batch, start, 1)
+        assert sent[-1] is start.factor
+    assert len(sent) == 2
+
+
+def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
+    X, y = make_unbalanced(4000)
+    train, test = slice(3000), slice(3000, None)
+    local = MaPML(random_state=0).fit(X[train], y[train])
+    lazy = da.from_array(X[train], chunks=(700, -1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MaPML(random_state=0).fit(lazy, da.from_array(y[train], chunks=700))
+    assert model.history_[0]["start"] == local.history_[0]["start"]
+    assert [r["round"] for r in model.history_] == [r["round"] for r in local.history_]
+    assert model.history_[-1]["refinement"] == 3
+    errors = [1 - fitted.score(X[test], y[test]) for fitted in (model, local)]
+    assert abs(errors[0] - errors[1]) <= 0.002
+    scale = np.abs(local.latent_examples_).max()
+    np.testing.assert_allclose(
+        model.latent_examples_ / scale, local.latent_examples_ / scale, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_data_is_refined(client, few_steps, name):
+    X, y = next((X, y) for found, X, y in hard_cases() if found == name)
+    expected = MaPML(**QUICK).fit(X, y)
+    model = MaPML(**QUICK).fit(da.from_array(X, chunks=(7, -1)), y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert np.all(np.isfinite(model.get_mahalanobis_matrix()))
+    assert np.all(np.isfinite(model.latent_examples_))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, few_steps, number):
+    X, y = make_unbalanced()
+    rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
+    parameters = QUICK | {"refine": 3, "start": "within"}
+    whole = MaPML(**parameters).fit(rows, labels)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, number)
+        with pytest.raises(KeyboardInterrupt):
+            MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path)
+    resumed = MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
+@pytest.mark.parametrize("lost", ["one", "all"])
+def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, few_steps, lost):
+    X, y = make_unbalanced()
+    parameters = QUICK | {"refine": 1, "start": "within"}
+    whole = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
+    steps, killed, gradient = [], [], DaskPopulation.gradient
+
+    def kill_then_step(self, *arguments):
+        steps.append(None)
+        if len(steps) == 5:
+            pids = client.run(os.getpid)
+            holder = client.who_has(self._parts)[self._parts[0].key][0]
+            killed.extend(pids.values() if lost == "all" else [pids[holder]])
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        return gradient(self, *arguments)
+
+    monkeypatch.setattr(DaskPopulation, "gradient", kill_then_step)
+    model = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
+    assert len(steps) == 20
+    assert len(killed) == (3 if lost == "all" else 1)
+    np.testing.assert_allclose(model.latent_examples_, whole.latent_examples_, rtol=1e-4, atol=1e-4)
+    client.wait_for_workers(3, timeout=60)
+
+
+def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch, few_steps):
+    monkeypatch.setattr(race, "RACE_ROWS", 200)
+    monkeypatch.setattr(race, "ESTIMATION_ROWS", 150)
+    monkeypatch.setattr(alternation, "JUDGED_ROWS", 100)
+    X, y = make_blobs(3000)
+    received, gather = [], type(client).gather
+    monkeypatch.setattr(
+        type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
+    )
+    parameters = QUICK | {"n_latents": 5}
+    model = MaPML(**parameters).fit(da.from_array(X, chunks=(500, -1)), y)
+    assert model.history_[-1]["refinement"] == 3
+    centre, scale = model.model_.coordinates.centre, model.model_.coordinates.scale
+    known = {row.tobytes() for row in np.round((X - centre) / scale, 6)}
+    reached = set()
+    for array in arrays_in(received):
+        if array.ndim == 2 and array.shape[1] == X.shape[1] and array.dtype.kind == "f":
+            reached |= {row.tobytes() for row in np.round(array, 6)} & known
+    assert 200 <= len(reached) <= 200 + 150 + 100
