@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from latentmetric.core import distances
-from latentmetric.core.likelihood import ALONE, LEAST, judge, stretches
+from latentmetric.core.likelihood import ALONE, LEAST, judge, loss_of, stretches
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
-def plain_judge(points, positions, latents, class_starts, counts, temperature, leave_out=True):
-    """Mean −log P(y | x) and the share of rows that would be classified wrongly."""
+def plain_judge(
+    points, positions, latents, class_starts, counts, temperature, exponent=0.0, leave_out=True
+):
+    """Mean loss of P(y | x) and the share of rows that would be classified wrongly."""
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     losses, wrong = [], []
     for point, label in zip(points, positions, strict=True):
@@ -26,7 +28,8 @@ def plain_judge(points, positions, latents, class_starts, counts, temperature, l
             nearest = squared[voters].min()
             votes[of_latents[latent]] += np.exp(-(squared[latent] - nearest) / temperature)
         votes /= votes.sum()
-        losses.append(-np.log(max(votes[label], LEAST)))
+        right = votes[label]
+        losses.append((1 - right**exponent) / exponent if exponent else -np.log(max(right, LEAST)))
         wrong.append(np.argmax(votes) != label)
     return np.mean(losses), np.mean(wrong)
 
@@ -45,18 +48,30 @@ def case(rng, counts_of_latents=(9, 6, 12, 8), n_rows=120, dtype=np.float64):
 
 
 @pytest.mark.parametrize("leave_out", [True, False])
-@pytest.mark.parametrize("temperature", [0.05, 0.5, 4.0])
+@pytest.mark.parametrize(("temperature", "exponent"), [(0.05, 0), (0.5, 0), (4.0, 0), (0.5, 0.7)])
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-4), (np.float64, 1e-9)])
 @pytest.mark.parametrize("counts_of_latents", [(9, 6, 12, 8), (1, 1, 1), (30, 2)])
 def test_the_judgement_is_that_of_a_plain_loop(
-    rng, leave_out, temperature, dtype, rtol, counts_of_latents
+    rng, leave_out, temperature, exponent, dtype, rtol, counts_of_latents
 ):
-    arguments = (*case(rng, counts_of_latents, dtype=dtype), temperature)
+    arguments = (*case(rng, counts_of_latents, dtype=dtype), temperature, exponent)
     found = judge(*arguments, leave_out=leave_out)
-    loss, error = plain_judge(*arguments, leave_out)
+    loss, error = plain_judge(*arguments, leave_out=leave_out)
     assert found.loss == pytest.approx(loss, rel=rtol)
     assert found.error == error
     assert 0 < error < 1
+
+
+def test_the_loss_is_minus_the_logarithm_or_bounded():
+    """With an exponent, its slope is that of −log P times P to the exponent."""
+    likelihood = np.array([1, 0.5, 0.1, 1e-3])
+    np.testing.assert_allclose(loss_of(likelihood, 0.0), -np.log(likelihood))
+    assert loss_of(np.zeros(1), 0.0) == -np.log(LEAST)
+    for exponent in (0.3, 0.7):
+        loss = loss_of(likelihood, exponent)
+        slope = (loss_of(likelihood + 1e-7, exponent) - loss) / 1e-7
+        np.testing.assert_allclose(slope, -(likelihood ** (exponent - 1)), rtol=1e-3)
+        np.testing.assert_allclose(loss_of(np.array([1, 0]), exponent), [0, 1 / exponent])
 
 
 def test_leaving_rows_out_makes_their_labels_less_likely(rng):
@@ -132,7 +147,7 @@ def test_neither_blocks_nor_threads_matter(rng, monkeypatch):
     whole = judge(*arguments)
     monkeypatch.setattr(distances, "BLOCK_BYTES", 11 * 4 * 35 * 8)
     for n_threads in (1, 3):
-        found = judge(*arguments, n_threads)
+        found = judge(*arguments, n_threads=n_threads)
         assert found.loss == pytest.approx(whole.loss, rel=1e-12)
         assert found.error == whole.error
 

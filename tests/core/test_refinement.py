@@ -9,6 +9,7 @@ from helpers import make_blobs
 from scipy.optimize import check_grad
 from scipy.special import logsumexp
 
+from latentmetric.core.learning import WRONG_LABELS_EXPONENT
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
@@ -18,7 +19,6 @@ from latentmetric.core.refinement import (
     FIRST_DECAY,
     POINT_RATE,
     SECOND_DECAY,
-    WRONG_LABELS_EXPONENT,
     Adam,
     Batch,
     Gradient,
@@ -267,11 +267,17 @@ def test_steps_follow_the_scale_of_the_metric(problem, scale):
     np.testing.assert_allclose(other_points / scale, points, rtol=1e-9)
 
 
+def unit_of(factor):
+    """How much a factor stretches in the mean, and more if its rank is low."""
+    rank, n_features = factor.shape
+    return np.sqrt(np.square(factor).sum() / rank * np.sqrt(n_features / rank))
+
+
 class PlainAdam:
     """Adam with one second moment for the factor and one for each point, number by number."""
 
     def __init__(self, factor, points):
-        self.unit = np.sqrt(np.square(factor).sum() / len(factor))
+        self.unit = unit_of(factor)
         self.factor, self.points = factor.copy(), points.copy()
         self.of_factor = [np.zeros_like(factor), 0.0, 0]
         self.of_points = [[np.zeros_like(point), 0.0, 0] for point in points]
@@ -312,7 +318,7 @@ def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
 
 def test_the_first_step_moves_numbers_by_the_rates(problem):
     adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
-    unit = np.linalg.norm(problem.factor) / np.sqrt(RANK)
+    unit = unit_of(problem.factor)
     adam.step(found(problem), np.arange(N_POINTS), 0.5)
     moved = np.sqrt(np.square(adam.components - problem.factor).mean())
     assert moved == pytest.approx(FACTOR_RATE * unit / 2)
@@ -434,11 +440,11 @@ class Refinement:
     def points(self):
         return self.start.into(self.latents) @ self.components.T
 
-    def refined(self, done=0, n_passes=2, latent_reg=0.0, label_noise=False, n_threads=1):
+    def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1):
         return refine(
             self.rows, self.start, self.components, self.latents, self.class_starts,
             self.temperature, self.moments, done,
-            Plan(n_passes, latent_reg, label_noise, n_threads), np.random.default_rng(7),
+            Plan(n_passes, latent_reg, exponent, n_threads), np.random.default_rng(7),
         )  # fmt: skip
 
     def as_problem(self):
@@ -476,17 +482,16 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
 
 
 @pytest.mark.parametrize(
-    ("start", "done", "n_passes", "latent_reg", "label_noise"),
+    ("start", "done", "n_passes", "latent_reg", "exponent"),
     [
-        ("euclidean", 0, 1, 0.0, False), ("standardized", 1, 3, 0.0, False),
-        ("within", 0, 2, 5.0, False), ("euclidean", 1, 2, 0.0, True),
+        ("euclidean", 0, 1, 0.0, 0.0), ("standardized", 1, 3, 0.0, 0.0),
+        ("within", 0, 2, 5.0, 0.0), ("euclidean", 1, 2, 0.0, WRONG_LABELS_EXPONENT),
     ],
 )  # fmt: skip
-def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, label_noise):
+def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, exponent):
     problem, begun = Refinement(start).as_problem(), Refinement(start)
-    exponent = WRONG_LABELS_EXPONENT if label_noise else 0.0
     adam, active_share = plain_pass(problem, done, n_passes, latent_reg, exponent)
-    refined = begun.refined(done, n_passes, latent_reg, label_noise)
+    refined = begun.refined(done, n_passes, latent_reg, exponent)
     assert np.abs(refined.components - begun.components).max() > 0.01
     np.testing.assert_allclose(refined.components, adam.factor, rtol=1e-6, atol=1e-9)
     inner = begun.start.fold(refined.components)
