@@ -160,13 +160,21 @@ class Moments:
             np.zeros(n_points, dtype=np.intp), 0, unit,
         )  # fmt: skip
 
+    def scaled(self, factor: float) -> Moments:
+        """The moments if the factor of the metric is multiplied by a number."""
+        return replace(
+            self, factor=self.factor / factor, factor_square=self.factor_square / factor**2,
+            points=self.points / factor, points_square=self.points_square / factor**2,
+            unit=self.unit * factor,
+        )  # fmt: skip
+
     def check(self, shape: tuple[int, ...], n_points: int) -> None:
         """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
-        if not self.n_steps:
-            return
         check_arrays(shape, self.factor)
         check_arrays((n_points, shape[0]), self.points)
         check_arrays((n_points,), self.points_square, self.points_steps)
+        if self.n_steps < 0 or (self.points_steps < 0).any():
+            raise ValueError("its refinement made fewer than no steps")
 
 
 class Adam:
