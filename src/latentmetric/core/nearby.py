@@ -30,7 +30,7 @@ from latentmetric.core.types import Bools, Floats, Ints
 NEAR = 16
 """Latent examples near a row; the weight of others is negligible."""
 
-LISTED = 64
+LISTED = 128
 """Latent examples near a latent example, among which those near its rows are searched."""
 
 LISTING_AXES = 96

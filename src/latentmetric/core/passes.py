@@ -23,6 +23,9 @@ from latentmetric.core.refinement import (
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
 
+STRONGEST_PULL = 1e9
+"""A stronger pull would hold the points no better, and its square overflows in float32."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -120,4 +123,5 @@ class _Batches:
     def pull(self, slopes: Floats, away: Floats, n_rows: int) -> Floats:
         """Add the pull towards the start of the pass to the slopes of points."""
         share = 2 * self._plan.latent_reg * n_rows / self._ends[-1] / self._temperature
-        return slopes + slopes.dtype.type(share) * away if share else slopes
+        pull = slopes.dtype.type(min(share, STRONGEST_PULL))
+        return slopes + pull * away if share else slopes

@@ -56,11 +56,6 @@ class Span:
         wide *= self.factors
         return wide
 
-    def narrow(self, components: Floats) -> Floats:
-        """A factor for inner rows as one in the basis, as far as it acts in the span."""
-        inside = (components / self.factors) @ self.basis.T
-        return np.linalg.qr(inside)[1] if len(inside) > len(self.basis) else inside
-
     def fold(self, components: Floats) -> Floats:
         """A factor of low rank in the basis, for inner rows; nothing outside of it."""
         return (components @ self.basis) * self.factors
@@ -77,11 +72,14 @@ def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
     scaled = rows * factors
     values, vectors = np.linalg.eigh(scaled.astype(np.float64) @ scaled.T)
     kept = values > NEGLIGIBLE * values[-1]
-    basis = ((vectors[:, kept] / np.sqrt(values[kept])).T @ scaled).astype(rows.dtype)
+    precise: Floats = np.eye(1, rows.shape[1])  # any direction, if all rows are equal
+    if kept.any():
+        precise = (vectors[:, kept] / np.sqrt(values[kept])).T @ scaled
+    basis = precise.astype(rows.dtype)
     if start != "within":
         return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
-    turn, outside = decorrelation(scaled @ basis.T, positions, rows.shape[1])
-    return Span(factors, basis, outside), Start(start, turn)
+    turn, outside = decorrelation(scaled @ precise.T, positions, rows.shape[1])
+    return Span(factors, basis, outside), Start(start, turn.astype(rows.dtype))
 
 
 def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:

@@ -25,7 +25,7 @@ SHRINKAGE = 0.5
 """How far the covariance within classes is moved towards its diagonal."""
 
 CONSTANT_SHARE = 1e-20
-"""A variance below this share of the mean variance counts as none."""
+"""A variance below this share of a larger one counts as none: the rest is rounding."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,12 @@ def feature_factors(name: str, rows: Floats, positions: Ints) -> Floats:
         return np.ones(rows.shape[1], dtype=rows.dtype)
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     whole = np.einsum("ij,ij->j", centred, centred) / len(rows)
-    variances = _positive(whole, np.ones_like(whole))
+    varies = whole > CONSTANT_SHARE * whole.mean()
+    variances = np.where(varies, whole, 1)
     if name == "within":
         away = _from_means(centred, positions)
         inside = np.einsum("ij,ij->j", away, away) / len(rows)
-        variances = _positive(inside, variances)
+        variances = np.where(varies & (inside > CONSTANT_SHARE * whole), inside, variances)
     norm = float(np.sum(whole / variances))
     scale = np.sqrt(float(whole.sum()) / norm) if norm > 0 else 1.0
     factors: Floats = (scale / np.sqrt(variances)).astype(rows.dtype)
@@ -96,14 +97,14 @@ def decorrelation(rows: Floats, positions: Ints, n_features: int) -> tuple[Float
     """
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     away = _from_means(centred, positions)
-    covariance = away.T @ away
-    least = SHRINKAGE * float(np.trace(covariance)) / n_features
-    if not least > 0:  # the rows of a class are all equal
+    covariance, total = away.T @ away, float(np.vdot(centred, centred))
+    if not np.trace(covariance) > CONSTANT_SHARE * total:  # the rows of a class are all equal
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
+    least = SHRINKAGE * float(np.trace(covariance)) / n_features
     values, vectors = np.linalg.eigh((1 - SHRINKAGE) * covariance)
     turn: Floats = (vectors / np.sqrt(np.maximum(values, 0) + least)) @ vectors.T
     mapped = centred @ turn
-    scale = float(np.vdot(centred, centred)) / float(np.vdot(mapped, mapped))
+    scale = total / float(np.vdot(mapped, mapped))
     return (turn * np.sqrt(scale)).astype(rows.dtype), scale / least
 
 
@@ -114,8 +115,3 @@ def _from_means(centred: Floats, positions: Ints) -> Floats:
     np.add.at(sums, codes, centred)
     away: Floats = centred - (sums / np.bincount(codes)[:, None])[codes]
     return away
-
-
-def _positive(variances: Floats, instead: Floats) -> Floats:
-    """Variances, with others instead of those that are practically zero."""
-    return np.where(variances > CONSTANT_SHARE * variances.mean(), variances, instead)

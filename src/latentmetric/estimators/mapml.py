@@ -373,8 +373,6 @@ class MaPML(ReferenceClassifier[State]):
         rows = data.training
         latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
         components = self.components_.astype(rows.dtype)
-        if data.span is not None:
-            latents, components = data.span.into(latents), data.span.narrow(components)
         of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
         nothing = np.zeros(len(latents), dtype=np.intp)
         placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
@@ -388,15 +386,12 @@ class MaPML(ReferenceClassifier[State]):
         """Rows by class, written in a basis if they have more features than rows."""
         data = super()._training_data(admitted, generator)
         rows = data.training
-        as_published = self.start == "euclidean" and not self.refine
-        if not is_wide(rows) or self.max_norm is not None or as_published:
+        # A metric that was learned from other rows may be anything outside the span of these.
+        if not is_wide(rows) or self.max_norm is not None or self._continues():
             return data
         assert isinstance(rows, LocalPopulation)
-        name: str = "euclidean"
-        record: Record = {}
-        if not self._continues():
-            counts, settings = self._latent_counts(data), self._settings()
-            name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
+        counts, settings = self._latent_counts(data), self._settings()
+        name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
         numbers = np.arange(rows.sizes.sum())
         span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name)
         return replace(data, training=spanned(rows, span), span=span, start=(start, record))
@@ -491,7 +486,8 @@ class MaPML(ReferenceClassifier[State]):
         span = data.span
         if span is None:
             return components
-        return span.widen(components) if self.n_components is None else span.fold(components)
+        limited = self.n_components is not None and self.n_components < len(span.factors)
+        return span.fold(components) if limited else span.widen(components)
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes = data.by_code(state.latents, state.class_starts)

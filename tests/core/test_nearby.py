@@ -1,0 +1,241 @@
+"""The latent examples near each row, against a search of all latent examples."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from scipy.spatial.distance import cdist
+
+from latentmetric.core import distances
+from latentmetric.core.nearby import (
+    LISTED,
+    LISTING_AXES,
+    NEAR,
+    Landscape,
+    list_neighbors,
+    responsibilities,
+)
+from latentmetric.core.population import LocalPopulation, positions_of
+
+T = 0.7
+
+
+def landscape(X, y, counts, factor=None, temperature=T):
+    """Rows by class, and latent examples near some rows of each class."""
+    rows = LocalPopulation.of(X, y)
+    numbers = np.arange(len(X))
+    inner = rows.sample(numbers)
+    ends = np.cumsum(rows.sizes)
+    chosen = [
+        np.linspace(end - size, end, many, endpoint=False).astype(int)
+        for end, size, many in zip(ends, rows.sizes, counts, strict=True)
+    ]
+    components = np.eye(X.shape[1], dtype=X.dtype) if factor is None else factor.astype(X.dtype)
+    latents = inner[np.concatenate(chosen)] * X.dtype.type(0.98)
+    points = latents @ components.T
+    lists = list_neighbors(points, 1)
+    class_starts = np.concatenate(([0], np.cumsum(counts)))
+    return rows, Landscape(components, points, class_starts, lists, temperature)
+
+
+def squared_distances(rows, land):
+    """Of all rows, in drawing order, to all latent examples, by differences in float64."""
+    exact = np.concatenate(
+        [of_class[of_class.drawing_order].astype(np.float64) for of_class in rows.classes]
+    )
+    means = np.repeat([of_class.mean for of_class in rows.classes], rows.sizes, axis=0)
+    mapped = (exact + means) @ land.components.T.astype(np.float64)
+    return cdist(mapped, land.points.astype(np.float64), "sqeuclidean")
+
+
+def plain_nearby(rows, land):
+    """Near and own latent examples, likelihoods and spreads, a row at a time."""
+    squared = squared_distances(rows, land)
+    labels = positions_of(rows, np.arange(len(squared)))
+    of_points = np.repeat(np.arange(len(rows)), np.diff(land.class_starts))
+    own = np.argmin(np.where(of_points == labels[:, None], squared, np.inf), axis=1)
+    counts = np.bincount(own)
+    near, likelihood = [], []
+    for row, label in enumerate(labels):
+        nearest = np.argsort(squared[row])[:NEAR]
+        if own[row] not in nearest:
+            nearest[-1] = own[row]
+        near.append(set(nearest))
+        likelihood.append(
+            plain_likelihood(squared[row], nearest, own[row], counts, of_points, label)
+        )
+    spreads = [squared[labels == label, own[labels == label]].mean() for label in range(len(rows))]
+    return near, own, np.array(likelihood), spreads
+
+
+def plain_likelihood(squared, near, own, counts, of_points, label, temperature=T):
+    """P(y | x) over the near latent examples, without the row in its own one."""
+    weights = {}
+    for latent in near:
+        stretch = 1.0
+        if latent == own:
+            stretch = (counts[own] / (counts[own] - 1)) ** 2 if counts[own] > 1 else 4.0
+        weights[latent] = np.exp(-stretch * squared[latent] / temperature)
+    right = sum(weight for latent, weight in weights.items() if of_points[latent] == label)
+    return right / sum(weights.values())
+
+
+def assert_as_plain(rows, land, n_threads=1, rtol=1e-9):
+    found = rows.nearby(land, n_threads)
+    near, own, likelihood, spreads = plain_nearby(rows, land)
+    np.testing.assert_array_equal(found.own, own)
+    assert [set(row) for row in found.near.tolist()] == near
+    np.testing.assert_allclose(found.likelihood, likelihood, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(found.spreads, spreads, rtol=rtol)
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-4), (np.float64, 1e-9)])
+@pytest.mark.parametrize("counts", [(1, 1, 1), (4, 3, 5), (15, 9, 16), (20, 20, 24)])
+def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
+    X, y = make_blobs(150, 3, 6)
+    rows, land = landscape(X.astype(dtype), y, counts, rng.standard_normal((4, 6)))
+    found = assert_as_plain(rows, land, rtol=rtol)
+    assert found.near.shape == (150, min(NEAR, sum(counts)))
+    assert found.likelihood.dtype == dtype
+    assert 0 < found.likelihood.min() < found.likelihood.max() <= 1
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_neither_blocks_nor_threads_matter(monkeypatch, n_threads):
+    X, y = make_blobs(200, 4, 6)
+    rows, land = landscape(X, y, (12, 10, 11, 9))
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 7 * 4 * 6 * 8)
+    assert_as_plain(rows, land, n_threads)
+
+
+@pytest.mark.parametrize("n_others", [30, LISTED + 30])
+def test_rows_among_others_keep_their_own_latent(n_others):
+    """The latents of the first class are far away from all rows, its own ones included."""
+    X, y = make_blobs(400, 2, 3)
+    rows, land = landscape(X, y, (5, n_others))
+    points = land.points.copy()
+    points[:5] = 10 + np.arange(5)[:, None] * np.eye(3)[0]
+    land = replace(land, points=points, lists=list_neighbors(points, 1))
+    found = rows.nearby(land, 1)
+    nearest = np.argsort(squared_distances(rows, land), axis=1)[:200, :NEAR]
+    assert (nearest >= 5).all(), "without the rule no row of the class would find its own"
+    near, own, _, spreads = plain_nearby(rows, land)
+    np.testing.assert_array_equal(found.own, own)
+    np.testing.assert_array_equal((found.near == own[:, None]).sum(axis=1), 1)
+    if n_others == 30:
+        assert [set(row) for row in found.near.tolist()] == near
+    np.testing.assert_allclose(found.spreads, spreads)
+
+
+def clustered(n_rows, n_clusters, n_features, seed=0):
+    """Rows in clusters, each of one class, in a space of many directions."""
+    generator = np.random.default_rng(seed)
+    centres = 3 * generator.standard_normal((n_clusters, n_features)) / np.sqrt(n_features)
+    cluster = generator.integers(n_clusters, size=n_rows)
+    X = centres[cluster] + generator.standard_normal((n_rows, n_features)) / np.sqrt(n_features)
+    return X, cluster % 4
+
+
+@pytest.mark.parametrize("n_features", [10, LISTING_AXES + 30])
+def test_most_of_the_nearest_among_many_latents_are_found(n_features):
+    X, y = clustered(2400, 24, n_features)
+    rows, land = landscape(X, y, (120, 110, 100, 90))
+    assert land.lists.shape == (420, LISTED)
+    found = rows.nearby(land, 1)
+    near, own, _, spreads = plain_nearby(rows, land)
+    np.testing.assert_array_equal(found.own, own)
+    hits = [len(set(row) & exact) for row, exact in zip(found.near.tolist(), near, strict=True)]
+    assert np.mean(hits) > 0.9 * NEAR
+    assert [len(set(row)) for row in found.near.tolist()] == [NEAR] * len(X)
+    assert (found.near == own[:, None]).any(axis=1).all()
+    np.testing.assert_allclose(found.spreads, spreads)
+
+
+def test_the_likelihood_is_that_of_the_latents_that_were_found():
+    X, y = clustered(1200, 12, 6)
+    rows, land = landscape(X, y, (40, 40, 40, 40))
+    found, squared = rows.nearby(land, 1), squared_distances(rows, land)
+    labels = positions_of(rows, np.arange(1200))
+    of_points, counts = np.repeat(np.arange(4), 40), np.bincount(found.own, minlength=160)
+    for row in range(0, 1200, 7):
+        expected = plain_likelihood(
+            squared[row], found.near[row], found.own[row], counts, of_points, labels[row]
+        )
+        assert found.likelihood[row] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("offset", [1e3, 3e4])
+def test_a_class_far_away_keeps_the_differences_of_its_rows_in_float32(offset):
+    X, y = make_blobs(300, 3, 6)
+    X[y == 2] += offset
+    X = X.astype(np.float32)
+    rows, land = landscape(X, y, (12, 12, 12), temperature=1e-6)
+    assert max(np.abs(of_class.mean).max() for of_class in rows.classes) > 1
+    found = rows.nearby(land, 1)
+    _, own, _, spreads = plain_nearby(rows, land)
+    assert np.mean(found.own != own) < 0.01
+    np.testing.assert_allclose(found.spreads, spreads, rtol=0.01)
+
+
+def test_classes_come_in_the_order_of_their_positions():
+    X, y = make_blobs(120, 3, 4)
+    rows, land = landscape(X, y, (5, 6, 7))
+    found = rows.nearby(land, 2)
+    labels = positions_of(rows, np.arange(120))
+    assert np.all(found.own >= land.class_starts[labels])
+    assert np.all(found.own < land.class_starts[labels + 1])
+    assert found.spreads.shape == (3,)
+
+
+@pytest.mark.parametrize("n_points", [1, 5, LISTED, LISTED + 1, 200])
+def test_lists_hold_the_latents_nearest_to_each_latent(rng, n_points):
+    points = rng.standard_normal((n_points, 5))
+    squared = np.square(points[:, None] - points[None]).sum(axis=2)
+    lists = list_neighbors(points, 1)
+    expected = np.argsort(squared, axis=1)[:, :LISTED]
+    np.testing.assert_array_equal(np.sort(lists, axis=1), np.sort(expected, axis=1))
+
+
+def test_lists_of_points_far_from_the_origin_are_precise_in_float32(rng):
+    points = (1e4 + rng.standard_normal((200, 5))).astype(np.float32)
+    squared = cdist(points.astype(np.float64), points.astype(np.float64))
+    lists = list_neighbors(points, 1)
+    expected = np.argsort(squared, axis=1)[:, :LISTED]
+    hits = [len(set(one) & set(other)) for one, other in zip(lists, expected, strict=True)]
+    assert np.mean(hits) > 0.99 * LISTED
+
+
+def test_long_points_are_listed_by_the_axes_in_which_they_differ_most(rng):
+    """A thousandth of the variance is in the axes that are left out, and none if few vary."""
+    leading = rng.standard_normal((300, LISTING_AXES))
+    points = np.concatenate((1e-2 * rng.standard_normal((300, 60)), leading), axis=1)
+    rotated = points @ np.linalg.qr(rng.standard_normal((156, 156)))[0] + 7
+    squared = np.square(leading[:, None] - leading[None]).sum(axis=2)
+    lists = list_neighbors(rotated, 1)
+    expected = np.argsort(squared, axis=1)[:, :LISTED]
+    hits = [len(set(one) & set(other)) for one, other in zip(lists, expected, strict=True)]
+    assert np.mean(hits) > 0.98 * LISTED
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_responsibilities_are_shares_of_all_and_of_the_same_label(rng, dtype):
+    squared = rng.uniform(0, 3, (50, 6)).astype(dtype)
+    same = rng.random((50, 6)) < 0.4
+    same[np.arange(50), rng.integers(6, size=50)] = True
+    p, q, likelihood = responsibilities(squared, same, T)
+    weights = np.exp(-squared.astype(np.float64) / T)
+    np.testing.assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=1e-5)
+    of_label = weights * same
+    np.testing.assert_allclose(q, of_label / of_label.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(likelihood, of_label.sum(axis=1) / weights.sum(axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_responsibilities_of_far_latents_neither_overflow_nor_vanish(dtype):
+    squared = np.array([[0, 1e6, 1e6 + 1], [1e8, 1e8, 1e8 + 64]], dtype)
+    p, q, likelihood = responsibilities(squared, np.array([[False, True, True]] * 2), 1e-2)
+    np.testing.assert_allclose(p, [[1, 0, 0], [0.5, 0.5, 0]], atol=1e-6)
+    np.testing.assert_allclose(q, [[0, 1, 0], [0, 1, 0]], atol=1e-6)
+    np.testing.assert_allclose(likelihood, [0, 0.5], atol=1e-6)

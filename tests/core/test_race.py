@@ -1,0 +1,261 @@
+"""The race of the starts: who wins, what it reads, and what must not matter."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric import MaPML
+from latentmetric.core import race as race_module
+from latentmetric.core import refinement
+from latentmetric.core.alternation import Settings
+from latentmetric.core.likelihood import Judgement
+from latentmetric.core.population import LocalPopulation
+from latentmetric.core.race import TIE, choose_start, estimate_start, race, winner
+from latentmetric.core.span import is_wide
+from latentmetric.core.starts import STARTS, start_from
+
+SETTINGS = Settings(
+    n_steps=200, metric_reg=1.7, latent_reg=0.0, max_norm=np.inf, target_neighbors=3, impostors=3,
+    n_components=None, max_passes=3, n_threads=1, judged=True, temperature_share=0.3,
+)  # fmt: skip
+
+
+class Recorded(LocalPopulation):
+    """Rows that remember which of them were asked for."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.asked = []
+
+    def sample(self, numbers):
+        self.asked.append(np.asarray(numbers))
+        return super().sample(numbers)
+
+
+@pytest.fixture(autouse=True)
+def _short_passes(monkeypatch):
+    """Passes over few rows as in a real race, but with fewer steps."""
+    monkeypatch.setattr(refinement, "FEWEST_STEPS", 30)
+
+
+def raced(X, y, share=0.1, seed=0):
+    rows, generator = Recorded.of(X, y), np.random.default_rng(seed)
+    return rows, race(rows, np.full(len(rows), share), "random", SETTINGS, generator)
+
+
+def units(n_rows=300, seed=0):
+    """Three classes in two features of a small unit, beside noise in a large one."""
+    X, y = make_blobs(n_rows, 3, 5, seed)
+    return X * [1000, 1000, 1000, 1, 1], y
+
+
+def correlated(n_rows=300, seed=0):
+    """Two classes that differ along a direction in which rows hardly vary."""
+    generator = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 2
+    X = np.repeat(3 * generator.standard_normal((n_rows, 1)), 4, axis=1)
+    X += 0.3 * generator.standard_normal((n_rows, 4))
+    X[:, 0] += 0.6 * y
+    X[:, 1] -= 0.6 * y
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("losses", "name"),
+    [
+        ((1.0, 1.0, 1.0), "euclidean"),
+        ((1.0, 1 - TIE / 2, 1 - TIE / 2), "euclidean"),
+        ((1.0, 0.9, 0.9), "standardized"),
+        ((1.0, 0.9, 0.9 * (1 - TIE / 2)), "standardized"),
+        ((1.0, 0.9, 0.8), "within"),
+        ((1.0, 1.2, 0.8), "within"),
+        ((0.0, 0.0, 0.0), "euclidean"),
+    ],
+)
+def test_the_lowest_loss_wins_and_ties_go_to_the_simpler(losses, name):
+    assert winner({s: Judgement(loss, 0.0) for s, loss in zip(STARTS, losses, strict=True)}) == name
+
+
+def test_without_judgements_the_start_is_euclidean():
+    assert winner({}) == "euclidean"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(2))
+def test_features_of_different_units_are_not_compared_as_they_are(dtype, seed):
+    X, y = units(seed=seed)
+    _, judgements = raced(X.astype(dtype), y, seed=seed)
+    assert winner(judgements) in ("standardized", "within")
+    assert judgements["euclidean"].error > judgements["standardized"].error + 0.1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_correlated_features_are_turned(seed):
+    _, judgements = raced(*correlated(seed=seed), seed=seed)
+    assert winner(judgements) == "within"
+    assert judgements["within"].error < judgements["euclidean"].error
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_features_of_equal_unit_and_meaning_are_left_alone(seed):
+    generator = np.random.default_rng(seed)
+    y = np.arange(300) % 3
+    X = generator.standard_normal((300, 4)) + 1.5 * np.eye(4)[y]
+    assert winner(raced(X, y, seed=seed)[1]) == "euclidean"
+
+
+def test_rows_that_judge_are_not_fitted_to():
+    rows, _ = raced(*units(200))
+    fitted, judges = rows.asked
+    assert len(judges) == 66
+    np.testing.assert_array_equal(np.sort(np.concatenate((fitted, judges))), np.arange(200))
+
+
+def test_the_fits_of_a_race_get_only_the_rows_to_fit(monkeypatch):
+    begin, got = race_module.first_state, []
+
+    def recorded(sample, counts, init, settings, start, generator):
+        got.append((sample.inner[:], counts, start.name, generator.bit_generator.state))
+        return begin(sample, counts, init, settings, start, generator)
+
+    monkeypatch.setattr(race_module, "first_state", recorded)
+    X, y = units(200)
+    rows, _ = raced(X, y, share=0.25)
+    assert [name for _, _, name, _ in got] == list(STARTS)
+    assert all(state == got[0][3] for *_, state in got), "all starts get the same draws"
+    for inner, counts, *_ in got:
+        assert len(inner) == 134
+        assert 33 <= sum(counts) <= 34
+    fitted = rows.inner[rows._drawn[rows.asked[0]]]
+    differences = np.linalg.norm(fitted[1:] - fitted[:1], axis=1)
+    expected = np.linalg.norm(got[0][0][1:] - got[0][0][:1], axis=1)
+    np.testing.assert_allclose(expected / expected[0], differences / differences[0], rtol=1e-9)
+
+
+def test_labels_that_mean_nothing_are_predicted_by_chance(rng):
+    """If the judging rows had been fitted to, most of them would be right."""
+    X, y = rng.standard_normal((400, 3)), rng.integers(2, size=400)
+    _, judgements = raced(X, y, share=0.5)
+    for judgement in judgements.values():
+        assert 0.35 < judgement.error < 0.65
+
+
+def reordered(monkeypatch):
+    """Classes all as far from the centre, and so few rows of each that their order changes."""
+    monkeypatch.setattr(race_module, "RACE_ROWS", 96)
+    y = np.arange(480) % 8
+    return 20 * np.eye(8)[y] + np.random.default_rng(0).standard_normal((480, 8)), y
+
+
+def test_classes_apart_are_told_apart_whatever_their_order(monkeypatch):
+    X, y = reordered(monkeypatch)
+    for judgement in raced(X, y)[1].values():
+        assert judgement.error == 0
+
+
+def test_classes_have_the_same_share_of_latents_as_in_the_fit(monkeypatch):
+    begin, got = race_module.first_state, []
+
+    def recorded(sample, counts, *rest):
+        got.append((sample.codes, counts / sample.sizes))
+        return begin(sample, counts, *rest)
+
+    monkeypatch.setattr(race_module, "first_state", recorded)
+    rows, generator = LocalPopulation.of(*reordered(monkeypatch)), np.random.default_rng(0)
+    shares = np.array([0.5, 0.1, 0.9, 0.2, 0.7, 0.1, 0.9, 0.4])
+    choose_start(rows, "auto", shares * rows.sizes, "random", SETTINGS, generator)
+    for codes, found in got:
+        assert codes.tolist() != list(range(8))
+        np.testing.assert_allclose(found, shares[codes], atol=0.12)
+
+
+def test_the_race_reads_a_bounded_number_of_rows(monkeypatch):
+    monkeypatch.setattr(race_module, "RACE_ROWS", 90)
+    rows, judgements = raced(*units(300))
+    drawn = np.concatenate(rows.asked)
+    assert len(np.unique(drawn)) == len(drawn) == 90
+    assert drawn.max() > 200
+    assert set(judgements) == set(STARTS)
+
+
+@pytest.mark.parametrize(
+    "y", [[0, 1], [0, 0, 1, 2], [0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 0, 0]], ids=str
+)
+def test_too_few_rows_or_classes_start_euclidean(rng, y):
+    rows = LocalPopulation.of(rng.standard_normal((len(y), 3)), np.array(y))
+    ones = np.ones(len(rows), dtype=int)
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        name, record = choose_start(rows, "auto", ones, "random", SETTINGS, generator)
+        if not record["start_losses"]:
+            assert name == record["start"] == "euclidean"
+        assert np.isfinite(list(record["start_losses"].values())).all()
+    if len(np.unique(y)) in (1, len(y)):
+        assert not record["start_losses"]
+
+
+@pytest.mark.parametrize("data", [units, correlated])
+def test_neither_order_of_rows_nor_names_of_classes_matter(rng, data):
+    X, y = data(150)
+    order = rng.permutation(150)
+    names = np.array(["zebra", "Apple", "mouse"])
+    parameters = {"max_iter": 0, "refine": 0, "n_steps": 200, "random_state": 0}
+    one = MaPML(**parameters).fit(X, y).history_[0]
+    other = MaPML(**parameters).fit(X[order], names[y[order]]).history_[0]
+    assert one["start"] == other["start"] != "euclidean"
+    assert one["start_losses"] == pytest.approx(other["start_losses"], rel=1e-6)
+    assert one["start_errors"] == other["start_errors"]
+
+
+def test_the_choice_is_in_the_first_record():
+    X, y = units(150)
+    model = MaPML(max_iter=1, refine=1, n_steps=200, random_state=0).fit(X, y)
+    first, *others = model.history_
+    assert first["start"] in ("standardized", "within")
+    assert list(first["start_losses"]) == list(first["start_errors"]) == list(STARTS)
+    lowest = min(first["start_losses"].values())
+    assert first["start_losses"][first["start"]] <= lowest / (1 - TIE)
+    assert first["seconds"]["start"] > 0
+    assert not any("start" in record for record in others)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_given_start_is_not_raced(name, monkeypatch):
+    monkeypatch.setattr(race_module, "race", None)
+    X, y = units(150)
+    model = MaPML(start=name, max_iter=0, refine=0, random_state=0).fit(X, y)
+    assert model.history_[0]["start"] == name
+    assert "start_losses" not in model.history_[0]
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypatch):
+    X, y = units(150)
+    rows = Recorded.of(X, y)
+    found = estimate_start(rows, name, np.random.default_rng(0))
+    expected = start_from(name, rows.coordinates.into(X), y)
+    np.testing.assert_allclose(found.factor, expected.factor, rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(race_module, "ESTIMATION_ROWS", 60)
+    rows = Recorded.of(X, y)
+    assert estimate_start(rows, name, np.random.default_rng(0)).name == name
+    assert [len(numbers) for numbers in rows.asked] == ([] if name == "euclidean" else [60])
+
+
+def test_few_rows_with_many_features_are_raced_in_their_span(rng, monkeypatch):
+    """Without the refinement, whose rates depend on the number of features, to rounding."""
+
+    def unrefined(rows, start, components, latents, *_):
+        return SimpleNamespace(components=components, latents=latents)
+
+    X, y = units(60)
+    X = np.concatenate((X, rng.standard_normal((60, 60))), axis=1)
+    assert is_wide(LocalPopulation.of(X, y))
+    monkeypatch.setattr(race_module, "refine", unrefined)
+    _, spanned = raced(X, y, 0.2)
+    monkeypatch.setattr(race_module, "is_wide", lambda rows: False)
+    _, judgements = raced(X, y, 0.2)
+    for name in STARTS:
+        assert spanned[name].loss == pytest.approx(judgements[name].loss, rel=1e-8)
+        assert spanned[name].error == judgements[name].error

@@ -1,0 +1,557 @@
+"""The refinement against plain functions that read like the formulas of its module."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from scipy.optimize import check_grad
+from scipy.special import logsumexp
+
+from latentmetric.core.learning import WRONG_LABELS_EXPONENT
+from latentmetric.core.passes import Plan, refine
+from latentmetric.core.population import LocalPopulation, positions_of
+from latentmetric.core.refinement import (
+    CERTAIN,
+    FACTOR_RATE,
+    FEWEST_STEPS,
+    FIRST_DECAY,
+    POINT_RATE,
+    SECOND_DECAY,
+    Adam,
+    Batch,
+    Gradient,
+    Moments,
+    batch_size,
+    cosine,
+    draw_batches,
+    gradient,
+    preimages,
+    steps_per_pass,
+)
+from latentmetric.core.starts import STARTS, start_from
+
+N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
+
+
+@dataclasses.dataclass
+class Problem:
+    """Labelled rows and points, each row with the point that contains it."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    own: np.ndarray
+    stretch: np.ndarray
+    """Of the squared distance of each row to its own point."""
+    factor: np.ndarray
+    points: np.ndarray
+    of_points: np.ndarray
+    temperature: float = T
+
+    def with_changes(self, **changes):
+        return dataclasses.replace(self, **changes)
+
+
+@pytest.fixture
+def problem(rng):
+    of_points = np.array([0, 0, 0, 1, 1, 2, 2])
+    labels = np.arange(N_ROWS) % 3
+    own = np.array([rng.choice(np.flatnonzero(of_points == label)) for label in labels])
+    return Problem(
+        rng.standard_normal((N_ROWS, N_FEATURES)), labels, own, rng.uniform(1, 4, N_ROWS),
+        rng.standard_normal((RANK, N_FEATURES)), rng.standard_normal((N_POINTS, RANK)), of_points,
+    )  # fmt: skip
+
+
+def log_likelihood(problem, number, near=None):
+    """log P(y | x) of a row, left out of its own point, over all points or those near it."""
+    exponents, same = [], []
+    for point in range(len(problem.points)) if near is None else near:
+        away = problem.factor @ problem.rows[number] - problem.points[point]
+        squared = away @ away
+        if point == problem.own[number]:
+            squared *= problem.stretch[number]
+        exponents.append(-squared / problem.temperature)
+        same.append(problem.of_points[point] == problem.labels[number])
+    return logsumexp(np.array(exponents)[same]) - logsumexp(exponents)
+
+
+def plain_loss(problem, exponent=0.0, near=None):
+    """−log P(y | x), summed over the rows; its gradient times P**exponent is that of the other."""
+    total = 0.0
+    for number in range(len(problem.rows)):
+        value = log_likelihood(problem, number, None if near is None else near[number])
+        total += (1 - np.exp(exponent * value)) / exponent if exponent else -value
+    return total
+
+
+def plain_gradient(problem, numbers, exponent=0.0):
+    """The formulas, a row and a point at a time."""
+    of_factor, of_points = np.zeros_like(problem.factor), np.zeros_like(problem.points)
+    for number in numbers:
+        row, mapped = problem.rows[number], problem.factor @ problem.rows[number]
+        stretch = np.ones(len(problem.points))
+        stretch[problem.own[number]] = problem.stretch[number]
+        squared = stretch * np.square(mapped - problem.points).sum(axis=1)
+        p = np.exp(-squared / problem.temperature - logsumexp(-squared / problem.temperature))
+        q = np.where(problem.of_points == problem.labels[number], p, 0)
+        likelihood = q.sum()
+        weights = (q / likelihood - p) / problem.temperature * stretch * likelihood**exponent
+        of_row = np.zeros_like(mapped)
+        for point, weight in enumerate(weights):
+            of_row += 2 * weight * (mapped - problem.points[point])
+            of_points[point] -= 2 * weight * (mapped - problem.points[point])
+        of_factor += np.outer(of_row, row)
+    return of_factor, of_points
+
+
+def batch_of(problem, exponent=0.0, near=None):
+    if near is None:
+        near = np.tile(np.arange(len(problem.points)), (len(problem.rows), 1))
+    dtype = problem.rows.dtype
+    own = near == problem.own[:, None]
+    stretch = np.where(own, problem.stretch[:, None], 1).astype(dtype)
+    same = problem.of_points[near] == problem.labels[:, None]
+    return Batch(
+        problem.factor, problem.points, near, same, stretch, problem.temperature, exponent
+    )  # fmt: skip
+
+
+def found(problem, exponent=0.0, near=None):
+    return gradient(problem.rows, batch_of(problem, exponent, near))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.3, WRONG_LABELS_EXPONENT, 2.0])
+def test_the_gradient_is_that_of_the_plain_loss(problem, exponent):
+    slopes = found(problem, exponent)
+
+    def of_factor(flat):
+        moved = problem.with_changes(factor=flat.reshape(problem.factor.shape))
+        return plain_loss(moved, exponent)
+
+    def of_points(flat):
+        moved = problem.with_changes(points=flat.reshape(problem.points.shape))
+        return plain_loss(moved, exponent)
+
+    for loss, place, slope in (
+        (of_factor, problem.factor, slopes.components), (of_points, problem.points, slopes.points)
+    ):  # fmt: skip
+        assert check_grad(loss, lambda _, s=slope: s.ravel(), place.ravel()) < 1e-5
+        assert np.linalg.norm(slope) > 0.1
+
+
+@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
+def test_the_gradient_is_that_of_the_formulas(problem, exponent):
+    slopes = found(problem, exponent)
+    of_factor, of_points = plain_gradient(problem, range(N_ROWS), exponent)
+    np.testing.assert_allclose(slopes.components, of_factor, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(slopes.points, of_points, rtol=1e-10, atol=1e-12)
+
+
+def test_only_near_points_take_part(problem, rng):
+    """The own point and two others of each row; the last point is near no row."""
+    near = np.array(
+        [[own, *rng.permutation(np.delete(np.arange(6), own))[:2]] for own in problem.own % 6]
+    )
+    problem = problem.with_changes(own=problem.own % 6)
+    problem = problem.with_changes(labels=problem.of_points[problem.own])
+    slopes = found(problem, near=near)
+    assert not slopes.points[6].any()
+
+    def of_points(flat):
+        return plain_loss(problem.with_changes(points=flat.reshape(N_POINTS, RANK)), near=near)
+
+    assert check_grad(of_points, lambda _: slopes.points.ravel(), problem.points.ravel()) < 1e-5
+
+
+def test_the_order_of_the_near_points_does_not_matter(problem, rng):
+    near = np.array([rng.permutation(N_POINTS) for _ in range(N_ROWS)])
+    one, other = found(problem), found(problem, near=near)
+    np.testing.assert_allclose(other.components, one.components, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(other.points, one.points, rtol=1e-10, atol=1e-12)
+
+
+def test_the_gradients_of_parts_add_up(problem):
+    batch = batch_of(problem)
+    parts = [slice(0, 4), np.array([6, 4]), np.array([5, 7, 8])]
+    added = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
+    for part in parts:
+        added += gradient(problem.rows[part], batch.part(part))
+    whole = gradient(problem.rows, batch)
+    np.testing.assert_allclose(added.components, whole.components, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(added.points, whole.points, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
+def test_float32_is_close_to_float64(problem, exponent):
+    narrow = problem.with_changes(
+        **{name: getattr(problem, name).astype("f4") for name in ("rows", "factor", "points")}
+    )
+    exact, slopes = found(problem, exponent), found(narrow, exponent)
+    assert slopes.components.dtype == slopes.points.dtype == np.float32
+    np.testing.assert_allclose(slopes.components, exact.components, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(slopes.points, exact.points, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_whose_label_is_certain_has_no_gradient(problem, dtype):
+    """One has only points of its own label near it; one is at its own point, others are far."""
+    alone = problem.with_changes(rows=problem.rows.astype(dtype), of_points=np.zeros(7, int))
+    alone = alone.with_changes(labels=np.zeros(N_ROWS, int))
+    far = problem.with_changes(
+        rows=np.zeros((N_ROWS, N_FEATURES), dtype),
+        points=(problem.of_points != 0)[:, None] * np.full((1, RANK), 30, dtype),
+        labels=np.zeros(N_ROWS, int), own=np.zeros(N_ROWS, int),
+    )  # fmt: skip
+    for certain in (alone, far):
+        slopes = found(certain)
+        np.testing.assert_allclose(slopes.components, 0, atol=1e-5)
+        np.testing.assert_allclose(slopes.points, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
+def test_a_row_among_points_of_another_label_has_a_finite_gradient(dtype, exponent):
+    """Its label is so unlikely that exp(−D²/T) of its own point is 0 beside the others."""
+    rows, factor = np.zeros((1, 2), dtype), np.eye(2, dtype=dtype)
+    points = np.array([[100, 0], [0.5, 0]], dtype)
+    batch = Batch(
+        factor, points, np.array([[0, 1]]), np.array([[True, False]]), np.ones((1, 2), dtype),
+        0.1, exponent,
+    )  # fmt: skip
+    slopes = gradient(rows, batch)
+    expected = np.array([[2000, 0], [-10, 0]]) * (1 if exponent == 0 else 0)
+    np.testing.assert_allclose(slopes.points, expected, rtol=1e-5)
+
+
+def descended(problem, n_steps=5):
+    """The factor and the points after some steps with the gradient of all rows."""
+    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    for step in range(n_steps):
+        moved = problem.with_changes(factor=adam.components, points=adam.points)
+        adam.step(found(moved), np.arange(N_POINTS), cosine(step / n_steps))
+    return adam.components, adam.points
+
+
+def rotation(rng, size):
+    return np.linalg.qr(rng.standard_normal((size, size)))[0]
+
+
+def test_steps_do_not_depend_on_the_axes_of_the_rows(problem, rng):
+    turn = rotation(rng, N_FEATURES)
+    factor, points = descended(problem)
+    turned = problem.with_changes(rows=problem.rows @ turn, factor=problem.factor @ turn)
+    other_factor, other_points = descended(turned)
+    np.testing.assert_allclose(other_factor, factor @ turn, atol=1e-12)
+    np.testing.assert_allclose(other_points, points, atol=1e-12)
+
+
+def test_steps_do_not_depend_on_the_axes_of_the_points(problem, rng):
+    turn = rotation(rng, RANK)
+    factor, points = descended(problem)
+    turned = problem.with_changes(factor=turn @ problem.factor, points=problem.points @ turn.T)
+    other_factor, other_points = descended(turned)
+    np.testing.assert_allclose(other_factor, turn @ factor, atol=1e-12)
+    np.testing.assert_allclose(other_points, points @ turn.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-5, 0.3, 1e6])
+def test_steps_follow_the_scale_of_the_metric(problem, scale):
+    factor, points = descended(problem)
+    scaled = problem.with_changes(
+        factor=scale * problem.factor, points=scale * problem.points, temperature=scale**2 * T
+    )
+    other_factor, other_points = descended(scaled)
+    np.testing.assert_allclose(other_factor / scale, factor, rtol=1e-9)
+    np.testing.assert_allclose(other_points / scale, points, rtol=1e-9)
+
+
+def unit_of(factor):
+    """How much a factor stretches in the mean, and more if its rank is low."""
+    rank, n_features = factor.shape
+    return np.sqrt(np.square(factor).sum() / rank * np.sqrt(n_features / rank))
+
+
+class PlainAdam:
+    """Adam with one second moment for the factor and one for each point, number by number."""
+
+    def __init__(self, factor, points):
+        self.unit = unit_of(factor)
+        self.factor, self.points = factor.copy(), points.copy()
+        self.of_factor = [np.zeros_like(factor), 0.0, 0]
+        self.of_points = [[np.zeros_like(point), 0.0, 0] for point in points]
+
+    @staticmethod
+    def change(slope, moments, rate):
+        first, second, steps = moments
+        moments[0] = FIRST_DECAY * first + (1 - FIRST_DECAY) * slope
+        moments[1] = SECOND_DECAY * second + (1 - SECOND_DECAY) * np.square(slope).mean()
+        moments[2] = steps + 1
+        unbiased = moments[0] / (1 - FIRST_DECAY ** moments[2])
+        root = np.sqrt(moments[1] / (1 - SECOND_DECAY ** moments[2]))
+        return rate * unbiased / root if root > 0 else 0 * slope
+
+    def step(self, of_factor, of_points, which, share):
+        self.factor -= self.change(of_factor, self.of_factor, FACTOR_RATE * share * self.unit)
+        for slope, point in zip(of_points, which, strict=True):
+            rate = POINT_RATE * share * self.unit
+            self.points[point] -= self.change(slope, self.of_points[point], rate)
+
+
+def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
+    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    plain = PlainAdam(problem.factor, problem.points)
+    for step in range(12):
+        which = np.sort(rng.choice(N_POINTS - 1, size=3, replace=False))
+        of_factor = 10.0**step * rng.standard_normal((RANK, N_FEATURES))
+        of_points = 10.0**-step * rng.standard_normal((3, RANK))
+        share = 1 - step / 20
+        adam.step(Gradient(of_factor, of_points), which, share)
+        plain.step(of_factor, of_points, which, share)
+        if step == 5:  # the moments carry over to the next pass
+            adam = Adam(adam.components, adam.points, adam.moments)
+    np.testing.assert_allclose(adam.components, plain.factor, rtol=1e-10)
+    np.testing.assert_allclose(adam.points, plain.points, rtol=1e-10)
+    np.testing.assert_array_equal(adam.points[-1], problem.points[-1])
+
+
+def test_the_first_step_moves_numbers_by_the_rates(problem):
+    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    unit = unit_of(problem.factor)
+    adam.step(found(problem), np.arange(N_POINTS), 0.5)
+    moved = np.sqrt(np.square(adam.components - problem.factor).mean())
+    assert moved == pytest.approx(FACTOR_RATE * unit / 2)
+    moved = np.sqrt(np.square(adam.points - problem.points).mean(axis=1))
+    np.testing.assert_allclose(moved, POINT_RATE * unit / 2)
+
+
+def test_steps_leave_what_they_began_from_alone(problem):
+    begun = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    begun.step(found(problem), np.arange(N_POINTS), 1.0)
+    components, points, moments = begun.components, begun.points, begun.moments
+    before = copy.deepcopy((components, points, moments))
+    adam = Adam(components, points, moments)
+    adam.step(found(problem), np.arange(N_POINTS), 1.0)
+    assert not np.array_equal(adam.components, components)
+    assert_equal_parts((components, points, moments), before)
+
+
+def assert_equal_parts(one, other):
+    for part, copied in zip(one, other, strict=True):
+        if dataclasses.is_dataclass(part):
+            assert_equal_parts(vars(part).values(), vars(copied).values())
+        else:
+            np.testing.assert_array_equal(part, copied)
+
+
+def test_points_without_slopes_do_not_move(problem):
+    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    nothing = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
+    for _ in range(3):
+        adam.step(nothing, np.arange(N_POINTS), 1.0)
+    np.testing.assert_array_equal(adam.components, problem.factor)
+    np.testing.assert_array_equal(adam.points, problem.points)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dtype):
+    factor = np.linalg.qr(rng.standard_normal((6, 4)))[0].T.astype(dtype)
+    factor *= np.array([[1.0], [0.8], [2.0], [0.5]], dtype)
+    latents = rng.standard_normal((9, 6)).astype(dtype)
+    points = rng.standard_normal((9, 4)).astype(dtype)
+    moved = preimages(latents, factor, points)
+    assert moved.dtype == dtype
+    np.testing.assert_allclose(moved @ factor.T, points, atol=3e-3)
+    shortest = (points - latents @ factor.T) @ np.linalg.pinv(factor).T
+    np.testing.assert_allclose(moved - latents, shortest, atol=5e-3)
+    undecided = np.linalg.svd(factor)[2][4:]
+    np.testing.assert_allclose((moved - latents) @ undecided.T, 0, atol=1e-5)
+
+
+def test_latents_at_their_points_stay(rng):
+    factor, latents = rng.standard_normal((3, 5)), rng.standard_normal((4, 5))
+    np.testing.assert_allclose(preimages(latents, factor, latents @ factor.T), latents, rtol=1e-12)
+
+
+def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
+    factor = np.diag([1.0, 1e-12, 0.0])
+    latents, points = rng.standard_normal((2, 4, 3))
+    moved = preimages(latents, factor, points)
+    np.testing.assert_allclose(moved[:, 0], points[:, 0], atol=1e-3)
+    np.testing.assert_allclose(moved[:, 1:], latents[:, 1:], atol=1e-6)
+
+
+SIZES = [(1, 1, 134), (10, 10, 134), (16, 16, 134), (320, 16, 134), (1000, 50, 134),
+         (5120, 256, 134), (5125, 256, 134), (50_000, 256, 196), (51_200, 256, 200)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_rows", "size", "n_steps"), SIZES)
+def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(n_rows, size, n_steps):
+    assert batch_size(n_rows) == size
+    assert steps_per_pass(n_rows) == n_steps >= FEWEST_STEPS
+
+
+@pytest.mark.parametrize("n_rows", [n_rows for n_rows, *_ in SIZES])
+def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows):
+    batches = draw_batches(n_rows, rng)
+    assert [len(batch) for batch in batches] == [batch_size(n_rows)] * steps_per_pass(n_rows)
+    drawn = np.concatenate(batches)
+    whole = len(drawn) // n_rows
+    assert whole >= 1
+    orders = drawn[: whole * n_rows].reshape(whole, n_rows)
+    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(n_rows)] * whole)
+    rest = drawn[whole * n_rows :]
+    assert len(np.unique(rest)) == len(rest)
+    if n_rows > 10:
+        assert not any(np.array_equal(order, np.arange(n_rows)) for order in orders)
+
+
+def test_rates_fall_from_one_to_nothing_along_a_cosine():
+    assert cosine(0) == 1
+    assert cosine(1 / 3) == pytest.approx(0.75)
+    assert cosine(1 / 2) == pytest.approx(0.5)
+    assert cosine(1) == pytest.approx(0)
+    assert np.all(np.diff([cosine(share) for share in np.linspace(0, 1, 50)]) < 0)
+
+
+class Refinement:
+    """Rows, a metric and few enough latent examples that all of them are near every row."""
+
+    temperature = 0.08
+
+    def __init__(self, start="euclidean", data=None):
+        X, y = data or make_blobs(90, 3, 4)
+        self.rows = LocalPopulation.of(X, y)
+        generator = np.random.default_rng(3)
+        numbers = np.arange(len(X))
+        self.inner, self.labels = self.rows.sample(numbers), positions_of(self.rows, numbers)
+        self.start = start_from(start, self.inner, self.labels)
+        components = np.eye(4)[:3] + 0.1 * generator.standard_normal((3, 4))
+        self.components = components.astype(X.dtype)
+        self.class_starts = np.array([0, 5, 9, 12])
+        self.of_latents = np.repeat(np.arange(3), np.diff(self.class_starts))
+        self.latents = np.concatenate(
+            [self.inner[self.labels == label][:many] for label, many in enumerate((5, 4, 3))]
+        )
+        self.moments = Moments.zero(self.components, self.points)
+
+    @property
+    def points(self):
+        return self.start.into(self.latents) @ self.components.T
+
+    def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1):
+        return refine(
+            self.rows, self.start, self.components, self.latents, self.class_starts,
+            self.temperature, self.moments, done,
+            Plan(n_passes, latent_reg, exponent, n_threads), np.random.default_rng(7),
+        )  # fmt: skip
+
+    def as_problem(self):
+        """The rows in the coordinates of the start."""
+        rows = self.start.into(self.inner)
+        squared = np.square((rows @ self.components.T)[:, None] - self.points[None]).sum(axis=2)
+        other = self.labels[:, None] != self.of_latents
+        own = np.argmin(np.where(other, np.inf, squared), axis=1)
+        counts = np.bincount(own, minlength=len(self.latents))
+        stretch = np.array([(c / (c - 1)) ** 2 if c > 1 else 4.0 for c in counts])[own]
+        return Problem(
+            rows, self.labels, own, stretch, self.components, self.points, self.of_latents,
+            self.temperature,
+        )  # fmt: skip
+
+
+def plain_pass(problem, done, n_passes, latent_reg, exponent):
+    """A pass, row by row and point by point."""
+    likelihood = np.exp([log_likelihood(problem, row) for row in range(len(problem.rows))])
+    adam = PlainAdam(problem.factor, problem.points)
+    batches = draw_batches(len(problem.rows), np.random.default_rng(7))
+    for number, drawn in enumerate(batches):
+        active = [row for row in drawn if likelihood[row] < CERTAIN]
+        if not active:
+            continue
+        moved = problem.with_changes(factor=adam.factor, points=adam.points)
+        of_factor, of_points = plain_gradient(moved, active, exponent)
+        away = adam.points - problem.points
+        share = len(drawn) / len(problem.rows)
+        of_points += 2 * latent_reg * share / problem.temperature * away
+        left = (1 + np.cos(np.pi * (done + number / len(batches)) / n_passes)) / 2
+        every = np.arange(len(problem.points))
+        adam.step(of_factor / len(drawn), of_points / len(drawn), every, left)
+    return adam, np.mean(likelihood < CERTAIN)
+
+
+@pytest.mark.parametrize(
+    ("start", "done", "n_passes", "latent_reg", "exponent"),
+    [
+        ("euclidean", 0, 1, 0.0, 0.0), ("standardized", 1, 3, 0.0, 0.0),
+        ("within", 0, 2, 5.0, 0.0), ("euclidean", 1, 2, 0.0, WRONG_LABELS_EXPONENT),
+    ],
+)  # fmt: skip
+def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, exponent):
+    problem, begun = Refinement(start).as_problem(), Refinement(start)
+    adam, active_share = plain_pass(problem, done, n_passes, latent_reg, exponent)
+    refined = begun.refined(done, n_passes, latent_reg, exponent)
+    assert np.abs(refined.components - begun.components).max() > 0.01
+    np.testing.assert_allclose(refined.components, adam.factor, rtol=1e-6, atol=1e-9)
+    inner = begun.start.fold(refined.components)
+    moved = preimages(begun.latents, inner, adam.points)
+    np.testing.assert_allclose(refined.latents, moved, rtol=1e-6, atol=1e-9)
+    assert refined.active_share == active_share
+    assert 0.1 < active_share < 0.9
+    away = problem.rows @ problem.factor.T - problem.points[problem.own]
+    squared = np.square(away).sum(axis=1)
+    spreads = [squared[problem.labels == label].mean() for label in range(3)]
+    np.testing.assert_allclose(refined.spreads, spreads)
+    np.testing.assert_array_equal(refined.counts, np.bincount(problem.own, minlength=12))
+
+
+def test_a_pass_makes_labels_likelier():
+    begun = Refinement()
+    before = plain_loss(begun.as_problem())
+    refined = begun.refined()
+    begun.components, begun.latents = refined.components, refined.latents
+    assert plain_loss(begun.as_problem()) < 0.9 * before
+
+
+def test_a_pass_leaves_the_state_it_began_from_alone():
+    begun = Refinement()
+    first = begun.refined()
+    begun.components, begun.latents = first.components, first.latents
+    begun.moments = first.moments
+    before = copy.deepcopy((begun.components, begun.latents, begun.moments))
+    second = begun.refined(done=1)
+    assert second.moments.n_steps == 2 * first.moments.n_steps > 0
+    assert_equal_parts((begun.components, begun.latents, begun.moments), before)
+
+
+def test_the_number_of_threads_changes_no_bit_of_a_pass():
+    data = make_blobs(2000, 3, 4)
+    one, other = Refinement(data=data).refined(), Refinement(data=data).refined(n_threads=3)
+    assert batch_size(2000) > 64  # more than one chunk
+    np.testing.assert_array_equal(one.components, other.components)
+    np.testing.assert_array_equal(one.latents, other.latents)
+
+
+def test_a_pass_over_rows_that_are_all_certain_changes_nothing():
+    X, y = make_blobs(90, 3, 4)
+    begun = Refinement(data=(1e-3 * X + y[:, None], y))
+    refined = begun.refined()
+    assert refined.active_share == 0
+    assert refined.moments.n_steps == 0
+    np.testing.assert_array_equal(refined.components, begun.components)
+    np.testing.assert_allclose(refined.latents, begun.latents, rtol=1e-12)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    ("dtype", "latent_reg"),
+    [(np.float32, 1e6), (np.float32, 1e39), (np.float64, 1e6), (np.float64, 1e300)],
+)
+def test_a_huge_pull_keeps_the_points(start, dtype, latent_reg):
+    X, y = make_blobs(90, 3, 4)
+    begun = Refinement(start, (X.astype(dtype), y))
+    free, held = begun.refined(n_passes=1), begun.refined(n_passes=1, latent_reg=latent_reg)
+    points = [begun.start.into(refined.latents) @ refined.components.T for refined in (free, held)]
+    assert np.abs(points[0] - begun.points).max() > 0.1
+    np.testing.assert_allclose(points[1], begun.points, atol=0.01)

@@ -1,0 +1,200 @@
+"""The starts of the metric, against their definitions."""
+
+import numpy as np
+import pytest
+
+from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.starts import SHRINKAGE, STARTS, Start, feature_factors, start_from
+
+
+def rows_of_classes(n_rows=200, n_features=5, seed=0, dtype=np.float64):
+    """Correlated rows of four classes with different means, features of different units."""
+    generator = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 4
+    X = generator.standard_normal((n_rows, 8)) @ generator.standard_normal((8, n_features))
+    X = (X + 4 * generator.standard_normal((4, n_features))[y]) * 3.0 ** (np.arange(n_features) % 5)
+    return X.astype(dtype), y
+
+
+def covariance_within(X, y):
+    """The mean of (x − mean of the class)(x − mean of the class)ᵀ."""
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for label in np.unique(y):
+        away = X[y == label] - X[y == label].mean(axis=0)
+        total += away.T @ away
+    return total / len(X)
+
+
+def metric_of(start):
+    return start.fold(np.eye(len(start.factor))).T @ start.fold(np.eye(len(start.factor)))
+
+
+def mean_squared_norm(X):
+    return np.square(X - X.mean(axis=0)).sum(axis=1).mean()
+
+
+def scaled_to(X, metric):
+    """The multiple of the metric under which the rows keep their mean squared norm."""
+    centred = X - X.mean(axis=0)
+    return metric * mean_squared_norm(X) / np.einsum("ij,jk,ik->i", centred, metric, centred).mean()
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_keep_their_mean_squared_norm_and_their_dtype(name, dtype):
+    X, y = rows_of_classes(dtype=dtype)
+    start = start_from(name, X, y)
+    assert start.name == name
+    assert start.into(X).dtype == start.factor.dtype == dtype
+    assert mean_squared_norm(start.into(X)) == pytest.approx(mean_squared_norm(X), rel=1e-5)
+
+
+def test_the_euclidean_start_changes_nothing():
+    X, y = rows_of_classes()
+    for start in (start_from("euclidean", X, y), Start.euclidean(5, X.dtype)):
+        np.testing.assert_array_equal(start.into(X), X)
+        np.testing.assert_array_equal(start.fold(np.eye(5)), np.eye(5))
+
+
+def test_standardized_features_have_the_same_variance():
+    X, y = rows_of_classes()
+    variances = start_from("standardized", X, y).into(X).var(axis=0)
+    np.testing.assert_allclose(variances, variances[0])
+
+
+def test_standardized_is_the_inverse_of_the_variances():
+    X, y = rows_of_classes()
+    expected = scaled_to(X, np.diag(1 / X.var(axis=0)))
+    np.testing.assert_allclose(metric_of(start_from("standardized", X, y)), expected, rtol=1e-9)
+
+
+def test_the_shrunk_covariance_within_classes_becomes_a_multiple_of_the_identity():
+    X, y = rows_of_classes()
+    start = start_from("within", X, y)
+    within = covariance_within(X, y)
+    shrunk = (1 - SHRINKAGE) * within + SHRINKAGE * np.diag(np.diag(within))
+    turned = start.fold(np.eye(5)) @ shrunk @ start.fold(np.eye(5)).T
+    np.testing.assert_allclose(turned / turned[0, 0], np.eye(5), atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-3), (np.float64, 1e-9)])
+def test_within_is_the_inverse_of_the_shrunk_covariance(dtype, rtol):
+    X, y = rows_of_classes(dtype=dtype)
+    within = covariance_within(X.astype(np.float64), y)
+    shrunk = (1 - SHRINKAGE) * within + SHRINKAGE * np.diag(np.diag(within))
+    expected = scaled_to(X.astype(np.float64), np.linalg.inv(shrunk))
+    found = metric_of(start_from("within", X, y))
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_neither_position_nor_order_nor_names_of_classes_matter(name, rng):
+    X, y = rows_of_classes()
+    expected = metric_of(start_from(name, X, y))
+    order = rng.permutation(len(X))
+    for rows, labels in ((X + 100, y), (X[order], y[order]), (X, np.array([7, 2, 30, 11])[y])):
+        found = metric_of(start_from(name, rows, labels))
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["standardized", "within"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_units_of_the_features_do_not_matter(name, dtype):
+    """Distances are the same, up to one factor, even if units differ by 1e8."""
+    X, y = rows_of_classes()
+    units = 10.0 ** np.array([8, 0, -3, 4, 2])
+    one = start_from(name, X, y).into(X)
+    other = (X * units).astype(dtype)
+    other = start_from(name, other, y).into(other).astype(np.float64)
+    scale = np.sqrt(mean_squared_norm(one) / mean_squared_norm(other))
+    one, other = one - one.mean(axis=0), scale * (other - other.mean(axis=0))
+    precise = 1e-9 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(one @ one.T, other @ other.T, atol=precise * np.square(one).max())
+
+
+def test_the_euclidean_start_keeps_the_units():
+    X, y = rows_of_classes()
+    assert np.ptp(start_from("euclidean", X, y).into(X).var(axis=0)) > 1000
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e8 / 3])
+def test_a_constant_feature_does_not_change_the_others(name, constant):
+    X, y = rows_of_classes()
+    wide = np.insert(X, 2, constant, axis=1)
+    coordinates = Coordinates.of(wide)
+    X, wide = np.delete(coordinates.into(wide), 2, axis=1), coordinates.into(wide)
+    factors, start = feature_factors(name, wide, y), start_from(name, wide, y)
+    expected = feature_factors(name, X, y)
+    np.testing.assert_allclose(np.delete(factors, 2), expected, rtol=1e-9)
+    assert factors.min() > 0
+    assert np.isfinite(metric_of(start)).all()
+    assert np.linalg.eigvalsh(metric_of(start)).min() > 0
+    assert mean_squared_norm(start.into(wide)) == pytest.approx(mean_squared_norm(X))
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("value", [0.0, 0.1])
+def test_rows_that_are_all_equal_get_the_euclidean_start(name, value):
+    start = start_from(name, np.full((6, 3), value), np.arange(6) % 2)
+    np.testing.assert_allclose(metric_of(start), np.eye(3))
+
+
+def test_a_feature_that_only_differs_between_classes_is_divided_by_its_deviation():
+    X, y = rows_of_classes()
+    X[:, 1] = np.array([0.1, 0.2, 0.7, 0.3])[y]
+    factors = feature_factors("within", X, y)
+    deviations = np.sqrt(np.diag(covariance_within(X, y)))
+    deviations[1] = X[:, 1].std()
+    np.testing.assert_allclose(factors * deviations, (factors * deviations)[0])
+    metric = metric_of(start_from("within", X, y))
+    assert np.linalg.eigvalsh(metric / np.outer(factors, factors)).min() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_equal_rows_in_each_class_within_is_standardized(dtype, seed):
+    """Means of equal rows are rounded: what is left must not be taken for a variance."""
+    centres = np.random.default_rng(seed).standard_normal((3, 4)).astype(dtype)
+    y = np.repeat(np.arange(3), [3, 5, 7])
+    within, standardized = (start_from(name, centres[y], y) for name in ("within", "standardized"))
+    np.testing.assert_allclose(metric_of(within), metric_of(standardized), rtol=1e-5)
+
+
+def test_classes_of_one_row_are_no_obstacle():
+    X, _ = rows_of_classes(6)
+    for name in STARTS:
+        start = start_from(name, X, np.arange(6))
+        assert np.isfinite(start.into(X)).all()
+        assert mean_squared_norm(start.into(X)) == pytest.approx(mean_squared_norm(X))
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-2), (np.float64, 1e-9)])
+@pytest.mark.parametrize("rank", [2, 5])
+def test_fold_and_unfold_are_inverses(name, dtype, rtol, rank, rng):
+    X, y = rows_of_classes(dtype=dtype)
+    start = start_from(name, X, y)
+    components = rng.standard_normal((rank, 5)).astype(dtype)
+    folded = start.fold(components)
+    assert folded.dtype == start.unfold(folded).dtype == dtype
+    np.testing.assert_allclose(start.unfold(folded), components, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(
+        start.fold(start.unfold(components)), components, rtol=rtol, atol=rtol
+    )
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_folded_factor_maps_inner_rows_as_the_factor_maps_those_of_the_start(name, rng):
+    X, y = rows_of_classes()
+    start, components = start_from(name, X, y), rng.standard_normal((3, 5))
+    expected = start.into(X) @ components.T
+    np.testing.assert_allclose(X @ start.fold(components).T, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_more_features_than_rows_are_no_obstacle():
+    X, y = rows_of_classes(12, 40)
+    for name in STARTS:
+        start = start_from(name, X, y)
+        assert np.linalg.eigvalsh(metric_of(start)).min() > 0
+        assert mean_squared_norm(start.into(X)) == pytest.approx(mean_squared_norm(X))
