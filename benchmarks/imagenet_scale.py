@@ -74,7 +74,7 @@ def main() -> None:
         "alg1_plain_percent_of_gemm": counts.plain / 1e9 / parts["latents"] / gflops * 100,
         "data_bytes": X.nbytes,
         "peak_over_data": (memory.peak - memory.before + X.nbytes) / X.nbytes,
-        "passes": [record["passes"] for record in model.history_],
+        "passes": [record["passes"] for record in model.history_ if "passes" in record],
         "error": {"MaPML_5": latent_error},
         "query_microseconds": {"latents": latent_query},
         "predict_percent_of_gemm": query_gflop / (latent_query / 1e6) / gflops * 100,

@@ -101,14 +101,18 @@ def mapml_name(ratio: float) -> str:
 
 
 def _mapml(ratio: float) -> Method:
-    return Method(
-        lambda value, seed: MaPML(ratio, metric_reg=MaPML().metric_reg * value, random_state=seed),
-        searched_as=mapml_name(0.10),
-    )
+    def build(value: float, seed: int) -> MaPML:
+        metric_reg = MaPML().metric_reg * value
+        return MaPML.as_published(n_latents=ratio, metric_reg=metric_reg, random_state=seed)
+
+    return Method(build, searched_as=mapml_name(0.10))
 
 
 def _prototypes(ratio: float) -> Method:
-    return Method(lambda value, seed: MaPML(ratio, max_iter=0, random_state=seed), searched=False)
+    def build(value: float, seed: int) -> MaPML:
+        return MaPML.as_published(n_latents=ratio, max_iter=0, random_state=seed)
+
+    return Method(build, searched=False)
 
 
 def _pca(value: float, seed: int) -> Any:
