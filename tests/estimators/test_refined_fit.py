@@ -17,8 +17,17 @@ from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML, load, save
 from latentmetric.core import learning, passes, refinement
+from latentmetric.core.alternation import reduced
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.learning import REFINEMENT_SHARE
+from latentmetric.core.distances import References
+from latentmetric.core.learning import (
+    MAP_SHARE,
+    REFINEMENT_SHARE,
+    WRONG_LABELS_EXPONENT,
+    WRONG_LABELS_SHARE,
+)
+from latentmetric.core.likelihood import judge
+from latentmetric.core.population import positions_of
 from latentmetric.core.refinement import preimages
 from latentmetric.core.starts import STARTS
 from latentmetric.core.votes import temperature_from_references
@@ -100,11 +109,11 @@ def recorded_calls(monkeypatch, name):
 
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_the_refinement_starts_from_the_best_round(blobs, monkeypatch, best):
-    judge = learning.next_state
+    following = learning.next_state
     losses = iter(sorted([0.1, 0.2], reverse=best == 2) if best else [9.0, 9.0])
 
     def judged(*arguments):
-        state = judge(*arguments)
+        state = following(*arguments)
         state.record["loss"] = next(losses)
         return state
 
@@ -133,15 +142,60 @@ def test_every_pass_goes_on_from_the_one_before(blobs, monkeypatch):
     assert [arguments[7] for arguments, _ in passes] == [0, 1, 2]
 
 
-def test_the_model_votes_with_the_temperature_of_the_refinement(blobs, monkeypatch):
+@pytest.mark.parametrize(
+    ("parameters", "share", "exponent"),
+    [
+        ({}, REFINEMENT_SHARE, 0),
+        ({"label_noise": True}, WRONG_LABELS_SHARE, WRONG_LABELS_EXPONENT),
+        ({"n_components": 2}, MAP_SHARE, 0),
+        ({"n_components": 5}, REFINEMENT_SHARE, 0),
+    ],
+)
+def test_the_model_votes_with_the_temperature_of_the_refinement(
+    blobs, monkeypatch, parameters, share, exponent
+):
     passes = recorded_calls(monkeypatch, "refine")
-    model = fit(*blobs, keep="last")
-    begun_from = fit(*blobs, keep="last", refine=0).model_.references
-    expected = temperature_from_references(begun_from, REFINEMENT_SHARE)
-    assert model.model_.temperature == pytest.approx(expected)
-    assert model.model_.temperature == passes[0][0][5]
-    noisy = fit(*blobs, keep="last", label_noise=True).model_.temperature
-    assert noisy == pytest.approx(2 * expected)
+    model = fit(*blobs, keep="last", **parameters)
+    _, start, components, latents, _, temperature, _, _, plan, _ = passes[0][0]
+    references = References.of(start.into(latents) @ components.T)
+    assert temperature == pytest.approx(temperature_from_references(references, share))
+    assert model.model_.temperature == temperature
+    assert plan.exponent == exponent
+
+
+@pytest.mark.parametrize(
+    ("parameters", "exponent"),
+    [({"start": "within"}, 0), ({"label_noise": True}, WRONG_LABELS_EXPONENT),
+     ({"n_components": 2}, 0)],
+)  # fmt: skip
+def test_every_state_is_judged_by_the_likelihood_of_all_rows(
+    blobs, monkeypatch, parameters, exponent
+):
+    """Each row left out of its own latent example; for a map, under the metric of its rank."""
+    rounds = recorded_calls(monkeypatch, "next_state")
+    passes = recorded_calls(monkeypatch, "refine")
+    model = fit(*blobs, **parameters)
+    states = [rounds[0][0][0], *(state for _, state in rounds)]
+    results = [
+        (reduced(state, parameters.get("n_components")), state.latents, state.counts,
+         state.temperature) for state in states
+    ]  # fmt: skip
+    results += [
+        (refined.components, refined.latents, refined.counts, arguments[5])
+        for arguments, refined in passes
+    ]
+    rows, start, class_starts = passes[0][0][0], states[0].start, states[0].class_starts
+    everyone = np.arange(240)
+    inside, positions = start.into(rows.sample(everyone)), positions_of(rows, everyone)
+    for record, (components, latents, counts, temperature) in zip(
+        model.history_, results, strict=True
+    ):
+        expected = judge(
+            inside @ components.T, positions, start.into(latents) @ components.T, class_starts,
+            counts, temperature, exponent,
+        )  # fmt: skip
+        assert record["loss"] == pytest.approx(expected.loss, rel=1e-6)
+        assert record["loo_error"] == pytest.approx(expected.error)
 
 
 def test_the_published_algorithm_has_none_of_this():
