@@ -13,7 +13,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from http.client import HTTPException
 from pathlib import Path
@@ -79,7 +79,7 @@ def load_benchmark(name: str, folder: str | Path | None = None) -> Split:
     Parameters
     ----------
     name : str
-        "mnist", "cifar10", "cifar100", "banking77", "clinc150" or "letter".
+        "mnist", "cifar10", "cifar100", "imagenet200", "banking77", "clinc150" or "letter".
     folder : path, default=None
         Where the files are; None takes the environment variable LATENTMETRIC_DATA. MNIST and
         letter are downloaded from OpenML if there is no folder, or no file of theirs in it.
@@ -101,6 +101,31 @@ def load_benchmark(name: str, folder: str | Path | None = None) -> Split:
         return _from_openml(name, benchmark.openml)
     missing = f"{path} does not exist" if path else f"{benchmark.file} is needed"
     raise FileNotFoundError(f"{name}: {missing}; {HOW_TO_NAME_THE_FOLDER}")
+
+
+def load_noisy_mnist(noise: int = 250, folder: str | Path | None = None) -> Split:
+    """MNIST with noise on the training images; the test images have none.
+
+    Parameters
+    ----------
+    noise : int, default=250
+        Standard deviation of the noise, out of 255.
+    folder : path, default=None
+        See ``load_benchmark``.
+
+    Returns
+    -------
+    Split
+    """
+    split = load_benchmark("mnist", folder)
+    return replace(split, X_train=with_noise(split.X_train, noise))
+
+
+def with_noise(X: Floats, noise: int) -> Floats:
+    """Rows plus normal noise of the standard deviation ``noise`` / 255, always the same."""
+    normal = np.random.default_rng(0).standard_normal(X.shape, dtype=np.float32)
+    noisy: Floats = X + np.float32(noise / 255) * normal
+    return noisy
 
 
 def load_split(name: str, path: str | Path) -> Split:
@@ -196,6 +221,7 @@ BENCHMARK_SETS: dict[str, Benchmark] = {
     "mnist": Benchmark("mnist.npz", _pixels, OpenML("mnist_784", 60_000, 70_000, 784, divisor=255)),
     "cifar10": Benchmark("cifar10_features.npz", _features),
     "cifar100": Benchmark("cifar100_features.npz", _features),
+    "imagenet200": Benchmark("imagenet200_features.npz", _features),
     "clinc150": Benchmark("clinc150_embeddings.npz", _features),
     "banking77": Benchmark("banking77_embeddings.npz", _features),
     "letter": Benchmark("letter.npz", _letter, OpenML("letter", 16_000, 20_000, 16)),

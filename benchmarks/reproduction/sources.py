@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import Split, load_benchmark, load_split
+from data import Split, load_benchmark, load_split, with_noise
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
@@ -84,8 +84,7 @@ def _load(source: Source, setting: Setting) -> Split:
     X_train, y_train, X_test = split.X_train, split.y_train, split.X_test
     X_train, y_train = sample(X_train, y_train, setting.n_rows, seed=0)
     if setting.noise:
-        noise = np.random.default_rng(0).standard_normal(X_train.shape, dtype=np.float32)
-        X_train = X_train + np.float32(setting.noise / 255) * noise
+        X_train = with_noise(X_train, setting.noise)
     if setting.n_features and setting.n_features < X_train.shape[1]:
         pca = PCA(setting.n_features, svd_solver="covariance_eigh").fit(X_train)
         X_train, X_test = pca.transform(X_train), pca.transform(X_test)

@@ -5,7 +5,7 @@ import data
 import numpy as np
 import pytest
 import sklearn.datasets
-from data import BENCHMARK_SETS, load_benchmark, load_split
+from data import BENCHMARK_SETS, load_benchmark, load_noisy_mnist, load_split
 from sklearn.utils import Bunch
 
 
@@ -15,7 +15,7 @@ def write_sets(folder):
     rows, y = images.reshape(6, 6), np.arange(6) % 2
     both = {"y_train": y, "y_test": y}
     np.savez(folder / "mnist.npz", x_train=images, x_test=images[:3], **both)
-    for name in ("cifar10", "cifar100"):
+    for name in ("cifar10", "cifar100", "imagenet200"):
         scale = np.linspace(0.5, 2, 6).astype(np.float64)
         np.savez(folder / f"{name}_features.npz", x_train=rows, x_test=rows, scale=scale, **both)
     for name in ("clinc150", "banking77"):
@@ -58,6 +58,18 @@ def test_every_set_is_read_as_float32_rows(tmp_path):
     np.testing.assert_allclose(load_benchmark("mnist", tmp_path).X_train, rows / 255, rtol=1e-6)
     np.testing.assert_allclose(load_benchmark("cifar10", tmp_path).X_train[:, 0], rows[:, 0] / 2)
     assert len(load_benchmark("letter", tmp_path).X_test) == 2
+
+
+def test_noise_is_only_on_training_images_and_always_the_same(tmp_path):
+    write_sets(tmp_path)
+    clean, noisy = load_benchmark("mnist", tmp_path), load_noisy_mnist(100, tmp_path)
+    np.testing.assert_array_equal(noisy.X_test, clean.X_test)
+    np.testing.assert_array_equal(noisy.y_train, clean.y_train)
+    normal = np.random.default_rng(0).standard_normal(clean.X_train.shape, dtype=np.float32)
+    np.testing.assert_allclose(noisy.X_train - clean.X_train, normal * 100 / 255, atol=1e-6)
+    again = load_noisy_mnist(100, tmp_path)
+    np.testing.assert_array_equal(again.X_train, noisy.X_train)
+    assert noisy.X_train.dtype == np.float32
 
 
 def test_a_split_with_a_scale_is_multiplied_by_it(tmp_path):

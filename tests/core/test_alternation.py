@@ -13,6 +13,7 @@ from latentmetric.core.alternation import (
 )
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.population import LocalPopulation, Moved
+from latentmetric.core.starts import Start
 from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
@@ -28,6 +29,9 @@ SETTINGS = Settings(
 )
 
 
+EUCLID = Start.euclidean(6, np.dtype(np.float64))
+
+
 def with_settings(**changes):
     return Settings(**{**vars(SETTINGS), **changes})
 
@@ -36,7 +40,7 @@ def run(n_rounds, settings=SETTINGS, seed=0, data=None):
     X, y = data or make_blobs()
     rows = LocalPopulation.of(X, y)
     generator = np.random.default_rng(seed)
-    states = [first_state(rows, np.full(len(rows), 8), "random", settings, generator)]
+    states = [first_state(rows, np.full(len(rows), 8), "random", settings, EUCLID, generator)]
     for _ in range(n_rounds):
         states.append(next_state(states[-1], generator, rows, settings))
     return rows, states
@@ -140,8 +144,8 @@ def test_the_number_of_threads_changes_nothing():
 def test_a_state_can_be_resumed():
     rows, states = run(3, with_settings(max_passes=500))
     last, generator = states[-1], np.random.default_rng(1)
-    known = Moved(last.latents, last.spreads, passes=0)
-    again = state_from(rows, last.components, known, last.class_starts, SETTINGS, generator)
+    known = Moved(last.latents, last.spreads, last.counts, passes=0)
+    again = state_from(rows, last.components, known, last.class_starts, SETTINGS, EUCLID, generator)
     assert again.record["round"] == 0
     np.testing.assert_array_equal(again.components, last.components)
     np.testing.assert_allclose(again.latents, last.latents)
@@ -167,9 +171,10 @@ def test_rank_reduction_finds_directions_even_if_latents_show_none():
 def test_a_given_state_is_brought_into_the_ball_and_to_the_rank():
     rows, states = run(2)
     last, settings = states[-1], with_settings(max_norm=0.2, n_components=3)
-    known = Moved(last.latents, last.spreads, passes=0)
+    known = Moved(last.latents, last.spreads, last.counts, passes=0)
     again = state_from(
-        rows, last.components, known, last.class_starts, settings, np.random.default_rng(1)
-    )
+        rows, last.components, known, last.class_starts, settings, EUCLID,
+        np.random.default_rng(1),
+    )  # fmt: skip
     assert again.components.shape == (3, 6)
     assert again.record["norm"] <= 0.2 * np.sqrt(6) * (1 + 1e-9)

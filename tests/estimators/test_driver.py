@@ -78,6 +78,8 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
         "measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )
+    if isinstance(learner, MaPML):
+        learner.set_params(start="euclidean", refine=0)
     learner.set_params(early_stopping=True).fit(X, y)
     rounds = {record.get("iterations", record["round"]): record for record in learner.history_}
     assert rounds[learner.n_iter_]["round"] == last
@@ -85,6 +87,18 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
     if best == 0 and learner.model_.is_metric:
         metric = learner.get_mahalanobis_matrix()
         np.testing.assert_allclose(metric / metric[0, 0], np.eye(6), atol=1e-6)
+
+
+def test_the_refinement_follows_however_many_rounds_were_worse(monkeypatch):
+    X, y = make_blobs()
+    left, measure = iter([0.1, *[0.2] * 8, 0.0]), outcome.FitOutcome.measure
+    monkeypatch.setattr(
+        outcome.FitOutcome,
+        "measure",
+        lambda self, state: {**measure(self, state), "validation_error": next(left)},
+    )
+    model = clone(LEARNERS["MaPML"]).set_params(early_stopping=True).fit(X, y)
+    assert model.n_iter_ == model.best_iter_ == 9
 
 
 def test_round_0_is_euclidean_for_every_metric(learner):

@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
+from latentmetric.core.starts import Start
 from latentmetric.estimators import outcome
 from latentmetric.estimators.base import generator_from
 
@@ -25,14 +26,25 @@ def digits():
 
 
 @pytest.fixture(scope="module")
-def on_digits(digits):
+def as_published(digits):
+    X_train, _, y_train, _ = digits
+    return MaPML.as_published(random_state=0).fit(X_train, y_train)
+
+
+@pytest.fixture(scope="module")
+def by_default(digits):
     X_train, _, y_train, _ = digits
     return MaPML(random_state=0).fit(X_train, y_train)
 
 
+@pytest.fixture(params=["as_published", "by_default"])
+def on_digits(request):
+    return request.getfixturevalue(request.param)
+
+
 def test_on_digits_it_beats_the_euclidean_prototypes(digits, on_digits):
     X_train, X_test, y_train, y_test = digits
-    prototypes = MaPML(max_iter=0, random_state=0).fit(X_train, y_train)
+    prototypes = MaPML.as_published(max_iter=0, random_state=0).fit(X_train, y_train)
     assert on_digits.score(X_test, y_test) > prototypes.score(X_test, y_test)
     nearest = KNeighborsClassifier(1).fit(prototypes.latent_examples_, prototypes.latent_labels_)
     prototypes.set_params(n_neighbors=1)
@@ -48,21 +60,67 @@ def test_shapes_and_order_of_the_fitted_attributes(digits, on_digits):
     assert on_digits.latent_examples_.shape == (counts.sum(), 64)
     assert on_digits.components_.shape[1] == 64
     assert on_digits.margins_.shape == (10,)
-    assert on_digits.n_iter_ == on_digits.best_iter_ == 10
-    assert [record["round"] for record in on_digits.history_] == list(range(11))
-    assert set(on_digits.history_[-1]) == {
+
+
+def test_the_history_of_the_algorithm_as_published(as_published):
+    history = as_published.history_
+    assert as_published.n_iter_ == as_published.best_iter_ == 10
+    assert [record["round"] for record in history] == list(range(11))
+    assert history[0]["start"] == "euclidean"
+    assert set(history[-1]) == {
         "round", "objective", "active_share", "norm", "rank", "mean_margin", "passes", "seconds",
     }  # fmt: skip
-    assert set(on_digits.history_[-1]["seconds"]) == {"mining", "metric", "latents"}
-    assert on_digits.history_[-1]["mean_margin"] == pytest.approx(on_digits.margins_.mean())
-    assert on_digits.history_[-1]["objective"] < on_digits.history_[0]["objective"]
+    assert set(history[-1]["seconds"]) == {"mining", "metric", "latents"}
+    assert history[-1]["mean_margin"] == pytest.approx(as_published.margins_.mean())
+    assert history[-1]["objective"] < history[0]["objective"]
 
 
-def test_latents_are_among_the_rows_of_their_class(digits, on_digits):
+def test_the_history_of_a_fit_by_default(by_default):
+    first, *rounds = by_default.history_
+    assert by_default.n_iter_ == len(rounds) == 5 + 3
+    assert [record["round"] for record in rounds] == list(range(1, 9))
+    assert [record.get("refinement") for record in rounds] == [None] * 5 + [1, 2, 3]
+    assert [("objective" in record) for record in rounds] == [True] * 5 + [False] * 3
+    losses = first["start_losses"]
+    assert set(losses) == set(first["start_errors"]) == {"euclidean", "standardized", "within"}
+    assert first["start"] == min(losses, key=losses.get)
+    assert "start" in first["seconds"]
+    assert all(set(record["seconds"]) == {"refinement", "judging"} for record in rounds[5:])
+    losses = [record["loss"] for record in by_default.history_]
+    assert losses.index(min(losses)) == by_default.best_iter_
+    assert all(0 <= record["loo_error"] < 0.1 for record in by_default.history_)
+    assert rounds[-1]["loss"] < rounds[4]["loss"] < first["loss"]
+
+
+def test_the_last_round_is_kept_on_request(blobs):
+    X, y = blobs
+    model = MaPML(keep="last", **QUICK).fit(X, y)
+    assert model.best_iter_ == model.n_iter_ == 6
+    assert not any("loss" in record for record in model.history_)
+
+
+@pytest.mark.parametrize("start", ["euclidean", "standardized", "within"])
+def test_a_given_start_is_the_metric_of_round_zero(blobs, start):
+    X, y = blobs
+    X = X * [1, 10, 1, 1, 0.1, 1]
+    model = MaPML(start=start, max_iter=0, refine=0, random_state=0).fit(X, y)
+    assert model.history_[0]["start"] == start
+    assert "start_losses" not in model.history_[0]
+    metric = model.get_mahalanobis_matrix()
+    if start == "within":
+        means = np.array([X[y == label].mean(axis=0) for label in range(3)])
+        covariance = np.cov((X - means[y]).T, bias=True)
+        expected = np.linalg.inv((covariance + np.diag(np.diag(covariance))) / 2)
+    else:
+        expected = np.eye(6) if start == "euclidean" else np.diag(1 / X.var(axis=0))
+    np.testing.assert_allclose(metric / metric[0, 0], expected / expected[0, 0], atol=1e-9)
+
+
+def test_latents_are_among_the_rows_of_their_class(digits, as_published):
     X_train, _, y_train, _ = digits
     for label in range(10):
         rows = X_train[y_train == label]
-        latents = on_digits.latent_examples_[on_digits.latent_labels_ == label]
+        latents = as_published.latent_examples_[as_published.latent_labels_ == label]
         assert np.all(latents >= rows.min(axis=0) - 1e-9)
         assert np.all(latents <= rows.max(axis=0) + 1e-9)
 
@@ -161,23 +219,24 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(blobs):
     assert not np.array_equal(one.components_, other.components_)
 
 
+@pytest.mark.parametrize("refine", [0, 2])
 @pytest.mark.parametrize("weights", ["uniform", "kernel"])
 @pytest.mark.parametrize("reference", ["latent", "original"])
-def test_early_stopping_returns_the_best_round(reference, weights):
+def test_early_stopping_returns_the_best_round(reference, weights, refine):
     X, y = make_blobs(n_rows=600)
     model = MaPML(
         early_stopping=True, reference=reference, weights=weights, n_steps=50, metric_reg=0.01,
-        random_state=0, max_iter=8,
+        random_state=0, max_iter=8, refine=refine,
     ).fit(X, y)  # fmt: skip
     errors = [record["validation_error"] for record in model.history_]
     assert model.history_[model.best_iter_]["validation_error"] == min(errors)
     assert errors.index(min(errors)) == model.best_iter_
-    assert model.n_iter_ - model.best_iter_ <= 3
+    assert model.n_iter_ == 10 if refine else model.n_iter_ - model.best_iter_ <= 3
 
 
 def test_warm_start_continues_from_the_last_fit(blobs):
     X, y = blobs
-    model = MaPML(warm_start=True, **QUICK).fit(X, y)
+    model = MaPML.as_published(warm_start=True, **QUICK).fit(X, y)
     components, latents = model.components_, model.latent_examples_
     model.set_params(max_iter=0).fit(X, y)
     np.testing.assert_array_equal(model.components_, components)
@@ -188,12 +247,42 @@ def test_warm_start_continues_from_the_last_fit(blobs):
     assert model.history_[0]["norm"] == pytest.approx(0.5 * np.sqrt(6))
 
 
+def test_warm_start_continues_from_a_metric_with_another_start(blobs):
+    X, y = blobs
+    model = MaPML(warm_start=True, start="within", **QUICK).fit(X, y)
+    metric = model.get_mahalanobis_matrix()
+    model.set_params(max_iter=0, refine=0).fit(X, y)
+    np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric)
+    assert "start" not in model.history_[0]
+
+
 @pytest.mark.parametrize("max_norm", [0.2, 1.0])
 def test_the_metric_stays_in_its_ball(blobs, max_norm):
     X, y = blobs
-    model = MaPML(max_norm=max_norm, **QUICK).fit(X, y)
+    model = MaPML(max_norm=max_norm, start="euclidean", keep="last", **QUICK).fit(X, y)
     assert np.linalg.norm(model.get_mahalanobis_matrix()) <= max_norm * np.sqrt(6) * (1 + 1e-9)
-    assert np.linalg.norm(MaPML(**QUICK).fit(X, y).get_mahalanobis_matrix()) > np.sqrt(6)
+    assert "refinement" in model.history_[-1]
+    free = MaPML(start="euclidean", keep="last", **QUICK).fit(X, y)
+    assert np.linalg.norm(free.get_mahalanobis_matrix()) > np.sqrt(6)
+
+
+@pytest.mark.parametrize("start", ["standardized", "within"])
+def test_the_ball_is_in_the_coordinates_of_the_start(blobs, start):
+    X, y = blobs
+    model = MaPML(max_norm=0.5, start=start, **QUICK).fit(X, y)
+    norms = [record["norm"] for record in model.history_]
+    assert max(norms) <= 0.5 * np.sqrt(6) * (1 + 1e-9)
+
+
+def test_the_ball_changes_nothing_but_the_length_of_the_metric_in_the_refinement(blobs):
+    X, y = blobs
+    parameters = {"max_iter": 0, "refine": 3, "keep": "last", "random_state": 0}
+    free, held = (MaPML(max_norm=most, **parameters).fit(X, y) for most in (None, 0.5))
+    assert held.history_[-1]["norm"] == pytest.approx(0.5 * np.sqrt(6))
+    ratio = held.get_mahalanobis_matrix() / free.get_mahalanobis_matrix()
+    np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-6)
+    np.testing.assert_allclose(held.latent_examples_, free.latent_examples_, rtol=1e-6)
+    np.testing.assert_allclose(held.predict_proba(X), free.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +297,10 @@ def test_the_metric_stays_in_its_ball(blobs, max_norm):
         {"n_components": 3},
         {"max_norm": 1.0},
         {"n_latents": 0.2},
+        {"start": "euclidean"},
+        {"max_passes": 1},
+        {"refine": 2},
+        {"label_noise": True},
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
@@ -219,8 +312,8 @@ def test_every_parameter_of_the_algorithms_reaches_them(blobs, parameters):
 
 def test_a_strong_pull_keeps_latents_near_rows(blobs):
     X, y = blobs
-    held = MaPML(latent_reg=1e6, **QUICK).fit(X, y).latent_examples_
-    free = MaPML(**QUICK).fit(X, y).latent_examples_
+    held = MaPML.as_published(latent_reg=1e6, **QUICK).fit(X, y).latent_examples_
+    free = MaPML.as_published(**QUICK).fit(X, y).latent_examples_
     # They start next to a row; see ``START_SHARE``.
     assert cdist(held, X).min(axis=1).max() < 0.2
     assert np.median(cdist(free, X).min(axis=1)) > 0.2
@@ -229,8 +322,11 @@ def test_a_strong_pull_keeps_latents_near_rows(blobs):
 def test_the_record_is_in_the_units_of_the_data(blobs):
     X, y = blobs
     one, other = MaPML(**QUICK).fit(X, y), MaPML(**QUICK).fit(10 * X, y)
-    for key in ("objective", "mean_margin"):
-        assert other.history_[-1][key] == pytest.approx(100 * one.history_[-1][key])
+    for record, scaled in zip(one.history_, other.history_, strict=True):
+        for key in record.keys() & {"objective", "mean_margin"}:
+            assert scaled[key] == pytest.approx(100 * record[key])
+        for key in ("norm", "loss", "loo_error"):
+            assert scaled[key] == pytest.approx(record[key])
     np.testing.assert_allclose(other.margins_, 100 * one.margins_)
 
 
@@ -238,7 +334,7 @@ def test_the_record_is_in_the_units_of_the_data(blobs):
 def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
     X, y = make_blobs(n_rows=300)
     parameters = {"early_stopping": True, "validation_fraction": 0.2, "reference": reference}
-    model = MaPML(**{**QUICK, "max_iter": 0}, **parameters).fit(X, y)
+    model = MaPML.as_published(**{**QUICK, "max_iter": 0}, **parameters).fit(X, y)
     generator = generator_from(QUICK["random_state"])
     training, held_out = LocalPopulation.of(X, y).hold_out(0.2, generator)
     kept = np.setdiff1d(np.arange(300), held_out)
@@ -249,7 +345,7 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
         np.testing.assert_allclose(np.sort(training.sizes), np.bincount(y[kept]))
         state = first_state(
             training, np.rint(0.1 * training.sizes).astype(int), "random",
-            model._settings(), generator,
+            model._settings(), Start.euclidean(6, np.dtype(float)), generator,
         )  # fmt: skip
         latents = np.sort(training.coordinates.out_of(state.latents), axis=0)
         np.testing.assert_allclose(np.sort(model.latent_examples_, axis=0), latents)
@@ -276,7 +372,8 @@ def test_early_stopping_ends_after_three_rounds_without_gain(monkeypatch, errors
         return {**original(self, state), "validation_error": next(errors)}
 
     monkeypatch.setattr(outcome.FitOutcome, "measure", measured)
-    model = MaPML(**{**QUICK, "max_iter": last if best == last else 9}, early_stopping=True)
+    rounds = last if best == last else 9
+    model = MaPML.as_published(**{**QUICK, "max_iter": rounds}, early_stopping=True)
     model.fit(X, y)
     assert (model.n_iter_, model.best_iter_) == (last, best)
     assert np.array_equal(model.components_, np.eye(6)) == (best == 0)
@@ -306,9 +403,13 @@ def test_verbose_logs_a_line_per_round(blobs, caplog):
         MaPML(**QUICK).fit(X, y)
         assert not caplog.records
         MaPML(verbose=1, early_stopping=True, **QUICK).fit(X, y)
-    assert len(caplog.records) >= 2
-    assert "round 0/3" in caplog.records[0].getMessage()
-    assert "validation error" in caplog.records[0].getMessage()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 7
+    assert "round 0/6: " in lines[0]
+    assert "start errors euclidean 0." in lines[0]
+    assert "round 3/6: " in lines[3]
+    assert "round 4/6 (refinement 1): " in lines[4]
+    assert all("validation error" in line for line in lines)
 
 
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(blobs, monkeypatch):

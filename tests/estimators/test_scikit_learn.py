@@ -127,11 +127,14 @@ def test_callbacks_follow_every_round_and_can_stop_the_fit():
     recorder = Recorder()
     model = MaPML(**QUICK).set_callbacks(recorder).fit(X, y)
     assert recorder.events[:2] == ["setup", "begin fit"]
-    assert recorder.events.count("end round") == model.n_iter_ + 1 == 4
+    assert recorder.events.count("end round") == model.n_iter_ + 1 == 7
     assert recorder.events[-2:] == ["end fit", "teardown"]
     assert recorder.scores[-1] == model.score(X, y)
     assert recorder.given is X
-    assert recorder.scores[0] == MaPML(**{**QUICK, "max_iter": 0}).fit(X, y).score(X, y)
+    first = MaPML(**{**QUICK, "max_iter": 0}, refine=0)
+    plain = MaPML(**QUICK, refine=0).set_callbacks(recorder := Recorder()).fit(X, y)
+    assert recorder.scores[0] == first.fit(X, y).score(X, y)
+    assert recorder.scores[-1] == plain.score(X, y)
     stopped = MaPML(**QUICK).set_callbacks(Recorder(stop_after=2)).fit(X, y)
     assert stopped.n_iter_ == 1
 

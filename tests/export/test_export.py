@@ -17,7 +17,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.core.votes import VOTES
 from latentmetric.export import to_faiss, to_onnx, to_sklearn
+from latentmetric.validation.parameters import OneOf
 
 FEW = {"max_iter": 2, "n_steps": 1000, "random_state": 0}
 
@@ -201,7 +203,7 @@ def test_faiss_refuses_wrong_queries():
             exported.search(np.zeros((2, 6)), k)
 
 
-@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("n_neighbors", [1, 4, 40])
 def test_scikit_learn_predicts_as_the_model(fitted_with_queries, weights, n_neighbors):
     model, X = fitted_with_queries
@@ -230,9 +232,10 @@ def test_scikit_learn_breaks_ties_as_the_model():
     assert tied.any(), "without the tie break this test could not fail"
 
 
-def test_scikit_learn_runs_without_this_package(tmp_path, digits):
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_scikit_learn_runs_without_this_package(tmp_path, digits, weights):
     X_train, X_test, y_train, _ = digits
-    model = MaPML(**FEW).fit(X_train, y_train)
+    model = MaPML(**FEW, weights=weights).fit(X_train, y_train)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(to_sklearn(model)))
     np.save(tmp_path / "X.npy", X_test)
     script = (
@@ -258,10 +261,20 @@ def test_scikit_learn_keeps_feature_names_and_counts():
         to_sklearn(MaPML(**FEW).fit(X, y)).predict(X[:, :5])
 
 
-def test_scikit_learn_refuses_kernel_votes():
-    model = Euclidean(weights="kernel").fit(*make_blobs())
-    with pytest.raises(ValueError, match="weights='kernel' has no equivalent"):
+def test_scikit_learn_refuses_votes_that_it_does_not_have(monkeypatch):
+    monkeypatch.setitem(VOTES, "cubic", VOTES["distance"])
+    monkeypatch.setitem(Euclidean.parameter_rules, "weights", OneOf(("cubic",)))
+    model = Euclidean(weights="cubic").fit(*make_blobs())
+    with pytest.raises(ValueError, match="weights='cubic' has no equivalent"):
         to_sklearn(model)
+
+
+def test_scikit_learn_votes_with_the_nearest_where_the_kernel_has_no_width():
+    """All references are equal, so their spacing is 0."""
+    X, y = np.ones((6, 2)), np.array([0, 0, 0, 0, 1, 1])
+    model = Euclidean(weights="kernel").fit(X, y)
+    assert model.model_.temperature == 0
+    assert to_sklearn(model).predict([[3.0, 1.0]]) in model.classes_
 
 
 @pytest.mark.parametrize("export", [to_faiss, to_sklearn, lambda model: to_onnx(model, "unused")])

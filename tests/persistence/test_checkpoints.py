@@ -46,7 +46,7 @@ def assert_same(model, other):
     assert timeless[0] == timeless[1]
 
 
-@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("number", [1, 2, 4, 5, 7])
 @pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_resumed_fit_equals_one_never_interrupted(
@@ -57,6 +57,15 @@ def test_a_resumed_fit_equals_one_never_interrupted(
     whole = fit(X, y, early_stopping=early_stopping)
     interrupted_fit(monkeypatch, X, y, tmp_path, number, early_stopping=early_stopping)
     assert_same(fit(X, y, tmp_path, early_stopping=early_stopping), whole)
+
+
+@pytest.mark.parametrize("number", [2, 6])
+@pytest.mark.parametrize("start", ["auto", "within"])
+def test_a_fit_to_fewer_rows_than_features_is_resumed(tmp_path, monkeypatch, number, start):
+    X, y = make_blobs(30, n_features=40)
+    whole = fit(X, y, start=start)
+    interrupted_fit(monkeypatch, X, y, tmp_path, number, start=start)
+    assert_same(fit(X, y, tmp_path, start=start), whole)
 
 
 @pytest.mark.parametrize("number", [1, 4, 5])
@@ -229,6 +238,10 @@ def with_first(value):
     return change
 
 
+def with_start(**changes):
+    return lambda state: {**state, "start": {**state["start"], **changes}}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -246,11 +259,19 @@ def with_first(value):
         put("state", lambda state: {**state, "spreads": state["latents"]}),
         put("state", lambda state: {**state, "record": {"round": "two"}}),
         put("state", lambda state: {**state, "finished": "no"}), put("state", lambda _: None),
+        put("state", with_start(name="os.system")), put("state", with_start(name=3)),
+        put("state", with_start(name="sideways")), put("state_judges", with_first(10**6)),
+        put("state_start_factor", lambda factor: factor[:-1]),
+        put("state_start_factor", with_first(np.nan)),
+        put("state_counts", lambda counts: counts[1:]),
+        put("state_moments_factor", lambda factor: factor[:, 1:]),
+        put("state_moments_points", lambda points: points[1:]),
+        put("state_moments_points_steps", with_first(-1)),
     ],
 )  # fmt: skip
 def test_a_checkpoint_with_invalid_contents_is_refused(tmp_path, monkeypatch, change):
     X, y = make_blobs()
-    interrupted_fit(monkeypatch, X, y, tmp_path, 2)
+    interrupted_fit(monkeypatch, X, y, tmp_path, 6)
     document, arrays = read_model_file(tmp_path / FILE_NAME)
     change(document, arrays)
     write_model_file(tmp_path / FILE_NAME, document, arrays)
@@ -287,7 +308,7 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
         with pytest.warns(CheckpointWarning, match="continues without checkpoints") as warned:
             assert_same(fit(X, y, tmp_path), fit(X, y))
     assert len(warned) == 1
-    assert len(calls) == 5
+    assert len(calls) == 8
     document, _ = read_model_file(tmp_path / FILE_NAME)
     assert document["history"][-1]["round"] == 1
     assert_same(fit(X, y, tmp_path), fit(X, y))
@@ -312,12 +333,12 @@ def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path, monkeypa
         folder = tmp_path / "gone.parent" / "below"
     with pytest.warns(CheckpointWarning):
         model = fit(X, y, folder)
-    assert model.n_iter_ == 4
+    assert model.n_iter_ == 7
 
 
 def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(monkeypatch):
     X, y = make_blobs()
-    model = MaPML(**PARAMETERS)
+    model = MaPML(refine=0, **PARAMETERS)
     with monkeypatch.context() as patched:
         interrupt_round(patched, 3)
         with pytest.raises(KeyboardInterrupt):
@@ -325,7 +346,16 @@ def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(mon
         assert not hasattr(model, "components_")
         model.fit(X, y, keep_on_interrupt=True)
     assert [record["round"] for record in model.history_] == [0, 1, 2, 3]
-    assert_same(model, fit(X, y, max_iter=3))
+    assert_same(model, fit(X, y, max_iter=3, refine=0))
+
+
+def test_an_interrupt_in_the_refinement_keeps_the_best_round(monkeypatch):
+    X, y = make_blobs()
+    interrupt_round(monkeypatch, 6)
+    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
+    assert model.history_[-1]["refinement"] == 2
+    losses = [record["loss"] for record in model.history_]
+    assert model.best_iter_ == int(np.argmin(losses))
 
 
 def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):

@@ -168,7 +168,10 @@ def test_the_header_describes_the_model(tmp_path):
     assert document["classes"]["values"] == LABELS[3].tolist()
     assert document["n_features"] == 6
     assert document["n_references"] == len(model.latent_examples_)
-    assert [record["round"] for record in document["history"]] == [0, 1, 2]
+    assert [record["round"] for record in document["history"]] == [0, 1, 2, 3, 4, 5]
+    assert [record.get("refinement") for record in document["history"][2:]] == [None, 1, 2, 3]
+    assert document["history"][0]["start"] == model.history_[0]["start"]
+    assert document["history"][0]["start_errors"] == model.history_[0]["start_errors"]
 
 
 def test_the_history_of_a_start_comes_back(tmp_path):
@@ -331,8 +334,15 @@ WRONG_DOCUMENTS = [
     (("history",), [{"round": 0, "seconds": {}, "objective": {"a": 1}}], "not a number"),
     (("history",), [{"round": 0, "seconds": {}, "objective": None}], "not a number"),
     (("history",), [{"round": 0, "seconds": {}, "objective": "within"}], "not a number"),
-    (("history",), [{"round": 0, "seconds": {}, "start": "nowhere"}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "start": "nowhere"}], "not one of euclidean"),
     (("history",), [{"round": 0, "seconds": {}, "objective": 10**400}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "objective": "low"}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "start": 3}], "not one of euclidean"),
+    (("history",), [{"round": 0, "seconds": {}, "start": {"a": 1}}], "not one of euclidean"),
+    (("history",), [{"round": 0, "seconds": {}, "start": "\x1b[2J"}], "not one of euclidean"),
+    (("history",), [{"round": 0, "seconds": {}, "start_losses": 3}], "start_losses"),
+    (("history",), [{"round": 0, "seconds": {}, "start_errors": {"a": "b"}}], "not a number"),
+    (("history",), [{"round": 0, "seconds": {}, "start_errors": {"a": {}}}], "not a number"),
     (("versions",), None, "versions"),
     (("versions",), ["1.0"], "versions"),
     (("versions",), {"numpy": 2}, "versions"),

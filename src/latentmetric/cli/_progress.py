@@ -14,7 +14,16 @@ from types import FrameType
 from typing import Any
 
 from latentmetric.cli._errors import note
-from latentmetric.estimators.progress import History, measured, seconds_left, watched_by
+from latentmetric.estimators.progress import (
+    History,
+    measured,
+    refinement,
+    seconds_left,
+    watched_by,
+)
+
+IN_THE_BAR = ("start", "objective", "validation_error", "loo_error")
+"""What of a round has room beside the bar."""
 
 
 class Follower:
@@ -52,18 +61,18 @@ class Follower:
         """A round is over."""
         self.n_rounds += 1
         record, left = history[-1], seconds_left(history, n_rounds)
-        remaining = "" if left is None else f", at most {left:.0f} s left"
+        remaining = "" if left is None else f", about {left:.0f} s left"
         if self._bar is None and self._each_round:
             self.say(
-                f"{self._title}round {record['round']} of {n_rounds}"
+                f"{self._title}round {record['round']} of {n_rounds}{refinement(record)}"
                 + (f": {values}" if (values := measured(record)) else "")
                 + remaining
             )
         elif self._bar is not None:
-            shown = {key: record[key] for key in ("objective", "validation_error") if key in record}
+            shown = {key: record[key] for key in IN_THE_BAR if key in record}
             self._bar.update(
                 self._task, completed=record["round"], total=n_rounds,
-                description=f"{self._title}round {record['round']}/{n_rounds}",
+                description=f"{self._title}round {record['round']}/{n_rounds}{refinement(record)}",
                 detail=f"{measured(shown)}{remaining}",
             )  # fmt: skip
         return self.interrupted

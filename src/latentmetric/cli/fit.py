@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -20,9 +21,12 @@ from latentmetric.cli._parameters import (
 )
 from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
-from latentmetric.estimators.progress import iterations
+from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.io import Choice
 from latentmetric.persistence.checkpoints import FILE_NAME
+
+MEASURED = {"validation_error": "validation error", "loo_error": "leave-one-out error"}
+"""Errors of the round that was kept, and how the summary names them."""
 
 
 @takes_parameters
@@ -75,7 +79,6 @@ def _checkpoint_files(folder: Path | None) -> list[Path]:
 def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:
     last = model.history_[-1]
     kept = next(record for record in model.history_ if iterations(record) == model.best_iter_)
-    error = kept.get("validation_error")
     facts = {
         "model": str(out),
         "estimator": type(model).__name__,
@@ -87,17 +90,29 @@ def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool
         "classes": len(model.classes_),
         "features": int(model.n_features_in_),
         "seconds": round(seconds, 3),
-    } | ({} if error is None else {"validation_error": error})
+    } | _judgement(kept)
+    if "start" in model.history_[0]:
+        facts["start"] = model.history_[0]["start"]
     if json:
         print_json(facts)
         return
     if interrupted:
-        typer.echo(f"Interrupted after round {last['round']}; round {kept['round']} was kept.")
+        typer.echo(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
     if kept["round"] == 0 and last["round"]:
         typer.echo("No round was better than round 0, so nothing that was learned is used.")
-    measured = "" if error is None else f", validation error {error:.2%}"
+    errors = "".join(f", {MEASURED[name]} {facts[name]:.2%}" for name in MEASURED if name in facts)
+    start = f", start {facts['start']}" if "start" in facts else ""
     typer.echo(
-        f"{out}: {type(model).__name__}, round {kept['round']}{measured}, "
+        f"{out}: {type(model).__name__}{start}, {_name(kept)}{errors}, "
         f"{facts['references']:,} references of {facts['classes']} classes, "
         f"{facts['features']} features, {seconds:.1f} s"
     )
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return f"round {record['round']}{refinement(record)}"
+
+
+def _judgement(record: Mapping[str, Any]) -> dict[str, float]:
+    """What the round that was kept was judged by."""
+    return {name: record[name] for name in (*MEASURED, "loss") if name in record}

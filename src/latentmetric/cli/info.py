@@ -8,10 +8,17 @@ import typer
 
 from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._tables import Json, Model, load_model
+from latentmetric.core.starts import STARTS
+from latentmetric.estimators.progress import refinement
 from latentmetric.persistence.model_file import read_model_file
 
-SHOWN = ("objective", "active_share", "rank", "mean_margin", "impostors", "validation_error")
+SHOWN = (
+    "objective", "active_share", "rank", "mean_margin", "impostors", "validation_error", "loss",
+    "loo_error",
+)  # fmt: skip
 """What of each round fits on a line; --json has everything."""
+
+ABOUT_THE_START = ("start", "start_losses", "start_errors")
 
 
 def info(model: Model, json: Json = False) -> None:
@@ -35,7 +42,7 @@ def info(model: Model, json: Json = False) -> None:
         "kept_iteration": fitted.best_iter_,
         "parameters": document["parameters"],
         "history": document["history"],
-    }
+    } | {name: fitted.history_[0][name] for name in ABOUT_THE_START if name in fitted.history_[0]}
     if json:
         print_json(facts)
         return
@@ -63,20 +70,33 @@ def _show(facts: dict[str, Any]) -> None:
         f"iterations: {made:,}"
         + ("" if kept == made else f", the model is from iteration {kept:,}")
     )
+    if "start" in facts:
+        typer.echo(f"start of the metric: {facts['start']}{_race(facts)}")
     given = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
     typer.echo(f"parameters: {given}")
     _show_rounds(facts["history"])
 
 
+def _race(facts: dict[str, Any]) -> str:
+    """What each start of the race lost, and how often it was wrong."""
+    losses, errors = facts.get("start_losses", {}), facts.get("start_errors", {})
+    tried = [
+        f"{name} {losses[name]:.4g} ({errors[name]:.2%} wrong)"
+        for name in STARTS
+        if name in losses and name in errors
+    ]
+    return f", by the loss on rows not seen: {', '.join(tried)}" if tried else ""
+
+
 def _show_rounds(history: list[dict[str, Any]]) -> None:
-    measured = [name for name in SHOWN if name in history[-1]]
+    measured = [name for name in SHOWN if any(name in record for record in history)]
     if not measured:
         return
     print_table(
         ["round", *[name.replace("_", " ") for name in measured], "seconds"],
         [
             [
-                str(record["round"]),
+                f"{record['round']}{refinement(record)}",
                 *[_number(record.get(name)) for name in measured],
                 f"{sum(record['seconds'].values()):.2f}",
             ]

@@ -29,7 +29,7 @@ from latentmetric.core.population import Moved, Population, draw_numbers, positi
 from latentmetric.core.psd import project_psd
 from latentmetric.core.reduction import most_discriminating
 from latentmetric.core.refinement import Moments
-from latentmetric.core.starts import Start
+from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import NOT_STORED, Record, check_arrays
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.types import Floats, Ints
@@ -112,12 +112,15 @@ def check_state(rows: Population, state: State) -> None:
     n_latents, starts = len(state.latents), state.class_starts
     check_arrays((n_latents, rows.n_features), state.latents)
     check_arrays((len(state.components), rows.n_features), state.components)
+    if state.start.name not in STARTS:
+        raise ValueError(f"it has the unknown start {state.start.name!r}")
     factor = state.start.factor
     check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
     check_arrays((n_latents,), state.counts)
     if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
         raise ValueError("it is judged by rows that do not exist")
-    state.moments.check(state.components.shape, n_latents)
+    if "refinement" in state.record:
+        state.moments.check(state.components.shape, n_latents)
     check_arrays((len(rows),), state.spreads)
     check_arrays((len(rows) + 1,), starts)
     if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():

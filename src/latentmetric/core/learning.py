@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import sqrt
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from latentmetric.core.alternation import (
     with_judgement,
 )
 from latentmetric.core.distances import References
-from latentmetric.core.passes import Plan, refine
+from latentmetric.core.passes import Plan, refine, shortened
 from latentmetric.core.population import Population
 from latentmetric.core.race import choose_start, estimate_start
 from latentmetric.core.refinement import Moments
@@ -114,6 +115,9 @@ def _next_pass(
         rows, state.start, state.components, state.latents, state.class_starts, temperature,
         moments, done, plan, generator,
     )  # fmt: skip
+    bound = settings.max_norm * sqrt(rows.n_features)
+    shorter = sqrt(min(1.0, bound / norm(refined.components)))
+    refined, temperature = shortened(refined, temperature, shorter)
     clock.lap("refinement")
     record = {
         "round": number,

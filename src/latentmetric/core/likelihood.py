@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentmetric.core.distances import References, k_nearest, row_blocks
+from latentmetric.core.distances import TILE_ROWS, References, k_nearest, row_blocks
 from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import KERNEL_NEIGHBORS, VOTES, vote
@@ -82,6 +82,7 @@ def judge(
         losses[block] = loss_of(right, exponent)
         wrong[block] = vote(voters, weights) != truth
 
-    blocks = list(row_blocks(len(points), 4 * len(latents) * latents.itemsize))
+    tile_bytes = min(len(latents), TILE_ROWS) * latents.itemsize
+    blocks = list(row_blocks(len(points), 4 * tile_bytes))
     for_each(judge_block, blocks, n_threads)
     return Judgement(float(losses.mean()), float(wrong.mean()))

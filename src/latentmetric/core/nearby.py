@@ -16,14 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentmetric.core.classes import OneClass
-from latentmetric.core.distances import References, row_blocks, search, squared_norms
+from latentmetric.core.distances import (
+    TILE_ROWS,
+    References,
+    row_blocks,
+    search,
+    squared_norms,
+)
 from latentmetric.core.likelihood import stretches
+from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Bools, Floats, Ints
 
 NEAR = 16
 """Latent examples near a row; the weight of others is negligible."""
 
-LISTED = 64
+LISTED = 128
 """Latent examples near a latent example, among which those near its rows are searched."""
 
 LISTING_AXES = 96
@@ -76,8 +83,16 @@ def list_neighbors(points: Floats, n_threads: int) -> Ints:
     if axes.shape[1] > LISTING_AXES:
         _, directions = np.linalg.eigh(axes.T @ axes)
         axes = axes @ np.ascontiguousarray(directions[:, -LISTING_AXES:])
-    _, lists = search(axes, References.of(axes), listed, n_threads=n_threads)
-    return lists.astype(np.int32)
+    references = References.of(axes)
+    lists: Ints = np.empty((len(axes), listed), dtype=np.int32)
+
+    def fill(block: slice) -> None:
+        lists[block] = search(axes[block], references, listed)[1]
+
+    # A search for so many sorts numbers of eight bytes beside the distances, and merges them.
+    tile_bytes = min(len(axes), TILE_ROWS) * axes.itemsize
+    for_each(fill, list(row_blocks(len(axes), 4 * tile_bytes)), n_threads)
+    return lists
 
 
 def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,6 +83,16 @@ def refine(
     return Refined(
         adam.components, moved, nearby.spreads, batches.counts, adam.moments, active_share
     )
+
+
+def shortened(refined: Refined, temperature: float, factor: float) -> tuple[Refined, float]:
+    """The same with distances multiplied by a number; no vote of the kernel changes."""
+    if factor == 1:
+        return refined, temperature
+    same = refined.components.dtype.type(factor)
+    moments = refined.moments.scaled(float(same))
+    components = refined.components * same
+    return replace(refined, components=components, moments=moments), temperature * float(same) ** 2
 
 
 class _Batches:

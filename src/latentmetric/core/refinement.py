@@ -42,8 +42,9 @@ BATCH, SMALLEST_BATCH, BATCHES = 256, 16, 20
 FEWEST_STEPS = 134
 """A pass has at least this many steps; it goes over few rows several times."""
 
-FACTOR_RATE, POINT_RATE = 1e-3, 1e-2
-"""Root mean square of the change of a number in the first steps, if the factor is orthonormal."""
+FACTOR_RATE, POINT_RATE = 1e-2, 2e-2
+"""Length of the first steps: of the factor, relative to its norm; of a point, for each of its
+numbers, relative to how much the factor stretches in the mean."""
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 """Decay of the moments of gradients, and a bound for divisions."""
@@ -159,13 +160,21 @@ class Moments:
             np.zeros(n_points, dtype=np.intp), 0, unit,
         )  # fmt: skip
 
+    def scaled(self, factor: float) -> Moments:
+        """The moments if the factor of the metric is multiplied by a number."""
+        return replace(
+            self, factor=self.factor / factor, factor_square=self.factor_square / factor**2,
+            points=self.points / factor, points_square=self.points_square / factor**2,
+            unit=self.unit * factor,
+        )  # fmt: skip
+
     def check(self, shape: tuple[int, ...], n_points: int) -> None:
         """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
-        if not self.n_steps:
-            return
         check_arrays(shape, self.factor)
         check_arrays((n_points, shape[0]), self.points)
         check_arrays((n_points,), self.points_square, self.points_steps)
+        if self.n_steps < 0 or (self.points_steps < 0).any():
+            raise ValueError("its refinement made fewer than no steps")
 
 
 class Adam:
@@ -189,7 +198,8 @@ class Adam:
 
     def step(self, found: Gradient, which: Ints, share: float) -> None:
         """Move the factor and these points; ``share`` is what is left of the rates."""
-        self._move_factor(found.components, FACTOR_RATE * share * self._unit)
+        length = sqrt(len(self.components)) * self._unit
+        self._move_factor(found.components, FACTOR_RATE * share * length)
         self._move_points(found.points, which, POINT_RATE * share * self._unit)
 
     def _move_factor(self, slope: Floats, rate: float) -> None:
@@ -197,7 +207,7 @@ class Adam:
         self._n_steps += 1
         self._factor *= dtype.type(FIRST_DECAY)
         self._factor += dtype.type(1 - FIRST_DECAY) * slope
-        square = float(np.vdot(slope, slope)) / slope.size
+        square = float(np.vdot(slope, slope))
         self._factor_square += (1 - SECOND_DECAY) * (square - self._factor_square)
         root = sqrt(self._factor_square / (1 - SECOND_DECAY**self._n_steps)) + TINY
         length = rate / (1 - FIRST_DECAY**self._n_steps) / root

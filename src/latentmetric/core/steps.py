@@ -1,8 +1,8 @@
 """An iterative algorithm as steps: each returns a state, from which the next one starts.
 
 MaPML's rounds and the other estimators' iterations have this form, so one driver runs them all. A
-state is a frozen dataclass of arrays, numbers and other such dataclasses: code that writes it to
-a file needs to know nothing else about the algorithm.
+state is a frozen dataclass of arrays, numbers, words and other such dataclasses: code that writes
+it to a file needs to know nothing else about the algorithm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 Record = dict[str, Any]
-"""Measurements of a step: its number ("round"), seconds by part, and more by algorithm."""
+"""Measurements of a step: its number ("round"), seconds by part, and more by algorithm.
+
+Model files require numbers, except for the words and the dicts of numbers that
+``latentmetric.persistence.values`` lists.
+"""
 
 NOT_STORED = {"stored": False}
 """Metadata of a state's field that checkpoints omit."""

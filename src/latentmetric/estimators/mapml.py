@@ -89,9 +89,10 @@ class MaPML(ReferenceClassifier[State]):
     a margin that grows with each class's spread, and moving the latent examples under it. The
     k-NN vote then compares a query only with the latent examples.
 
-    Results do not change if all features are multiplied by one number, shifted or rotated, nor
-    with the order of the rows or the names of the classes, unless distances tie exactly. The scale
-    of the features relative to each other does matter: standardise columns of different units.
+    Results do not change if all features are multiplied by one number or shifted, nor with the
+    order of the rows or the names of the classes, unless distances tie exactly; with
+    ``start="euclidean"``, neither if they are rotated, but then the scale of the features relative
+    to each other matters.
 
     Parameters
     ----------
@@ -130,8 +131,8 @@ class MaPML(ReferenceClassifier[State]):
         The strength γ of the pull of each latent example towards its place in the round before,
         as a number of rows.
     max_norm : float, default=None
-        The bound δ on the metric's Frobenius norm, in units of that of the Euclidean metric. None
-        means no bound.
+        The bound δ on the metric's Frobenius norm, in units of that of the metric of the start.
+        None means no bound.
     target_neighbors : int, default=3
         The number of nearest latent examples of its own class from which an anchor's p is drawn.
     impostors : int, default=5
@@ -181,11 +182,14 @@ class MaPML(ReferenceClassifier[State]):
         the features' mean variance.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
-        mean margin, passes of k-means, validation error with ``early_stopping``, seconds by part.
+        mean margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out
+        loss and error, with ``early_stopping`` the validation error. Passes of the refinement
+        are rounds with a number "refinement" and no objective. Round 0 has the name of the start,
+        and with "auto" the loss and the error of each.
     n_iter_ : int
-        The number of rounds run.
+        The number of rounds run, passes of the refinement included.
     best_iter_ : int
-        The round that was kept: the last one without ``early_stopping``.
+        The round that was kept.
     reference_ : str
         What votes: "latent", "original", or "set" after ``set_references``.
     model_ : FittedModel
@@ -470,7 +474,7 @@ class MaPML(ReferenceClassifier[State]):
             points, codes = data.references(components, all_rows)
             temperature = None
         else:
-            latents, codes = _by_code(data, state)
+            latents, codes = data.by_code(state.latents, state.class_starts)
             points, temperature = latents @ components.T, state.temperature or None
         return FittedModel.of_metric(
             data.coordinates, components, points, codes, len(data.classes), temperature
@@ -486,7 +490,7 @@ class MaPML(ReferenceClassifier[State]):
         return span.fold(components) if limited else span.widen(components)
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
-        latents, codes = _by_code(data, state)
+        latents, codes = data.by_code(state.latents, state.class_starts)
         margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
         return {
             "latent_examples_": data.coordinates.out_of(latents),
@@ -503,11 +507,3 @@ class MaPML(ReferenceClassifier[State]):
         if self.index == "exact" or len(references) < MIN_REFERENCES:
             return None
         return index_of(references).k_nearest
-
-
-def _by_code(data: TrainingData, state: State) -> tuple[Floats, Ints]:
-    """The latent examples of a state in the order of ``classes_``, and their codes."""
-    codes = np.repeat(data.training.codes, np.diff(state.class_starts))
-    order = np.argsort(codes, kind="stable")
-    latents = state.latents[order]
-    return latents if data.span is None else data.span.out_of(latents), codes[order]

@@ -56,23 +56,39 @@ def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
     record, left = history[-1], seconds_left(history, n_rounds)
     logger.log(
         level,
-        "%s round %d/%d: %s%.1f s%s",
+        "%s round %d/%d%s: %s%.1f s%s",
         type(estimator).__name__,
         record["round"],
         n_rounds,
+        refinement(record),
         f"{values}, " if (values := measured(record)) else "",
         sum(record["seconds"].values()),
-        "" if left is None else f", at most {left:.0f} s left",
+        "" if left is None else f", about {left:.0f} s left",
     )
+
+
+NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_losses")
+"""What the line of a round does not list: it is elsewhere in the line, or too much."""
 
 
 def measured(record: Mapping[str, Any]) -> str:
     """The measurements of a round as text."""
     return ", ".join(
-        f"{key.replace('_', ' ')} {value if isinstance(value, str) else format(value, '.4g')}"
+        f"{key.replace('_', ' ')} {_as_text(value)}"
         for key, value in record.items()
-        if key not in ("round", "iterations") and not isinstance(value, Mapping)
+        if key not in NOT_MEASURED
     )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {_as_text(part)}" for name, part in value.items())
+    return value if isinstance(value, str) else format(value, ".4g")
+
+
+def refinement(record: Mapping[str, Any]) -> str:
+    """Which pass of the refinement a round is, in brackets; nothing if it is none."""
+    return f" (refinement {record['refinement']})" if "refinement" in record else ""
 
 
 def iterations(record: Mapping[str, Any]) -> int:
@@ -82,8 +98,10 @@ def iterations(record: Mapping[str, Any]) -> int:
 
 
 def seconds_left(history: History, n_rounds: int) -> float | None:
-    """An estimate from the last three rounds, without round 0, which learns no metric."""
-    learned = [sum(record["seconds"].values()) for record in history if record["round"]][-3:]
+    """An estimate from the last three rounds of the same kind, without round 0."""
+    kind = "refinement" in history[-1]
+    alike = [r for r in history if r["round"] and ("refinement" in r) == kind]
+    learned = [sum(record["seconds"].values()) for record in alike][-3:]
     left = n_rounds - history[-1]["round"]
     return left * sum(learned) / len(learned) if learned and left else None
 

@@ -6,9 +6,11 @@ Memory: a copy of the references.
 from __future__ import annotations
 
 from functools import partial
+from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -20,6 +22,9 @@ TIE_BREAK = 2.0**-46
 """The smallest extra weight of a nearer neighbour; sums of up to 40 votes stay exact."""
 
 MAX_TIE_BREAKERS = 40
+
+EXPORTED = ("uniform", "distance", "kernel")
+"""The votes that can be exported."""
 
 
 def to_sklearn(model: Any) -> Pipeline:
@@ -34,13 +39,13 @@ def to_sklearn(model: Any) -> Pipeline:
     the votes of nearer neighbours weigh slightly more, which moves probabilities by less than
     2 ** (n_neighbors - 46). This holds for up to 40 neighbours; with more, the first class wins.
     With ``weights="distance"``, classes whose inverse distances have exactly the same sum go to the
-    first class.
+    first class. With "kernel", the weights are a softmax of squared distances, in a small pipeline
+    of their own.
 
     Parameters
     ----------
     model : estimator of this package
-        Fitted, with ``weights`` "uniform" or "distance". "kernel" is refused: scikit-learn has
-        nothing that does it without this package.
+        Fitted.
 
     Returns
     -------
@@ -58,18 +63,18 @@ def to_sklearn(model: Any) -> Pipeline:
     True
     """
     parts = Parts.of(model)
-    if parts.weights not in ("uniform", "distance"):
+    if parts.weights not in EXPORTED:
         raise ValueError(
-            f"weights={parts.weights!r} has no equivalent in scikit-learn; set weights to "
-            "'distance' or 'uniform' and export again"
+            f"weights={parts.weights!r} has no equivalent in scikit-learn; set weights to one of "
+            f"{', '.join(EXPORTED)} and export again"
         )
     factor, rows = _map_and_rows(parts)
-    voters = KNeighborsClassifier(
-        n_neighbors=parts.n_neighbors,
-        weights=_weights(parts.weights, parts.n_neighbors),
-        algorithm="brute",
-        n_jobs=model.n_jobs,
-    ).fit(rows, parts.labels)
+    if parts.weights == "kernel" and parts.model.temperature > 0:
+        unit = factor.dtype.type(sqrt(parts.model.temperature))
+        factor, rows, voters = factor / unit, rows / unit, _kernel_voters(parts.n_voters)
+    else:
+        voters = _plain_voters(parts)
+    voters.set_params(n_jobs=model.n_jobs).fit(rows, parts.labels)
     linear = FunctionTransformer(np.dot, kw_args={"b": factor.T})
     steps = [("centre", _scaler(parts, model)), ("metric", linear), ("vote", voters)]
     return Pipeline(steps)
@@ -103,9 +108,33 @@ def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:
     return identity, np.column_stack((rows, lacking))
 
 
-def _weights(weights: str, n_neighbors: int) -> Any:
-    """The ``weights`` of the classifier; for "uniform" a NumPy function that breaks ties."""
-    if weights == "distance" or n_neighbors > MAX_TIE_BREAKERS:
-        return weights
+def _plain_voters(parts: Parts) -> KNeighborsClassifier:
+    """A classifier for votes other than the kernel's; at T = 0, this is the nearest reference."""
+    weights, n_neighbors = parts.weights, parts.n_neighbors
+    if weights == "kernel":
+        weights, n_neighbors = "uniform", 1
+    if weights == "uniform" and n_neighbors <= MAX_TIE_BREAKERS:
+        weights = _breaking_ties(n_neighbors)
+    return KNeighborsClassifier(n_neighbors, weights=weights, algorithm="brute")
+
+
+def _breaking_ties(n_neighbors: int) -> Any:
+    """A NumPy function that gives nearer neighbours slightly larger weights."""
     ascending = 1 + TIE_BREAK * 2.0 ** np.arange(n_neighbors - 1, -1, -1)
     return partial(np.full_like, fill_value=ascending, dtype=np.float64)
+
+
+def _kernel_voters(n_neighbors: int) -> KNeighborsClassifier:
+    """A classifier that weights by exp(−D²) of each distance D; the metric must be in units of T.
+
+    The weights come from functions of NumPy and SciPy, which can be pickled without this package.
+    """
+    softmin = Pipeline(
+        [
+            ("minus", FunctionTransformer(np.negative)),
+            ("weights", FunctionTransformer(softmax, kw_args={"axis": 1})),
+        ]
+    ).fit(np.zeros((1, n_neighbors)))
+    return KNeighborsClassifier(
+        n_neighbors, weights=softmin.transform, metric="sqeuclidean", algorithm="brute"
+    )

@@ -1,4 +1,4 @@
-"""States of algorithms as arrays and JSON, and back: dataclasses of arrays, numbers and the same.
+"""States of algorithms as arrays and JSON, and back: dataclasses of arrays, numbers and words.
 
 An algorithm need not know that its states are stored. A restored state has the types that the
 dataclass declares; the algorithm's own check decides whether the values make sense.
@@ -13,7 +13,11 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from latentmetric.persistence.model_file import ModelFileError
-from latentmetric.persistence.values import history_as_json, history_from_json
+from latentmetric.persistence.values import (
+    history_as_json,
+    history_from_json,
+    number_of_record,
+)
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -73,7 +77,7 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
         if not isinstance(stored, str):
             raise TypeError(f"{stored!r} is not a string")
         return stored
-    (value,) = history_from_json([{"value": int(stored) if kind is bool else stored}])[0].values()
+    value = number_of_record(int(stored) if kind is bool else stored)
     if kind is bool and type(stored) is not bool:
         raise TypeError(f"{stored!r} is not True or False")
     if kind is int and type(value) is not int:

@@ -203,24 +203,28 @@ def history_from_json(stored: Any) -> list[dict[str, Any]]:
     """The records that ``history_as_json`` stored."""
     if not isinstance(stored, list) or not all(isinstance(record, dict) for record in stored):
         raise ModelFileError("the history is not a list of records")
-    return [{name: _recorded(name, value) for name, value in r.items()} for r in stored]
+    return [{name: _entry(name, value) for name, value in record.items()} for record in stored]
 
 
-def _recorded(name: str, value: Any) -> Any:
-    if isinstance(value, str) and value in WORDS.get(name, ()):
-        return value
-    return _parts(value) if isinstance(value, dict) else _number(value)
+def _entry(name: str, stored: Any) -> Any:
+    """One entry of a record, of the type that its name requires."""
+    if name in WORDS:
+        if not isinstance(stored, str) or stored not in WORDS[name]:
+            raise ModelFileError(f"the {name} of a record is not one of {', '.join(WORDS[name])}")
+        return stored
+    if name not in GROUPS:
+        return number_of_record(stored)
+    if not isinstance(stored, dict):
+        raise ModelFileError(f"the {name} of a record of the history are not numbers by name")
+    return {part: number_of_record(value) for part, value in stored.items()}
 
 
-def _parts(stored: dict[str, Any]) -> dict[str, Any]:
-    return {name: _number(value) for name, value in stored.items()}
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, str) and value in NOT_FINITE:
-        return NOT_FINITE[value]
-    if type(value) in (int, float) and abs(value) <= sys.float_info.max:
-        return value
+def number_of_record(stored: Any) -> Any:
+    """A number, which need not be finite."""
+    if isinstance(stored, str) and stored in NOT_FINITE:
+        return NOT_FINITE[stored]
+    if type(stored) in (int, float) and abs(stored) <= sys.float_info.max:
+        return stored
     raise ModelFileError("a record of the history holds something that is not a number")
 
 
@@ -234,8 +238,6 @@ def rounds_from_json(stored: Any) -> list[dict[str, Any]]:
         seconds = record.get("seconds")
         if not isinstance(seconds, dict) or not all(map(isfinite, seconds.values())):
             raise ModelFileError("the seconds of a record of the history are not numbers by name")
-        if any(isinstance(record[name], dict) for name in record.keys() - GROUPS):
-            raise ModelFileError("a record of the history holds something that is not a number")
     return history
 
 

@@ -11,7 +11,14 @@ from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.clusters import latent_codes
-from latentmetric.viz.summaries import class_errors, curve, spectrum, widest_plane
+from latentmetric.viz.summaries import (
+    Curve,
+    class_errors,
+    curve,
+    last_before_refinement,
+    spectrum,
+    widest_plane,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +32,14 @@ MAX_POINTS = 5000
 """At most this many rows are drawn behind the latent examples, evenly spaced among all rows."""
 
 
-def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the objective over the rounds, and the validation error where it was measured.
+ERRORS = {"validation_error": "validation error", "loo_error": "leave-one-out error"}
+"""Errors that a history may have; a fit measures at most one of them."""
+
+
+def plot_convergence(model: Any, ax: Axes | None = None, quantity: str = "objective") -> Axes:
+    """Draw the objective over the rounds, and the validation or leave-one-out error if measured.
+
+    A dashed line shows where MaPML's refinement begins; it has no objective.
 
     Parameters
     ----------
@@ -34,6 +47,9 @@ def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
         Fitted.
     ax : matplotlib Axes, default=None
         None makes a new figure.
+    quantity : str, default="objective"
+        Another number in the records of ``history_`` to draw instead, such as "loss", the
+        leave-one-out loss of MaPML.
 
     Returns
     -------
@@ -41,26 +57,37 @@ def plot_convergence(model: Any, ax: Axes | None = None) -> Axes:
     """
     fitted_model(model)
     history = model.history_
-    measured = curve(history, "objective")
+    measured = curve(history, quantity)
     if not measured.rounds:
         raise ValueError(
-            f"{type(model).__name__} records no objective, so there is no curve to draw"
+            f"{type(model).__name__} records no {quantity}, so there is no curve to draw"
         )
     ax = _axes(ax)
-    ax.plot(measured.rounds, measured.values, "o-", color=COLOURS[0], label="objective")
-    ax.set(xlabel=measured.unit, ylabel="objective", ylim=(0, None))
-    held_out = curve(history, "validation_error")
-    if held_out.rounds:
-        errors = ax.twinx()
-        percents = [100 * value for value in held_out.values]
-        errors.plot(held_out.rounds, percents, "s--", color=COLOURS[1])
-        errors.set(ylabel="validation error, %", ylim=(0, None))
-        ax.plot([], [], "s--", color=COLOURS[1], label="validation error")
-    if len(measured.rounds) > 1:
+    ax.plot(measured.rounds, measured.values, "o-", color=COLOURS[0], label=quantity)
+    ax.set(xlabel=measured.unit, ylabel=quantity, ylim=(0, None))
+    rounds = measured.rounds
+    for name, text in ERRORS.items():
+        errors = curve(history, name)
+        if errors.rounds:
+            _draw_errors(ax, errors, text)
+            rounds = sorted({*rounds, *errors.rounds})
+    if len(rounds) > 1:
         ax.axvline(model.best_iter_, color="0.6", linestyle=":", label="kept", zorder=0)
-    ax.set_xticks(measured.rounds[:: max(1, len(measured.rounds) // 10)])
+    before = last_before_refinement(history)
+    if before is not None:
+        ax.axvline(before + 0.5, color="0.6", linestyle="--", label="refinement begins", zorder=0)
+    ax.set_xticks(rounds[:: max(1, len(rounds) // 10)])
     ax.legend(frameon=False)
     return ax
+
+
+def _draw_errors(ax: Axes, errors: Curve, text: str) -> None:
+    """Draw errors with a scale of their own on the right."""
+    right = ax.twinx()
+    percents = [100 * value for value in errors.values]
+    right.plot(errors.rounds, percents, "s--", color=COLOURS[1])
+    right.set(ylabel=f"{text}, %", ylim=(0, None))
+    ax.plot([], [], "s--", color=COLOURS[1], label=text)
 
 
 def plot_spectrum(model: Any, ax: Axes | None = None) -> Axes:

@@ -38,6 +38,12 @@ def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
     )
 
 
+def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
+    """The round whose result the refinement begins with; None if there is no refinement."""
+    passes = [record["round"] for record in history if "refinement" in record]
+    return min(passes) - 1 if passes else None
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """The eigenvalues of a metric, largest first, and how many of them matter."""

@@ -26,6 +26,9 @@ class Line:
     level: float | None = None
     """A value to compare with."""
     level_text: str = ""
+    divided: float | None = None
+    """Where on the axis of rounds something else begins."""
+    divided_text: str = ""
     logarithmic: bool = False
     as_percent: bool = False
     dots: bool = True
@@ -76,6 +79,8 @@ def line_chart(line: Line) -> Html:
         height = _places(up(line.level))
         parts.append(tag("path", d=f"M{LEFT} {height}H{WIDTH - RIGHT}", class_="level"))
         parts.append(_text(WIDTH - RIGHT, up(line.level) - 5, line.level_text, "tick end"))
+    if line.divided is not None:
+        parts.extend(_division(across(line.divided), line.divided_text))
     places = [
         (_places(across(place)), _places(up(value)))
         for place, value in zip(line.curve.rounds, line.curve.values, strict=True)
@@ -90,6 +95,15 @@ def line_chart(line: Line) -> Html:
         class_="chart", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img",
         aria_label=f"{line.title}: {line.description}",
     )  # fmt: skip
+
+
+def _division(place: float, text: str) -> list[Html]:
+    """A vertical line, and what begins there to the right of it if there is room."""
+    away, kind = (5, "tick") if place + 6 * len(text) < WIDTH - RIGHT else (-5, "tick end")
+    return [
+        tag("path", d=f"M{_places(place)} {TOP}V{HEIGHT - BOTTOM}", class_="level"),
+        _text(place + away, TOP + 4, text, kind),
+    ]
 
 
 def _mark(line: Line, places: list[tuple[str, str]]) -> list[Html]:

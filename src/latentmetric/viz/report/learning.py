@@ -2,59 +2,77 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from latentmetric.core.race import TIE
+from latentmetric.core.starts import STARTS
 from latentmetric.viz.report.charts import Line, line_chart, values_table
-from latentmetric.viz.report.context import Context, paragraph, section
+from latentmetric.viz.report.context import Context, paragraph, section, table
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, number, percent, tag
-from latentmetric.viz.summaries import Curve, Spectrum, curve, spectrum
+from latentmetric.viz.summaries import Curve, Spectrum, curve, last_before_refinement, spectrum
+
+CURVES = (
+    ("objective", "Objective", False),
+    ("validation_error", "Error on held-out rows", True),
+    ("loss", "Leave-one-out loss", False),
+    ("loo_error", "Leave-one-out error", True),
+)
+"""What is drawn over the rounds if it was measured: name in the history, title, in percent."""
 
 SPECTRUM_POINTS = 240
 """At most this many eigenvalues are drawn, evenly spaced among all of them."""
 
 
 def convergence_section(evidence: Evidence, context: Context) -> Html:
-    """The objective, and the error on held-out rows, over the rounds."""
+    """The objective, and what the rounds were judged by, over the rounds."""
     model = evidence.model
-    history = getattr(model, "history_", [])
-    kept = getattr(model, "best_iter_", None)
     charts = []
-    for quantity, title, as_percent in (
-        ("objective", "Objective", False),
-        ("validation_error", "Error on held-out rows", True),
-    ):
-        measured = curve(history, quantity)
+    for quantity, title, as_percent in CURVES:
+        measured = curve(model.history_, quantity)
         if len(measured.rounds) > 1:
-            line = _rounds(measured, title, as_percent, kept)
+            line = _rounds(measured, title, as_percent, model)
             charts.append(tag("figure", line_chart(line), _numbers(line)))
     if not charts:
         said = (
             f"This {type(model).__name__} recorded fewer than two rounds, so there is no curve to "
             "show."
         )
-        return section("convergence", "Convergence", paragraph(said))
+        return section("convergence", "Convergence", paragraph(said), *_start(model))
     return section(
         "convergence",
         "Convergence",
         tag("div", *charts, class_="charts"),
         paragraph(_explanation(evidence), class_="caption"),
+        *_start(model),
     )
 
 
-def _rounds(measured: Curve, title: str, as_percent: bool, kept: int | None) -> Line:
-    first, last = measured.values[0], measured.values[-1]
+def _rounds(measured: Curve, title: str, as_percent: bool, model: Any) -> Line:
+    first, last, kept = measured.values[0], measured.values[-1], model.best_iter_
     write = percent if as_percent else number
+    described = (
+        f"from {write(first)} in {measured.unit} {measured.rounds[0]} to {write(last)} in "
+        f"{measured.unit} {measured.rounds[-1]}"
+    )
+    before = last_before_refinement(model.history_)
+    if before is not None and measured.rounds[0] <= before < measured.rounds[-1]:
+        described += f"; the refinement begins after round {before}"
+    else:
+        before = None
     return Line(
         measured,
         title,
-        f"from {write(first)} in {measured.unit} {measured.rounds[0]} to {write(last)} in "
-        f"{measured.unit} {measured.rounds[-1]}",
+        described,
         measured.unit,
         marked=kept if kept in measured.rounds else None,
         mark_text=f"kept: {write(measured.values[measured.rounds.index(kept)])}"
         if kept in measured.rounds
         else "",
+        divided=None if before is None else before + 0.5,
+        divided_text="refinement",
         as_percent=as_percent,
     )
 
@@ -77,17 +95,79 @@ def _explanation(evidence: Evidence) -> str:
         )
     if evidence.latent_model is None:
         return said
-    kept, ran = evidence.latent_model.best_iter_, evidence.latent_model.n_iter_
-    said += (
-        "It is the mean loss of triplets drawn at the start of the fit, and may rise again while "
-        f"the error still falls. Round {kept} of {ran} was kept; round 0 is the metric before "
-        "learning, which is Euclidean unless the fit was a warm start."
+    return f"{said}{_about_rounds(model)} {_about_choice(model)}"
+
+
+def _about_rounds(model: Any) -> str:
+    said = (
+        "The objective is the mean loss of triplets drawn at the start of the fit, and may rise "
+        "again while the error still falls. "
     )
-    if not curve(model.history_, "validation_error").rounds:
+    before = last_before_refinement(model.history_)
+    if before is not None:
         said += (
-            " No rows were held out; early_stopping=True also records the error on held-out rows."
+            f"The refinement, from round {before + 1:,} on, has no objective: it makes the labels "
+            "of the training rows likelier. "
         )
-    return said
+    start = model.history_[0].get("start")
+    first = (
+        f"that of the start \N{LEFT DOUBLE QUOTATION MARK}{start}\N{RIGHT DOUBLE QUOTATION MARK}"
+        if start is not None
+        else "Euclidean unless the fit was a warm start"
+    )
+    return (
+        f"{said}Round {model.best_iter_} of {model.n_iter_} was kept; round 0 is the metric before "
+        f"learning, which is {first}."
+    )
+
+
+def _about_choice(model: Any) -> str:
+    """Why the round that was kept was kept."""
+    if curve(model.history_, "validation_error").rounds:
+        return "It has the lowest error on the held-out rows."
+    if curve(model.history_, "loss").rounds:
+        return (
+            "No rows were held out: the leave-one-out loss, the mean of −log P of the labels of "
+            "training rows with each row left out of its own latent example, decided."
+        )
+    return (
+        'No rows were held out, and the last round is kept; keep="best" keeps the one with the '
+        "lowest leave-one-out loss instead."
+    )
+
+
+def _start(model: Any) -> list[Html]:
+    """The starts that were tried, and what they led to on rows not seen."""
+    first = model.history_[0]
+    losses, errors = first.get("start_losses", {}), first.get("start_errors", {})
+    tried = [name for name in STARTS if name in losses and name in errors]
+    if not tried:
+        return []
+    lines = [
+        [
+            tag("th", name, scope="row"),
+            tag("td", number(losses[name]), class_="number"),
+            tag("td", percent(errors[name]), class_="number"),
+            tag("td", "chosen" if name == first.get("start") else ""),
+        ]
+        for name in tried
+    ]
+    head = [
+        tag("th", "start", scope="col"),
+        tag("th", "loss", scope="col", class_="number"),
+        tag("th", "error", scope="col", class_="number"),
+        tag("th", tag("span", "choice", class_="unseen"), scope="col"),
+    ]
+    said = (
+        "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
+        "of the sample that the fit had not seen. A start wins only if its loss is at least "
+        f"{percent(TIE)} lower than that of a simpler one."
+    )
+    return [
+        tag("h3", "The start"),
+        table(head, lines, aria_label="Loss and error of each start"),
+        paragraph(said, class_="caption"),
+    ]
 
 
 def spectrum_section(evidence: Evidence, context: Context) -> Html:
