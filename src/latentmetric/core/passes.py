@@ -77,7 +77,8 @@ def refine(
         pulled = batches.pull(found.points, adam.points[which] - points[which], len(drawn))
         mean = Gradient(found.components / len(drawn), pulled / len(drawn))
         adam.step(mean, which, cosine((done + number / n_steps) / plan.n_passes))
-    moved = preimages(latents, start.fold(adam.components), adam.points)
+    inside = start.into(latents)  # where units do not matter, so that no direction is neglected
+    moved = latents + start.out_of(preimages(inside, adam.components, adam.points) - inside)
     active_share = float(np.mean(nearby.likelihood < CERTAIN))
     return Refined(
         adam.components, moved, nearby.spreads, batches.counts, adam.moments, active_share

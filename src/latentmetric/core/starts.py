@@ -45,6 +45,13 @@ class Start:
         """Inner rows in the coordinates of the start."""
         return rows * self.factor if self.factor.ndim == 1 else rows @ self.factor.T
 
+    def out_of(self, rows: Floats) -> Floats:
+        """What ``into`` was given."""
+        if self.factor.ndim == 1:
+            return rows / self.factor
+        solved = np.linalg.solve(self.factor.astype(np.float64), rows.T)
+        return solved.T.astype(rows.dtype)
+
     def fold(self, components: Floats) -> Floats:
         """The factor of a metric in the start's coordinates, for inner rows."""
         return components * self.factor if self.factor.ndim == 1 else components @ self.factor

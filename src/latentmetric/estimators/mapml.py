@@ -283,13 +283,17 @@ class MaPML(ReferenceClassifier[State]):
         self.verbose = verbose
 
     @classmethod
-    def as_published(cls, **parameters: Any) -> Self:
+    def as_published(
+        cls, n_latents: int | float | Mapping[Any, int] = 0.1, **parameters: Any
+    ) -> Self:
         """MaPML exactly as in the paper: from the Euclidean metric, 10 rounds, 3-NN, no refinement.
 
         Parameters
         ----------
+        n_latents : int, float or dict, default=0.1
+            As in ``MaPML``.
         **parameters
-            Parameters of ``MaPML``; they override those of the paper.
+            Other parameters of ``MaPML``; they override those of the paper.
 
         Returns
         -------
@@ -302,7 +306,7 @@ class MaPML(ReferenceClassifier[State]):
         >>> MaPML.as_published(n_latents=0.05).max_iter
         10
         """
-        return cls(**(AS_PUBLISHED | parameters))
+        return cls(n_latents, **(AS_PUBLISHED | parameters))
 
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
