@@ -3,8 +3,8 @@
     LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
 
 The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
-against the 60,000 training images. Goals: fit, refinement included, at most 3 times as long, peak memory (the data
-included) at most 3 times the data.
+against the 60,000 training images. Goals: fit, refinement included, at most 3 times as long, peak
+memory (the data included) at most 3 times the data.
 """
 
 from __future__ import annotations
