@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML
 
-SETS = ("digits", "letter", "banking77", "clinc150", "mnist", "cifar10")
+SETS = ("digits", "letter", "banking77", "clinc150", "mnist")
 SEEDS = (0, 1)
 MOST_ROWS = 10_000
 CHOICES: dict[str, dict[str, Any]] = {
