@@ -75,13 +75,13 @@ def main() -> None:
             client_before = reset_peak()
             X, y = (da.from_zarr(str(folder / f"{part}.zarr")) for part in "Xy")
             start = time.perf_counter()
-            model = MaPML(**PARAMETERS).fit(X, y)
+            model = MaPML.as_published(**PARAMETERS).fit(X, y)
             seconds = time.perf_counter() - start
             client_peak = peak_megabytes()
             workers = client.run(peak_megabytes)
         rows, labels = (np.asarray(zarr.open(folder / f"{part}.zarr")) for part in "Xy")
     start = time.perf_counter()
-    local = MaPML(**PARAMETERS).fit(rows, labels)
+    local = MaPML.as_published(**PARAMETERS).fit(rows, labels)
     local_seconds = time.perf_counter() - start
     scale = float(np.abs(local.latent_examples_).max())
     difference = float(np.abs(model.latent_examples_ - local.latent_examples_).max()) / scale

@@ -23,6 +23,7 @@ from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.psd import project_psd
+from latentmetric.core.starts import Start
 from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
@@ -92,7 +93,9 @@ def main() -> None:
 
     rows = LocalPopulation.of(X, y)
     generator = np.random.default_rng(0)
-    state = first_state(rows, np.rint(0.1 * rows.sizes).astype(int), "random", SETTINGS, generator)
+    counts = np.rint(0.1 * rows.sizes).astype(int)
+    euclid = Start.euclidean(rows.n_features, rows.dtype)
+    state = first_state(rows, counts, "random", SETTINGS, euclid, generator)
 
     points, margins = state.latents @ state.components.T, state.candidates.margins
     start = time.perf_counter()

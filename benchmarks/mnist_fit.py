@@ -3,8 +3,8 @@
     LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
 
 The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
-against the 60,000 training images. Goals: fit at most 4 times as long, peak memory (the data
-included) at most 3 times the data.
+against the 60,000 training images. Goals: fit, refinement included, at most 3 times as long, peak
+memory (the data included) at most 3 times the data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
     peak = memory.peak - memory.before + data
     parts = {
         part: sum(record["seconds"].get(part, 0) for record in model.history_)
-        for part in ("latents", "mining", "metric")
+        for part in ("start", "latents", "mining", "metric", "judging", "refinement")
     }
     results = {
         "machine": machine_facts(gflops),
@@ -61,7 +61,7 @@ def main() -> None:
             [
                 ["scikit-learn brute predict, s", f"{brute:.1f}", ""],
                 ["MaPML fit, s", f"{fit:.1f}", ""],
-                ["fit / brute predict", f"{fit / brute:.2f}", "≤ 4"],
+                ["fit / brute predict", f"{fit / brute:.2f}", "≤ 3"],
                 *[
                     [f"  of which {part}, s", f"{seconds:.1f}", ""]
                     for part, seconds in parts.items()

@@ -68,7 +68,7 @@ def status_bytes(name: str) -> int:
 def originals(folder: Path) -> list[tuple[bytes, np.ndarray, list[np.ndarray]]]:
     """Files, queries, and the results of the models for these queries."""
     generator = np.random.default_rng(0)
-    large = MaPML(reference="original", max_iter=1, n_steps=100, random_state=0)
+    large = MaPML.as_published(reference="original", max_iter=1, n_steps=100, random_state=0)
     rows = generator.standard_normal((20_000, 64)).astype(np.float32)
     large.fit(
         rows, np.array([f"class {number:02}" for number in range(50)])[np.arange(20_000) % 50]

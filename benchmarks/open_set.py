@@ -94,7 +94,7 @@ def measure(split: Split, tests: dict) -> dict[str, list[dict]]:
         "MaPML, original": [],
     }
     for seed in SEEDS:
-        model = MaPML(random_state=seed).fit(split.X_train, split.y_train)
+        model = MaPML.as_published(random_state=seed).fit(split.X_train, split.y_train)
         results["MaPML, latent"].append(neighbour_areas(model, model.latent_examples_, tests))
         model.set_references(split.X_train, split.y_train)
         results["MaPML, original"].append(neighbour_areas(model, split.X_train, tests))

@@ -41,7 +41,9 @@ def main() -> None:
         del made
         gflops = gemm_gflops()
         rows = open_rows(path)
-        model = MaPML(LATENTS, max_iter=ROUNDS, n_steps=100_000, random_state=0, verbose=1)
+        model = MaPML.as_published(
+            LATENTS, max_iter=ROUNDS, n_steps=100_000, random_state=0, verbose=1
+        )
         start = time.perf_counter()
         with PeakMemory() as memory:
             model.fit(rows, labels)

@@ -50,20 +50,22 @@ FIXED: dict[str, Callable] = {
     "cosine": lambda seed: Normalizer(),
     "Euclid, 164 components": lambda seed: reduced(plain()),
     "LMNN, default": lambda seed: reduced(LMNN(max_iter=LMNN_ITERATIONS)),
-    "MaPML, default": lambda seed: MaPML(random_state=seed),
+    "MaPML, default": lambda seed: MaPML.as_published(random_state=seed),
 }
 CANDIDATES: dict[str, dict[str, Callable]] = {
     "MaPML, chosen": {
-        "0 rounds": lambda seed: MaPML(max_iter=0, random_state=seed),
-        "1 round": lambda seed: MaPML(max_iter=1, random_state=seed),
-        "3 rounds": lambda seed: MaPML(max_iter=3, random_state=seed),
-        "strong metric_reg": lambda seed: MaPML(metric_reg=17.0, random_state=seed),
-        "normalised": lambda seed: make_pipeline(Normalizer(), MaPML(random_state=seed)),
+        "0 rounds": lambda seed: MaPML.as_published(max_iter=0, random_state=seed),
+        "1 round": lambda seed: MaPML.as_published(max_iter=1, random_state=seed),
+        "3 rounds": lambda seed: MaPML.as_published(max_iter=3, random_state=seed),
+        "strong metric_reg": lambda seed: MaPML.as_published(metric_reg=17.0, random_state=seed),
+        "normalised": lambda seed: make_pipeline(
+            Normalizer(), MaPML.as_published(random_state=seed)
+        ),
         "normalised, 3 rounds": lambda seed: make_pipeline(
-            Normalizer(), MaPML(max_iter=3, random_state=seed)
+            Normalizer(), MaPML.as_published(max_iter=3, random_state=seed)
         ),
         "normalised, strong metric_reg": lambda seed: make_pipeline(
-            Normalizer(), MaPML(metric_reg=17.0, random_state=seed)
+            Normalizer(), MaPML.as_published(metric_reg=17.0, random_state=seed)
         ),
     },
     "LMNN, chosen": {

@@ -19,7 +19,7 @@ def draw_gallery(setting: Setting, source: Source, out: Path) -> None:
     if (out / f"{NAME}.svg").exists():
         return
     split = source.load(setting)
-    model = MaPML(0.1, random_state=0).fit(split.X_train, split.y_train)
+    model = MaPML.as_published(0.1, random_state=0).fit(split.X_train, split.y_train)
     side = isqrt(split.X_train.shape[1])
     figure = plot_latent_examples(model, split.X_train, split.y_train, (side, side))
     save_figure(figure, NAME, out)

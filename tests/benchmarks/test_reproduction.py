@@ -68,7 +68,9 @@ def test_a_finished_trial_is_not_computed_again_and_its_parameter_is_found_on_he
 
     def make(value, seed):
         made.append((value, seed))
-        return plan.MaPML(0.1, metric_reg=1.7 * value, n_steps=50, max_iter=1, random_state=seed)
+        return plan.MaPML.as_published(
+            metric_reg=1.7 * value, n_steps=50, max_iter=1, random_state=seed
+        )
 
     monkeypatch.setitem(plan.METHODS, "MaPML_10", Method(make))
     seen = []

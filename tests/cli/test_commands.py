@@ -97,6 +97,31 @@ def test_fit_reports_the_kept_round(folder, tmp_path):
     assert "validation error" in call(*arguments).stdout
 
 
+def test_fit_reports_the_start_the_refinement_and_the_leave_one_out_error(folder, tmp_path):
+    arguments = ("fit", folder / "train.csv", "-o", tmp_path / "model", "--random-state", 0)
+    done = call(*arguments)
+    model = latentmetric.load(tmp_path / "model")
+    first, kept = model.history_[0], model.history_[model.best_iter_]
+    assert f"MaPML, start {first['start']}, round {kept['round']} (refinement " in done.stdout
+    assert f", error on training rows {kept['loo_error']:.2%}, " in done.stdout
+    lines = done.stderr.splitlines()
+    (zero,) = [line for line in lines if line.startswith("round 0 of 8: ")]
+    assert f"start {first['start']}, start errors euclidean " in zero
+    assert sum(line.startswith("round 5 of 8: objective ") for line in lines) == 1
+    assert sum(line.startswith("round 6 of 8 (refinement 1): active share ") for line in lines) == 1
+    facts = json.loads(call(*arguments, "--overwrite", "--json").stdout)
+    assert facts["start"] == first["start"]
+    assert (facts["loss"], facts["loo_error"]) == (kept["loss"], kept["loo_error"])
+    assert "validation_error" not in facts
+
+
+def test_fit_reports_no_start_of_estimators_that_have_none(folder, tmp_path):
+    arguments = ("fit", folder / "train.csv", "-o", tmp_path / "model", "--estimator", "lmnn")
+    shown = call(*arguments).stdout
+    assert "LMNN, round " in shown
+    assert "start" not in json.loads(call(*arguments, "--overwrite", "--json").stdout)
+
+
 def test_predict_as_csv_json_and_files(folder, model, test_rows, tmp_path):
     expected = model.predict(test_rows.drop(columns="kind")).tolist()
     lines = call("predict", folder / "model", folder / "test.csv").stdout.splitlines()
@@ -244,6 +269,45 @@ def test_info(folder, model):
     assert facts["latent_examples"] == facts["references"] == len(model.latent_examples_)
     assert facts["parameters"]["n_latents"] == 0.2
     assert "latent examples" in call("info", folder / "model").stdout
+
+
+def test_info_shows_the_starts_and_marks_the_refinement(folder, model):
+    first = model.history_[0]
+    facts = json.loads(call("info", folder / "model", "--json").stdout)
+    for name in ("start", "start_losses", "start_errors"):
+        assert facts[name] == first[name]
+    shown = call("info", folder / "model").stdout
+    errors = ", ".join(
+        f"{name} {first['start_losses'][name]:.4g} ({first['start_errors'][name]:.2%} wrong)"
+        for name in ("euclidean", "standardized", "within")
+    )
+    line = f"start of the metric: {first['start']}, by the loss on rows not seen: {errors}\n"
+    assert line in shown
+    head, _, *rounds = shown[shown.index("  round ") : shown.index("r1, r2 and so")].splitlines()
+    rounds = [line for line in rounds if line.strip()]
+    assert "objective" in head
+    assert "loo error" in head
+    assert [line.split()[0] for line in rounds] == [str(number) for number in range(9)]
+    passes = [line.split()[1] for line in rounds if line.split()[1].startswith("r")]
+    assert passes == ["r1", "r2", "r3"]
+    assert all(f"{record['loss']:.4g}" in line
+               for record, line in zip(model.history_, rounds, strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "start"),
+    [(latentmetric.MaPML.as_published(max_iter=2), "euclidean"), (latentmetric.LMNN(), None)],
+    ids=["as published", "LMNN"],
+)
+def test_info_of_models_without_race_and_refinement(tmp_path, made, start):
+    save(made.fit(*make_blobs()), tmp_path / "model")
+    shown = call("info", tmp_path / "model").stdout
+    assert "refinement" not in shown
+    assert "loo error" not in shown
+    assert ("start of the metric: euclidean\n" in shown) == (start is not None)
+    facts = json.loads(call("info", tmp_path / "model", "--json").stdout)
+    assert facts.get("start") == start
+    assert "start_losses" not in facts
 
 
 def test_info_and_report_of_a_model_file_without_optional_parts(folder, model, tmp_path):

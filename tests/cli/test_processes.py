@@ -166,7 +166,7 @@ def wait_for(process, beginning):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 def test_ctrl_c_keeps_the_best_round(data, tmp_path):
     model = tmp_path / "model"
-    many = ("--max-iter", "100000", "--n-steps", "200", "--random-state", "0")
+    many = ("--max-iter", "100000", "--n-steps", "200", "--random-state", "0", "--refine", "0")
     process = start("fit", data, "-o", model, *many)
     wait_for(process, "round 3 ")
     process.send_signal(signal.SIGINT)
@@ -175,10 +175,12 @@ def test_ctrl_c_keeps_the_best_round(data, tmp_path):
     assert "Ending after this round" in err
     assert "Traceback" not in err
     kept = latentmetric.load(model)
-    assert kept.best_iter_ >= 3
+    assert kept.n_iter_ >= 3
+    losses = [record["loss"] for record in kept.history_]
+    assert kept.best_iter_ == int(np.argmin(losses))
     assert f"Interrupted after round {kept.n_iter_}; round {kept.best_iter_} was kept." in out
     table = open_table(data)
-    again = latentmetric.MaPML(max_iter=kept.n_iter_, n_steps=200, random_state=0)
+    again = latentmetric.MaPML(max_iter=kept.n_iter_, n_steps=200, random_state=0, refine=0)
     again.fit(table.rows, table.labels)
     np.testing.assert_array_equal(again.components_, kept.components_)
 
@@ -212,7 +214,7 @@ def test_a_closed_standard_error_does_not_end_a_fit(data, tmp_path):
     out = process.stdout.read()
     assert process.wait(timeout=60) == 0
     process.stdout.close()
-    assert json.loads(out)["rounds"] == 30
+    assert json.loads(out)["rounds"] == 30 + 3
     assert Path(tmp_path / "model").exists()
 
 
@@ -238,6 +240,7 @@ def test_a_terminal_gets_a_bar(data, tmp_path):
     assert process.returncode == 0
     assert b"round " in shown
     assert b"validation error" in shown
+    assert b"(refinement 3)" in shown
 
 
 def test_a_killed_fit_is_resumed_to_the_same_model(tmp_path, data):

@@ -16,6 +16,7 @@ from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import Start
 from latentmetric.estimators import outcome
 from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.settings import settings_of
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
@@ -345,7 +346,7 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
         np.testing.assert_allclose(np.sort(training.sizes), np.bincount(y[kept]))
         state = first_state(
             training, np.rint(0.1 * training.sizes).astype(int), "random",
-            model._settings(), Start.euclidean(6, np.dtype(float)), generator,
+            settings_of(model), Start.euclidean(6, np.dtype(float)), generator,
         )  # fmt: skip
         latents = np.sort(training.coordinates.out_of(state.latents), axis=0)
         np.testing.assert_allclose(np.sort(model.latent_examples_, axis=0), latents)

@@ -31,18 +31,44 @@ def test_the_curve_shows_the_history(fitted):
     model, _, _ = fitted
     ax = plot_convergence(model)
     objective = ax.lines[0]
-    assert objective.get_ydata().tolist() == [r["objective"] for r in model.history_]
+    assert objective.get_ydata().tolist() == [r["objective"] for r in model.history_[:4]]
     errors = [r["validation_error"] for r in model.history_]
     twin = next(other for other in ax.figure.axes if other is not ax)
     np.testing.assert_allclose(twin.lines[0].get_ydata(), 100 * np.array(errors))
-    kept = next(line for line in ax.lines if line.get_label() == "kept")
-    assert kept.get_xdata()[0] == model.best_iter_
+    assert line_called("kept", ax).get_xdata()[0] == model.best_iter_
+    assert line_called("refinement begins", ax).get_xdata()[0] == 3.5
+    assert ax.get_xticks().tolist() == list(range(7))
+
+
+def line_called(name, ax):
+    return next(line for line in ax.lines if line.get_label() == name)
+
+
+def test_the_curve_shows_the_leave_one_out_error_and_loss(fitted):
+    _, X, y = fitted
+    model = MaPML(max_iter=2, n_steps=500, refine=1, random_state=0).fit(X, y)
+    ax = plot_convergence(model, quantity="loss")
+    assert ax.lines[0].get_ydata().tolist() == [r["loss"] for r in model.history_]
+    assert ax.get_ylabel() == "loss"
+    twin = next(other for other in ax.figure.axes if other is not ax)
+    assert twin.get_ylabel() == "leave-one-out error, %"
+    errors = [100 * r["loo_error"] for r in model.history_]
+    np.testing.assert_allclose(twin.lines[0].get_ydata(), errors)
+
+
+def test_without_refinement_nothing_marks_it(fitted):
+    _, X, y = fitted
+    ax = plot_convergence(MaPML.as_published(max_iter=2, n_steps=500).fit(X, y))
+    assert [line.get_label() for line in ax.lines] == ["objective", "kept"]
+    assert len(ax.figure.axes) == 1
 
 
 def test_a_model_without_objective_has_no_curve(fitted):
     _, X, y = fitted
     with pytest.raises(ValueError, match="Euclidean records no objective"):
         plot_convergence(Euclidean().fit(X, y))
+    with pytest.raises(ValueError, match="MaPML records no loss"):
+        plot_convergence(MaPML.as_published(max_iter=0).fit(X, y), quantity="loss")
 
 
 def test_the_spectrum_has_the_eigenvalues_of_the_metric(fitted):

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from latentmetric.viz.summaries import class_errors, confused_pairs, curve, spectrum, widest_plane
+from latentmetric.viz.summaries import (
+    class_errors,
+    confused_pairs,
+    curve,
+    last_before_refinement,
+    spectrum,
+    widest_plane,
+)
 
 
 def test_the_spectrum_has_the_eigenvalues_of_the_metric(rng):
@@ -88,6 +95,12 @@ def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
     ]
     found = curve(history, "objective")
     assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
+
+
+def test_the_round_before_the_refinement():
+    rounds = [{"round": 0}, {"round": 1}]
+    assert last_before_refinement(rounds) is None
+    assert last_before_refinement([*rounds, {"round": 2, "refinement": 1}]) == 1
 
 
 def test_a_curve_counts_iterations_where_the_history_does():

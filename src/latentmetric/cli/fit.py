@@ -25,7 +25,7 @@ from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.io import Choice
 from latentmetric.persistence.checkpoints import FILE_NAME
 
-MEASURED = {"validation_error": "validation error", "loo_error": "leave-one-out error"}
+MEASURED = {"validation_error": "validation error", "loo_error": "error on training rows"}
 """Errors of the round that was kept, and how the summary names them."""
 
 

@@ -9,7 +9,6 @@ import typer
 from latentmetric.cli._output import print_json, print_table
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
-from latentmetric.estimators.progress import refinement
 from latentmetric.persistence.model_file import read_model_file
 
 SHOWN = (
@@ -96,13 +95,22 @@ def _show_rounds(history: list[dict[str, Any]]) -> None:
         ["round", *[name.replace("_", " ") for name in measured], "seconds"],
         [
             [
-                f"{record['round']}{refinement(record)}",
+                _round(record),
                 *[_number(record.get(name)) for name in measured],
                 f"{sum(record['seconds'].values()):.2f}",
             ]
             for record in history
         ],
     )
+    if any("refinement" in record for record in history):
+        typer.echo("r1, r2 and so on are passes of the refinement, which learns from the same rows")
+        typer.echo("that loss and loo error are measured on, each left out of its latent example.")
+
+
+def _round(record: dict[str, Any]) -> str:
+    """The number of a round; short, because the table has many columns."""
+    refined = f" r{record['refinement']}" if "refinement" in record else ""
+    return f"{record['round']}{refined}"
 
 
 def _number(value: Any) -> str:

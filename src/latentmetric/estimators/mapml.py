@@ -10,42 +10,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from math import inf
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import (
-    Settings,
-    State,
-    class_margins,
-    reduced,
-    state_from,
-)
-from latentmetric.core.learning import (
-    MAP_RANK,
-    MAP_SHARE,
-    REFINEMENT_SHARE,
-    WRONG_LABELS_EXPONENT,
-    WRONG_LABELS_SHARE,
-    begin,
-    begin_from,
-    learning,
-)
+from latentmetric.core.alternation import State, class_margins, reduced, state_from
+from latentmetric.core.learning import begin, begin_from, learning
 from latentmetric.core.model import FittedModel, Search
-from latentmetric.core.parallel import thread_count
-from latentmetric.core.passes import Plan
 from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import TEMPERATURE_SHARE
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
+from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.values import (
     StoredArray,
@@ -301,13 +283,17 @@ class MaPML(ReferenceClassifier[State]):
         self.verbose = verbose
 
     @classmethod
-    def as_published(cls, **parameters: Any) -> Self:
+    def as_published(
+        cls, n_latents: int | float | Mapping[Any, int] = 0.1, **parameters: Any
+    ) -> Self:
         """MaPML exactly as in the paper: from the Euclidean metric, 10 rounds, 3-NN, no refinement.
 
         Parameters
         ----------
+        n_latents : int, float or dict, default=0.1
+            As in ``MaPML``.
         **parameters
-            Parameters of ``MaPML``; they override those of the paper.
+            Other parameters of ``MaPML``; they override those of the paper.
 
         Returns
         -------
@@ -320,7 +306,7 @@ class MaPML(ReferenceClassifier[State]):
         >>> MaPML.as_published(n_latents=0.05).max_iter
         10
         """
-        return cls(**(AS_PUBLISHED | parameters))
+        return cls(n_latents, **(AS_PUBLISHED | parameters))
 
     def check_against(self, classes: np.ndarray[Any, Any]) -> None:
         """Raise on parameters that do not fit the classes or ``n_features_in_``."""
@@ -359,10 +345,10 @@ class MaPML(ReferenceClassifier[State]):
 
     def _steps(self, data: TrainingData) -> Steps[State]:
         first = self._continued(data) if self._continues() else self._first(data)
-        return learning(data.training, self._settings(), self.max_iter, self._plan(), first)
+        return learning(data.training, settings_of(self), self.max_iter, plan_of(self), first)
 
     def _first(self, data: TrainingData) -> First:
-        rows, counts, settings = data.training, self._latent_counts(data), self._settings()
+        rows, counts, settings = data.training, self._latent_counts(data), settings_of(self)
         if data.span is None:
             return partial(begin, rows, counts, self.init, settings, self.start)
         assert data.start is not None
@@ -378,7 +364,7 @@ class MaPML(ReferenceClassifier[State]):
         placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
         class_starts = np.cumsum([0, *map(len, of_class)])
         start = Start.euclidean(rows.n_features, rows.dtype)
-        return partial(state_from, rows, components, placed, class_starts, self._settings(), start)
+        return partial(state_from, rows, components, placed, class_starts, settings_of(self), start)
 
     def _training_data(
         self, admitted: LabelledRows, generator: np.random.Generator
@@ -386,48 +372,16 @@ class MaPML(ReferenceClassifier[State]):
         """Rows by class, written in a basis if they have more features than rows."""
         data = super()._training_data(admitted, generator)
         rows = data.training
+        as_published = self.start == "euclidean" and not self.refine
         # A metric that was learned from other rows may be anything outside the span of these.
-        if not is_wide(rows) or self.max_norm is not None or self._continues():
+        if not is_wide(rows) or self.max_norm is not None or self._continues() or as_published:
             return data
         assert isinstance(rows, LocalPopulation)
-        counts, settings = self._latent_counts(data), self._settings()
+        counts, settings = self._latent_counts(data), settings_of(self)
         name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
         numbers = np.arange(rows.sizes.sum())
         span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name)
         return replace(data, training=spanned(rows, span), span=span, start=(start, record))
-
-    def _settings(self) -> Settings:
-        return Settings(
-            n_steps=self.n_steps,
-            metric_reg=self.metric_reg,
-            latent_reg=self.latent_reg,
-            max_norm=inf if self.max_norm is None else self.max_norm,
-            target_neighbors=self.target_neighbors,
-            impostors=self.impostors,
-            n_components=None if self._is_map() else self.n_components,
-            final_rank=self.n_components if self._is_map() else None,
-            max_passes=self.max_passes,
-            n_threads=thread_count(self.n_jobs),
-            judged=self.keep == "best" and not self.early_stopping,
-            temperature_share=self._temperature_share(),
-            exponent=self._exponent(),
-        )
-
-    def _exponent(self) -> float:
-        return WRONG_LABELS_EXPONENT if self.label_noise else 0.0
-
-    def _temperature_share(self) -> float:
-        if not self.refine:
-            return TEMPERATURE_SHARE
-        share = WRONG_LABELS_SHARE if self.label_noise else REFINEMENT_SHARE
-        return max(share, MAP_SHARE) if self._is_map() else share
-
-    def _is_map(self) -> bool:
-        """Whether the metric is reduced to a map only after the rounds."""
-        return self.refine > 0 and (self.n_components or inf) <= MAP_RANK
-
-    def _plan(self) -> Plan:
-        return Plan(self.refine, self.latent_reg, self._exponent(), thread_count(self.n_jobs))
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)
@@ -482,7 +436,7 @@ class MaPML(ReferenceClassifier[State]):
 
     def _folded(self, data: TrainingData, state: State) -> Floats:
         """The factor of the metric for inner rows."""
-        components = state.start.fold(reduced(state, self._settings().final_rank))
+        components = state.start.fold(reduced(state, settings_of(self).final_rank))
         span = data.span
         if span is None:
             return components

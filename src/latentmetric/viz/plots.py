@@ -77,7 +77,7 @@ def plot_convergence(model: Any, ax: Axes | None = None, quantity: str = "object
     if before is not None:
         ax.axvline(before + 0.5, color="0.6", linestyle="--", label="refinement begins", zorder=0)
     ax.set_xticks(rounds[:: max(1, len(rounds) // 10)])
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
 
 

@@ -44,6 +44,16 @@ def test_flat_and_negative_curves_are_drawn(values):
     assert len(places_of(line_chart(Line(Curve([0, 1], values), "t", "d", "x")))) == 2
 
 
+@pytest.mark.parametrize(("divided", "side"), [(3.5, "tick"), (9.5, "tick end")])
+def test_a_division_is_a_vertical_line_with_its_text_on_the_side_with_room(divided, side):
+    curve = Curve(list(range(11)), [1.0] * 11)
+    drawn = line_chart(Line(curve, "t", "d", "x", divided=divided, divided_text="refinement"))
+    place = float(re.search(r'd="M([\d.]+) 26V186" class="level"', drawn)[1])
+    assert place == pytest.approx(48 + divided / 10 * 300)
+    text = re.search(r'<text x="([\d.]+)" y="30" class="([^"]+)">refinement<', drawn)
+    assert (text[2], float(text[1])) == (side, place + (5 if side == "tick" else -5))
+
+
 def test_text_in_a_chart_is_escaped():
     assert "<b>" not in line_chart(Line(Curve([0, 1], [1.0, 2.0]), "<b>", "<b>", "<b>"))
 

@@ -86,7 +86,7 @@ def test_a_class_missing_from_the_training_rows_does_not_shift_the_others(fitted
     kept = np.flatnonzero(y[:200] != 0)
     evidence = gathered(model, X[200:], y[200:], X_train=X[kept], y_train=y[kept])
     euclid = next(vote for vote in evidence.votes if vote.name == "Euclid")
-    expected = Euclidean().fit(X[kept], y[kept]).predict(X[200:])
+    expected = Euclidean(weights=model.weights).fit(X[kept], y[kept]).predict(X[200:])
     np.testing.assert_array_equal(model.classes_[euclid.predicted], expected)
 
 

@@ -140,8 +140,8 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
         assert row in wrong
         true, predicted = (label.text for label in card.one("b").all("bdi"))
         assert (int(true), int(predicted)) == (y_test[row], model.predict(X_test[[row]])[0])
-        nearest = model.kneighbors(X_test[[row]], return_distance=False)[0]
         named = [int(line.attributes["title"].split()[-1]) for line in card.all("li")]
+        nearest = model.kneighbors(X_test[[row]], 5, return_distance=False)[0]
         assert named == nearest.tolist()
 
 
@@ -279,7 +279,7 @@ def test_a_thousand_classes_make_a_page(tmp_path):
     generator = np.random.default_rng(0)
     y = np.arange(3600) % 1200
     X = generator.standard_normal((1200, 8))[y] * 3 + generator.standard_normal((3600, 8))
-    model = MaPML(2, max_iter=0, random_state=0).fit(X, y)
+    model = MaPML.as_published(n_latents=2, max_iter=0, random_state=0).fit(X, y)
     page = Page.read(write_report(model, X, y, tmp_path / "page.html"))
     assert "1,000 hardest of 1,200" in page.section("classes").text
     assert len(list(page.section("classes").one("tbody").all("tr"))) == 1000

@@ -127,8 +127,9 @@ def _about_choice(model: Any) -> str:
         return "It has the lowest error on the held-out rows."
     if curve(model.history_, "loss").rounds:
         return (
-            "No rows were held out: the leave-one-out loss, the mean of −log P of the labels of "
-            "training rows with each row left out of its own latent example, decided."
+            "No rows were held out: the leave-one-out loss decided, that is, how unlikely the "
+            "labels of training rows are with each row left out of its own latent example. The "
+            "refinement learns from these rows, so expect more errors on new ones."
         )
     return (
         'No rows were held out, and the last round is kept; keep="best" keeps the one with the '
