@@ -1,6 +1,6 @@
 """Fit MaPML_5 on image-like rows of ImageNet's size: time by part, memory, errors, query costs.
 
-    python benchmarks/imagenet_scale.py [--rows N] [--classes C] [--skip-originals]
+    python benchmarks/imagenet_scale.py [--rows N] [--classes C] [--skip-originals] [--defaults]
 
 "work" is the fit's seconds times the TFlop/s of a matrix product measured in the same run, so
 that machines can be compared. Goals: work without refinement at most 25 TFlop, refinement at most
@@ -40,6 +40,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=IMAGENET["n_samples"] - TEST_ROWS)
     parser.add_argument("--classes", type=int, default=IMAGENET["n_classes"])
     parser.add_argument("--skip-originals", action="store_true")
+    parser.add_argument(
+        "--defaults", action="store_true", help="with refinement, not only as published"
+    )
     options = parser.parse_args()
     sizes = {"n_samples": options.rows + TEST_ROWS, "n_classes": options.classes}
     made = make_image_like(**IMAGENET | sizes)
@@ -47,7 +50,8 @@ def main() -> None:
     X_test, y_test = made.X[options.rows :], made.y[options.rows :]
     gflops = gemm_gflops()
 
-    model = MaPML(0.05, n_steps=100_000, random_state=0, verbose=1)
+    make = MaPML if options.defaults else MaPML.as_published
+    model = make(0.05, n_steps=100_000, random_state=0, verbose=1)
     start = time.perf_counter()
     with PeakMemory() as memory, counted_alg1() as counts:
         model.fit(X, y)
