@@ -190,7 +190,7 @@ def test_the_plain_faiss_index_finds_the_nearest_and_its_label(fitted_with_queri
     _, indices = exported.index.search(exported.queries(X), 1)
     nearest = model.kneighbors(X, 1)[1]
     np.testing.assert_array_equal(indices, nearest)
-    voted = with_parameters(model, n_neighbors=1).predict(X)
+    voted = with_parameters(model, n_neighbors=1, weights="uniform").predict(X)
     np.testing.assert_array_equal(exported.labels[indices[:, 0]], voted)
 
 
