@@ -146,7 +146,10 @@ def source_hash() -> str:
     """Of the code that the figures depend on; words in docstrings and comments do not count."""
     folder = Path(latentmetric.__file__).parent
     digest = hashlib.sha256()
-    for file in [*sorted((folder / "core").glob("*.py")), folder / "estimators" / "mapml.py"]:
+    for file in [
+        *sorted((folder / "core").glob("*.py")),
+        *(folder / "estimators" / name for name in ("mapml.py", "settings.py")),
+    ]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             body = getattr(node, "body", None)

@@ -87,7 +87,7 @@ def as_table(rows: list[list[str]]) -> Any:
     """The lines as a rich table."""
     from rich.table import Table
 
-    table = Table("method", title="3-NN on digits")
+    table = Table("method", title="error on digits")
     for column in ("test error", "references", "fit", "a query"):
         table.add_column(column, justify="right")
     for row in rows:

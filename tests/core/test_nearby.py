@@ -34,8 +34,8 @@ def landscape(X, y, counts, factor=None, temperature=T):
     components = np.eye(X.shape[1], dtype=X.dtype) if factor is None else factor.astype(X.dtype)
     latents = inner[np.concatenate(chosen)] * X.dtype.type(0.98)
     points = latents @ components.T
-    lists = list_neighbors(points, 1)
     class_starts = np.concatenate(([0], np.cumsum(counts)))
+    lists = list_neighbors(points, class_starts, 1)
     return rows, Landscape(components, points, class_starts, lists, temperature)
 
 
@@ -117,7 +117,7 @@ def test_rows_among_others_keep_their_own_latent(n_others):
     rows, land = landscape(X, y, (5, n_others))
     points = land.points.copy()
     points[:5] = 10 + np.arange(5)[:, None] * np.eye(3)[0]
-    land = replace(land, points=points, lists=list_neighbors(points, 1))
+    land = replace(land, points=points, lists=list_neighbors(points, land.class_starts, 1))
     found = rows.nearby(land, 1)
     nearest = np.argsort(squared_distances(rows, land), axis=1)[:200, :NEAR]
     assert (nearest >= 5).all(), "without the rule no row of the class would find its own"
@@ -193,7 +193,7 @@ def test_classes_come_in_the_order_of_their_positions():
 def test_lists_hold_the_latents_nearest_to_each_latent(rng, n_points):
     points = rng.standard_normal((n_points, 5))
     squared = np.square(points[:, None] - points[None]).sum(axis=2)
-    lists = list_neighbors(points, 1)
+    lists = list_neighbors(points, np.array([0, len(points)]), 1)
     expected = np.argsort(squared, axis=1)[:, :LISTED]
     np.testing.assert_array_equal(np.sort(lists, axis=1), np.sort(expected, axis=1))
 
@@ -201,10 +201,23 @@ def test_lists_hold_the_latents_nearest_to_each_latent(rng, n_points):
 def test_lists_of_points_far_from_the_origin_are_precise_in_float32(rng):
     points = (1e4 + rng.standard_normal((200, 5))).astype(np.float32)
     squared = cdist(points.astype(np.float64), points.astype(np.float64))
-    lists = list_neighbors(points, 1)
+    lists = list_neighbors(points, np.array([0, len(points)]), 1)
     expected = np.argsort(squared, axis=1)[:, :LISTED]
     hits = [len(set(one) & set(other)) for one, other in zip(lists, expected, strict=True)]
     assert np.mean(hits) > 0.99 * LISTED
+
+
+def test_among_many_latents_only_those_of_near_classes_are_compared(rng, monkeypatch):
+    """Forty classes of ten latents in a row, wide enough to overlap with their neighbours."""
+    monkeypatch.setattr("latentmetric.core.nearby.COMPARED", 200)
+    centres = np.repeat(np.arange(40.0), 10)[:, None] * np.eye(3)[0]
+    points = centres + 0.5 * rng.standard_normal((400, 3))
+    lists = list_neighbors(points, np.arange(0, 401, 10), 2)
+    assert np.abs(lists // 10 - np.arange(400)[:, None] // 10).max() <= 21
+    nearest = np.argsort(cdist(points, points), axis=1)[:, :LISTED]
+    hits = [len(set(one) & set(other)) for one, other in zip(lists, nearest, strict=True)]
+    assert np.mean(hits) > 0.95 * LISTED
+    assert all(number in listed for number, listed in enumerate(lists))
 
 
 def test_long_points_are_listed_by_the_axes_in_which_they_differ_most(rng):
@@ -213,7 +226,7 @@ def test_long_points_are_listed_by_the_axes_in_which_they_differ_most(rng):
     points = np.concatenate((1e-2 * rng.standard_normal((300, 60)), leading), axis=1)
     rotated = points @ np.linalg.qr(rng.standard_normal((156, 156)))[0] + 7
     squared = np.square(leading[:, None] - leading[None]).sum(axis=2)
-    lists = list_neighbors(rotated, 1)
+    lists = list_neighbors(rotated, np.array([0, 300]), 1)
     expected = np.argsort(squared, axis=1)[:, :LISTED]
     hits = [len(set(one) & set(other)) for one, other in zip(lists, expected, strict=True)]
     assert np.mean(hits) > 0.98 * LISTED

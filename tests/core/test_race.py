@@ -56,9 +56,9 @@ def correlated(n_rows=300, seed=0):
     generator = np.random.default_rng(seed)
     y = np.arange(n_rows) % 2
     X = np.repeat(3 * generator.standard_normal((n_rows, 1)), 4, axis=1)
-    X += 0.3 * generator.standard_normal((n_rows, 4))
-    X[:, 0] += 0.6 * y
-    X[:, 1] -= 0.6 * y
+    X += 0.1 * generator.standard_normal((n_rows, 4))
+    X[:, 0] += 0.2 * y
+    X[:, 1] -= 0.2 * y
     return X, y
 
 

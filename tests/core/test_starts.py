@@ -170,21 +170,6 @@ def test_classes_of_one_row_are_no_obstacle():
 
 
 @pytest.mark.parametrize("name", STARTS)
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-2), (np.float64, 1e-9)])
-@pytest.mark.parametrize("rank", [2, 5])
-def test_fold_and_unfold_are_inverses(name, dtype, rtol, rank, rng):
-    X, y = rows_of_classes(dtype=dtype)
-    start = start_from(name, X, y)
-    components = rng.standard_normal((rank, 5)).astype(dtype)
-    folded = start.fold(components)
-    assert folded.dtype == start.unfold(folded).dtype == dtype
-    np.testing.assert_allclose(start.unfold(folded), components, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(
-        start.fold(start.unfold(components)), components, rtol=rtol, atol=rtol
-    )
-
-
-@pytest.mark.parametrize("name", STARTS)
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-3), (np.float64, 1e-9)])
 def test_rows_come_back_from_the_coordinates_of_a_start(name, dtype, rtol):
     X, y = rows_of_classes(dtype=dtype)

@@ -65,7 +65,7 @@ def landscape(local, share):
     ]
     components = generator.standard_normal((5, N_FEATURES)).astype(np.float32)
     points = local.sample(np.concatenate(numbers)) @ components.T
-    return Landscape(components, points, class_starts, list_neighbors(points, 1), 3.0)
+    return Landscape(components, points, class_starts, list_neighbors(points, class_starts, 1), 3.0)
 
 
 def a_batch(local, numbers, factor):

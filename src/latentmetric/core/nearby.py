@@ -11,6 +11,7 @@ for lists from A axes. Memory: a block of rows, and K numbers per row for the re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,9 @@ NEAR = 16
 
 LISTED = 128
 """Latent examples near a latent example, among which those near its rows are searched."""
+
+COMPARED = 8_192
+"""Up to this many latent examples, each is compared with all others to make the lists."""
 
 LISTING_AXES = 96
 """Principal axes of the points that the lists are made from."""
@@ -74,8 +78,12 @@ class Landscape:
     temperature: float
 
 
-def list_neighbors(points: Floats, n_threads: int) -> Ints:
-    """The latent examples near each latent example, itself included."""
+def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
+    """The latent examples near each latent example, itself included.
+
+    Among many, those of a class are only compared with those of the classes whose means are
+    nearest.
+    """
     listed = min(LISTED, len(points))
     if listed == len(points):
         return np.broadcast_to(np.arange(listed, dtype=np.int32), (listed, listed))
@@ -83,16 +91,35 @@ def list_neighbors(points: Floats, n_threads: int) -> Ints:
     if axes.shape[1] > LISTING_AXES:
         _, directions = np.linalg.eigh(axes.T @ axes)
         axes = axes @ np.ascontiguousarray(directions[:, -LISTING_AXES:])
-    references = References.of(axes)
     lists: Ints = np.empty((len(axes), listed), dtype=np.int32)
 
-    def fill(block: slice) -> None:
-        lists[block] = search(axes[block], references, listed)[1]
+    def fill(task: tuple[slice, Ints | None]) -> None:
+        block, others = task
+        references = References.of(axes if others is None else axes[others])
+        found = search(axes[block], references, listed)[1]
+        lists[block] = found if others is None else others[found]
 
-    # A search for so many sorts numbers of eight bytes beside the distances, and merges them.
-    tile_bytes = min(len(axes), TILE_ROWS) * axes.itemsize
-    for_each(fill, list(row_blocks(len(axes), 4 * tile_bytes)), n_threads)
+    for_each(fill, list(_comparisons(axes, class_starts)), n_threads)
     return lists
+
+
+def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints | None]]:
+    """Blocks of latent examples, and those to compare them with; None means all."""
+    # A search for so many sorts numbers of eight bytes beside the distances, and merges them.
+    tile_bytes = 4 * min(len(axes), TILE_ROWS) * axes.itemsize
+    if len(axes) <= COMPARED:
+        yield from ((block, None) for block in row_blocks(len(axes), tile_bytes))
+        return
+    sizes = np.diff(class_starts)
+    means = np.add.reduceat(axes, class_starts[:-1]) / sizes[:, None].astype(axes.dtype)
+    apart = References.of(means)
+    for position, first in enumerate(class_starts[:-1]):
+        nearest = np.argsort(apart.comparable(means[position, None])[0], kind="stable")
+        enough = int(np.searchsorted(np.cumsum(sizes[nearest]), COMPARED)) + 1
+        chosen = [np.arange(class_starts[c], class_starts[c + 1]) for c in nearest[:enough]]
+        others = np.sort(np.concatenate(chosen))
+        for block in row_blocks(int(sizes[position]), tile_bytes):
+            yield slice(first + block.start, first + block.stop), others
 
 
 def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
@@ -104,21 +131,30 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
-    points = land.points - (rows.mean @ land.components.T).astype(rows.dtype)
-    of_class = References.of(points[first:end])
+    centre = (rows.mean @ land.components.T).astype(rows.dtype)
+    lists = land.lists[first:end]
+    listed = np.union1d(lists, np.arange(first, end)).astype(np.int32)
+    points, lists = land.points[listed] - centre, np.searchsorted(listed, lists)
+    offset = int(np.searchsorted(listed, first))
+    of_class = References.of(points[offset : offset + int(end - first)])
     for block in row_blocks(len(rows), 4 * rows.n_features * rows.dtype.itemsize):
         mapped = rows[rows.drawing_order[block]] @ land.components.T
-        own[block] = first + search(mapped, of_class, 1)[1][:, 0]
-        near[block], squared[block] = _near_own(mapped, own[block], points, land.lists, n_near)
+        nearest = search(mapped, of_class, 1)[1][:, 0]
+        own[block] = first + nearest
+        found, squared[block] = _near_own(mapped, nearest, offset, points, lists, n_near)
+        near[block] = listed[found]
     counts = np.bincount(own - first, minlength=int(end - first))
     return _measured(near, own, squared, stretches(counts)[own - first], (first, end), land)
 
 
 def _near_own(
-    mapped: Floats, own: Ints, points: Floats, lists: Ints, n_near: int
+    mapped: Floats, own: Ints, offset: int, points: Floats, lists: Ints, n_near: int
 ) -> tuple[Ints, Floats]:
-    """The nearest of those listed for each row's own latent example, and squared distances."""
-    near: Ints = np.empty((len(mapped), n_near), dtype=np.int32)
+    """The nearest of those listed for each row's own latent example, and squared distances.
+
+    ``own`` are numbers of the class's latent examples, which begin at ``offset`` in ``points``.
+    """
+    near: Ints = np.empty((len(mapped), n_near), dtype=np.intp)
     squared = np.empty(near.shape, dtype=mapped.dtype)
     order = np.argsort(own, kind="stable")
     bounds = np.flatnonzero(np.diff(own[order])) + 1
@@ -131,7 +167,7 @@ def _near_own(
         near[members] = listed[columns]
         values = np.take_along_axis(comparable, columns, axis=1)
         squared[members] = np.maximum(values + squared_norms(here)[:, None], 0)
-    _include(near, squared, own, mapped, points)
+    _include(near, squared, offset + own, mapped, points)
     return near, squared
 
 

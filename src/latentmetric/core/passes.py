@@ -62,7 +62,7 @@ def refine(
     """One pass over all rows, in batches, after ``done`` passes."""
     inner = start.fold(components)
     points = latents @ inner.T
-    lists = list_neighbors(points, plan.n_threads)
+    lists = list_neighbors(points, class_starts, plan.n_threads)
     land = Landscape(inner, points, class_starts, lists, temperature)
     nearby = rows.nearby(land, plan.n_threads)
     batches = _Batches(rows.sizes, class_starts, nearby, temperature, plan)

@@ -39,8 +39,9 @@ from latentmetric.core.types import Bools, Floats, Ints
 BATCH, SMALLEST_BATCH, BATCHES = 256, 16, 20
 """Rows per step: at most the first, at least the second, and in between one of so many batches."""
 
-FEWEST_STEPS = 134
-"""A pass has at least this many steps; it goes over few rows several times."""
+FEWEST_STEPS, MOST_STEPS = 134, 1_000
+"""Steps of a pass: at least the first number, so it goes over few rows several times; at most the
+second, so batches of many rows are larger."""
 
 FACTOR_RATE, POINT_RATE = 1e-2, 2e-2
 """Length of the first steps: of the factor, relative to its norm; of a point, for each of its
@@ -111,7 +112,8 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
 
 def batch_size(n_rows: int) -> int:
     """Rows per step."""
-    return min(max(n_rows // BATCHES, SMALLEST_BATCH), BATCH, n_rows)
+    most = max(BATCH, -(-n_rows // MOST_STEPS))
+    return min(max(n_rows // BATCHES, SMALLEST_BATCH), most, n_rows)
 
 
 def steps_per_pass(n_rows: int) -> int:

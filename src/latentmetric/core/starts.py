@@ -56,13 +56,6 @@ class Start:
         """The factor of a metric in the start's coordinates, for inner rows."""
         return components * self.factor if self.factor.ndim == 1 else components @ self.factor
 
-    def unfold(self, components: Floats) -> Floats:
-        """What ``fold`` was given."""
-        if self.factor.ndim == 1:
-            return components / self.factor
-        solved = np.linalg.solve(self.factor.T.astype(np.float64), components.T)
-        return solved.T.astype(components.dtype)
-
 
 def start_from(name: str, rows: Floats, positions: Ints) -> Start:
     """The start of this name, estimated from some inner rows and the positions of their classes.

@@ -372,9 +372,8 @@ class MaPML(ReferenceClassifier[State]):
         """Rows by class, written in a basis if they have more features than rows."""
         data = super()._training_data(admitted, generator)
         rows = data.training
-        as_published = self.start == "euclidean" and not self.refine
         # A metric that was learned from other rows may be anything outside the span of these.
-        if not is_wide(rows) or self.max_norm is not None or self._continues() or as_published:
+        if not is_wide(rows) or self.max_norm is not None or self._continues():
             return data
         assert isinstance(rows, LocalPopulation)
         counts, settings = self._latent_counts(data), settings_of(self)
