@@ -106,7 +106,7 @@ def _next_pass(
         points = state.start.into(state.latents) @ state.components.T
         references = References.of(points)
         temperature = temperature_from_references(references, settings.temperature_share)
-        moments = Moments.zero(state.components, points)
+        moments = Moments.zero(state.components, points, int(rows.sizes.sum()))
     number = state.record["round"] + 1
     if not temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}

@@ -127,7 +127,7 @@ def _run(
         plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(
             sample, start, components, state.latents, state.class_starts, temperature,
-            Moments.zero(components, points), 0, plan, generator,
+            Moments.zero(components, points, len(numbers)), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
     return judge(

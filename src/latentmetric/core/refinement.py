@@ -47,6 +47,10 @@ FACTOR_RATE, POINT_RATE = 1e-2, 2e-2
 """Length of the first steps: of the factor, relative to its norm; of a point, for each of its
 numbers, relative to how much the factor stretches in the mean."""
 
+USUAL_ROWS = 10
+"""Rows per latent example up to which points make steps of this length. Latent examples that stand
+for more rows have farther to go: their steps grow with the root of the number."""
+
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 """Decay of the moments of gradients, and a bound for divisions."""
 
@@ -144,22 +148,25 @@ class Moments:
 
     A factor of low rank has fewer numbers to learn, and farther to go.
     """
+    reach: float
+    """What the rate of points is also multiplied by."""
 
     @classmethod
     def none(cls) -> Moments:
         """Before the refinement."""
         empty = np.empty((0, 0))
-        return cls(empty, 0.0, empty, empty[:, :0].ravel(), np.empty(0, np.intp), 0, 1.0)
+        return cls(empty, 0.0, empty, empty[:, :0].ravel(), np.empty(0, np.intp), 0, 1.0, 1.0)
 
     @classmethod
-    def zero(cls, components: Floats, points: Floats) -> Moments:
-        """Before the first step."""
+    def zero(cls, components: Floats, points: Floats, n_rows: int) -> Moments:
+        """Before the first step of a refinement over so many rows."""
         n_points, dtype = len(points), points.dtype
         rank, n_features = components.shape
         unit = float(np.linalg.norm(components)) / sqrt(rank) * (n_features / rank) ** 0.25
+        reach = sqrt(max(n_rows / n_points / USUAL_ROWS, 1.0))
         return cls(
             np.zeros_like(components), 0.0, np.zeros_like(points), np.zeros(n_points, dtype),
-            np.zeros(n_points, dtype=np.intp), 0, unit,
+            np.zeros(n_points, dtype=np.intp), 0, unit, reach,
         )  # fmt: skip
 
     def scaled(self, factor: float) -> Moments:
@@ -188,21 +195,21 @@ class Adam:
         self._factor_square = moments.factor_square
         self._points_square = moments.points_square.copy()
         self._points_steps = moments.points_steps.copy()
-        self._n_steps, self._unit = moments.n_steps, moments.unit
+        self._n_steps, self._unit, self._reach = moments.n_steps, moments.unit, moments.reach
 
     @property
     def moments(self) -> Moments:
         """The moments after the steps so far."""
         return Moments(
             self._factor, self._factor_square, self._points, self._points_square,
-            self._points_steps, self._n_steps, self._unit,
+            self._points_steps, self._n_steps, self._unit, self._reach,
         )  # fmt: skip
 
     def step(self, found: Gradient, which: Ints, share: float) -> None:
         """Move the factor and these points; ``share`` is what is left of the rates."""
         length = sqrt(len(self.components)) * self._unit
         self._move_factor(found.components, FACTOR_RATE * share * length)
-        self._move_points(found.points, which, POINT_RATE * share * self._unit)
+        self._move_points(found.points, which, POINT_RATE * share * self._unit * self._reach)
 
     def _move_factor(self, slope: Floats, rate: float) -> None:
         dtype = slope.dtype

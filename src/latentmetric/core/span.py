@@ -19,7 +19,7 @@ import numpy as np
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.psd import project_psd
-from latentmetric.core.starts import Start, decorrelation, feature_factors
+from latentmetric.core.starts import Start, feature_factors, turn_of
 from latentmetric.core.types import Floats, Ints
 
 NEGLIGIBLE = 1e-10
@@ -76,9 +76,10 @@ def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
     if kept.any():
         precise = (vectors[:, kept] / np.sqrt(values[kept])).T @ scaled
     basis = precise.astype(rows.dtype)
-    if start != "within":
+    found = turn_of(start, scaled @ precise.T, positions, rows.shape[1])
+    if found is None:
         return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
-    turn, outside = decorrelation(scaled @ precise.T, positions, rows.shape[1])
+    turn, outside = found
     return Span(factors, basis, outside), Start(start, turn.astype(rows.dtype))
 
 

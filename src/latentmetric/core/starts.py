@@ -8,6 +8,8 @@ is learned is learned in these coordinates, and A is folded into the metric at t
 "standardized"  A divides each feature by its standard deviation.
 "within"        AᵀA is the inverse of the covariance within the classes, shrunk halfway to its
                 diagonal.
+"denoised"      A multiplies each principal direction by the root of its share of signal; see
+                ``denoising``.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentmetric.core.denoising import denoising, group_means
 from latentmetric.core.types import Floats, Ints
 
-STARTS = ("euclidean", "standardized", "within")
+STARTS = ("euclidean", "standardized", "within", "denoised")
 """The names of the starts, the simplest first."""
 
 SHRINKAGE = 0.5
@@ -63,15 +66,27 @@ def start_from(name: str, rows: Floats, positions: Ints) -> Start:
     It is scaled so that the rows keep their mean squared norm.
     """
     factors = feature_factors(name, rows, positions)
-    if name != "within":
-        return Start(name, factors)
-    turn, _ = decorrelation(rows * factors, positions, rows.shape[1])
-    return Start(name, turn * factors)
+    found = turn_of(name, rows * factors, positions, rows.shape[1])
+    return Start(name, factors if found is None else found[0] * factors)
+
+
+def turn_of(
+    name: str, rows: Floats, positions: Ints, n_features: int
+) -> tuple[Floats, float] | None:
+    """The matrix that combines the features under a start, and the metric outside the rows' basis.
+
+    None if the start combines no features. Features have been multiplied by their factors. The
+    rows may be written in a basis of fewer dimensions than features; outside of it the metric is a
+    multiple of the identity. Both are scaled so that the rows keep their mean squared norm.
+    """
+    if name == "within":
+        return decorrelation(rows, positions, n_features)
+    return denoising(rows, positions) if name == "denoised" else None
 
 
 def feature_factors(name: str, rows: Floats, positions: Ints) -> Floats:
     """The factor of each feature under a start, before features are combined."""
-    if name == "euclidean":
+    if name in ("euclidean", "denoised"):
         return np.ones(rows.shape[1], dtype=rows.dtype)
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     whole = np.einsum("ij,ij->j", centred, centred) / len(rows)
@@ -91,9 +106,7 @@ def decorrelation(rows: Floats, positions: Ints, n_features: int) -> tuple[Float
     """The matrix whose square is the inverse of the shrunk covariance within classes.
 
     Features have been divided by their deviations within classes, so the diagonal that the
-    covariance is shrunk to is a multiple of the identity. The rows may be written in a basis of
-    fewer dimensions than features; the second result is the metric outside of it, a multiple of
-    the identity, too. Both are scaled so that the rows keep their mean squared norm.
+    covariance is shrunk to is a multiple of the identity. See ``turn_of``.
     """
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     away = _from_means(centred, positions)
@@ -111,7 +124,5 @@ def decorrelation(rows: Floats, positions: Ints, n_features: int) -> tuple[Float
 def _from_means(centred: Floats, positions: Ints) -> Floats:
     """The rows less the means of their classes."""
     present, codes = np.unique(positions, return_inverse=True)
-    sums = np.zeros((len(present), centred.shape[1]))
-    np.add.at(sums, codes, centred)
-    away: Floats = centred - (sums / np.bincount(codes)[:, None])[codes]
+    away: Floats = centred - group_means(centred, codes, len(present))[codes]
     return away

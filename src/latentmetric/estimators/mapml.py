@@ -95,11 +95,13 @@ class MaPML(ReferenceClassifier[State]):
     index : {"exact", "faiss"}, default="exact"
         How references are searched: all of them, or from 4,096 references on with an approximate
         faiss index, which may occasionally miss a neighbour (needs the extra ``faiss``).
-    start : {"auto", "euclidean", "standardized", "within"}, default="auto"
+    start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from: Euclidean, as in the paper; Euclidean after each
-        feature is divided by its standard deviation; or the inverse of the covariance within
-        classes, shrunk halfway to its diagonal. "auto" tries all on a sample of at most 3,000
-        rows and takes the one that predicts rows it has not seen best, the simpler one on ties.
+        feature is divided by its standard deviation; the inverse of the covariance within
+        classes, shrunk halfway to its diagonal; or, for noisy rows, Euclidean after each
+        principal direction is shortened to what similar rows have in common. "auto" tries all
+        on a sample of at most 3,000 rows and takes the one that predicts rows it has not seen
+        best, the simpler one on ties.
     max_iter : int, default=5
         The number of rounds (K). 0 keeps the metric of the start and its latent examples.
     max_passes : int, default=3
