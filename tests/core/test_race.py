@@ -11,7 +11,7 @@ from latentmetric.core import race as race_module
 from latentmetric.core import refinement
 from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
-from latentmetric.core.population import LocalPopulation
+from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.race import TIE, choose_start, estimate_start, race, winner
 from latentmetric.core.span import is_wide
 from latentmetric.core.starts import STARTS, start_from
@@ -65,13 +65,14 @@ def correlated(n_rows=300, seed=0):
 @pytest.mark.parametrize(
     ("losses", "name"),
     [
-        ((1.0, 1.0, 1.0), "euclidean"),
-        ((1.0, 1 - TIE / 2, 1 - TIE / 2), "euclidean"),
-        ((1.0, 0.9, 0.9), "standardized"),
-        ((1.0, 0.9, 0.9 * (1 - TIE / 2)), "standardized"),
-        ((1.0, 0.9, 0.8), "within"),
-        ((1.0, 1.2, 0.8), "within"),
-        ((0.0, 0.0, 0.0), "euclidean"),
+        ((1.0, 1.0, 1.0, 1.0), "euclidean"),
+        ((1.0, 1 - TIE / 2, 1 - TIE / 2, 1 - TIE / 2), "euclidean"),
+        ((1.0, 0.9, 0.9, 0.9), "standardized"),
+        ((1.0, 0.9, 0.9 * (1 - TIE / 2), 1.0), "standardized"),
+        ((1.0, 0.9, 0.8, 0.9), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - TIE / 2)), "within"),
+        ((1.0, 1.2, 0.8, 0.7), "denoised"),
+        ((0.0, 0.0, 0.0, 0.0), "euclidean"),
     ],
 )
 def test_the_lowest_loss_wins_and_ties_go_to_the_simpler(losses, name):
@@ -235,7 +236,8 @@ def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypat
     X, y = units(150)
     rows = Recorded.of(X, y)
     found = estimate_start(rows, name, np.random.default_rng(0))
-    expected = start_from(name, rows.coordinates.into(X), y)
+    numbers = np.arange(len(X))
+    expected = start_from(name, rows.sample(numbers), positions_of(rows, numbers))
     np.testing.assert_allclose(found.factor, expected.factor, rtol=1e-9, atol=1e-12)
     monkeypatch.setattr(race_module, "ESTIMATION_ROWS", 60)
     rows = Recorded.of(X, y)

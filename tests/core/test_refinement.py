@@ -28,7 +28,6 @@ from latentmetric.core.refinement import (
     draw_batches,
     gradient,
     preimages,
-    steps_per_pass,
 )
 from latentmetric.core.starts import STARTS, start_from
 
@@ -225,9 +224,15 @@ def test_a_row_among_points_of_another_label_has_a_finite_gradient(dtype, expone
     np.testing.assert_allclose(slopes.points, expected, rtol=1e-5)
 
 
+def begun_at(problem, n_rows=N_ROWS):
+    """Adam before its first step."""
+    moments = Moments.zero(problem.factor, problem.points, n_rows)
+    return Adam(problem.factor, problem.points, moments)
+
+
 def descended(problem, n_steps=5):
     """The factor and the points after some steps with the gradient of all rows."""
-    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    adam = begun_at(problem)
     for step in range(n_steps):
         moved = problem.with_changes(factor=adam.components, points=adam.points)
         adam.step(found(moved), np.arange(N_POINTS), cosine(step / n_steps))
@@ -302,7 +307,7 @@ class PlainAdam:
 
 
 def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
-    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    adam = begun_at(problem)
     plain = PlainAdam(problem.factor, problem.points)
     for step in range(12):
         which = np.sort(rng.choice(N_POINTS - 1, size=3, replace=False))
@@ -318,18 +323,19 @@ def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
     np.testing.assert_array_equal(adam.points[-1], problem.points[-1])
 
 
-def test_the_first_step_is_as_long_as_the_rates(problem):
-    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+@pytest.mark.parametrize(("rows_per_point", "farther"), [(1, 1), (10, 1), (40, 2)])
+def test_the_first_step_is_as_long_as_the_rates(problem, rows_per_point, farther):
+    adam = begun_at(problem, rows_per_point * N_POINTS)
     unit = unit_of(problem.factor)
     adam.step(found(problem), np.arange(N_POINTS), 0.5)
     moved = np.linalg.norm(adam.components - problem.factor)
     assert moved == pytest.approx(FACTOR_RATE * unit * np.sqrt(RANK) / 2)
     moved = np.sqrt(np.square(adam.points - problem.points).mean(axis=1))
-    np.testing.assert_allclose(moved, POINT_RATE * unit / 2)
+    np.testing.assert_allclose(moved, farther * POINT_RATE * unit / 2)
 
 
 def test_steps_leave_what_they_began_from_alone(problem):
-    begun = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    begun = begun_at(problem)
     begun.step(found(problem), np.arange(N_POINTS), 1.0)
     components, points, moments = begun.components, begun.points, begun.moments
     before = copy.deepcopy((components, points, moments))
@@ -348,7 +354,7 @@ def assert_equal_parts(one, other):
 
 
 def test_points_without_slopes_do_not_move(problem):
-    adam = Adam(problem.factor, problem.points, Moments.zero(problem.factor, problem.points))
+    adam = begun_at(problem)
     nothing = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
     for _ in range(3):
         adam.step(nothing, np.arange(N_POINTS), 1.0)
@@ -384,22 +390,24 @@ def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
     np.testing.assert_allclose(moved[:, 1:], latents[:, 1:], atol=1e-6)
 
 
-SIZES = [(1, 1, 134), (10, 10, 134), (16, 16, 134), (320, 16, 134), (1000, 50, 134),
-         (5120, 256, 134), (5125, 256, 134), (50_000, 256, 196), (51_200, 256, 200),
-         (256_001, 257, 997), (1_281_167, 1282, 1000)]  # fmt: skip
+SIZES = [(1, 1, 1, 134), (10, 1, 10, 134), (16, 1, 16, 134), (320, 1, 16, 134),
+         (1000, 1, 50, 134), (5120, 1, 256, 134), (5125, 1, 256, 134), (50_000, 1, 256, 196),
+         (51_200, 1, 256, 200), (256_001, 1, 257, 997), (1_281_167, 1, 1282, 1000),
+         (60_000, 2, 128, 469), (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_rows", "size", "n_steps"), SIZES)
-def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(n_rows, size, n_steps):
-    assert batch_size(n_rows) == size
-    assert steps_per_pass(n_rows) == n_steps >= FEWEST_STEPS
+@pytest.mark.parametrize(("n_rows", "reach", "size", "n_steps"), SIZES)
+def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(
+    rng, n_rows, reach, size, n_steps
+):
+    assert batch_size(n_rows, reach) == size
+    assert [len(batch) for batch in draw_batches(n_rows, reach, rng)] == [size] * n_steps
+    assert n_steps >= FEWEST_STEPS
 
 
-@pytest.mark.parametrize("n_rows", [n_rows for n_rows, *_ in SIZES])
-def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows):
-    batches = draw_batches(n_rows, rng)
-    assert [len(batch) for batch in batches] == [batch_size(n_rows)] * steps_per_pass(n_rows)
-    drawn = np.concatenate(batches)
+@pytest.mark.parametrize(("n_rows", "reach"), [size[:2] for size in SIZES])
+def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows, reach):
+    drawn = np.concatenate(draw_batches(n_rows, reach, rng))
     whole = len(drawn) // n_rows
     assert whole >= 1
     orders = drawn[: whole * n_rows].reshape(whole, n_rows)
@@ -437,7 +445,7 @@ class Refinement:
         self.latents = np.concatenate(
             [self.inner[self.labels == label][:many] for label, many in enumerate((5, 4, 3))]
         )
-        self.moments = Moments.zero(self.components, self.points)
+        self.moments = Moments.zero(self.components, self.points, len(X))
 
     @property
     def points(self):
@@ -468,7 +476,7 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
     """A pass, row by row and point by point."""
     likelihood = np.exp([log_likelihood(problem, row) for row in range(len(problem.rows))])
     adam = PlainAdam(problem.factor, problem.points)
-    batches = draw_batches(len(problem.rows), np.random.default_rng(7))
+    batches = draw_batches(len(problem.rows), 1.0, np.random.default_rng(7))
     for number, drawn in enumerate(batches):
         active = [row for row in drawn if likelihood[row] < CERTAIN]
         if not active:
@@ -554,7 +562,7 @@ def test_a_pass_leaves_the_state_it_began_from_alone():
 def test_the_number_of_threads_changes_no_bit_of_a_pass():
     data = make_blobs(2000, 3, 4)
     one, other = Refinement(data=data).refined(), Refinement(data=data).refined(n_threads=3)
-    assert batch_size(2000) > 64  # more than one chunk
+    assert batch_size(2000, 1.0) > 64  # more than one chunk
     np.testing.assert_array_equal(one.components, other.components)
     np.testing.assert_array_equal(one.latents, other.latents)
 

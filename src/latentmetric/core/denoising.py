@@ -30,6 +30,9 @@ LEAST_SHARE = 0.04
 NO_VARIANCE = 1e-10
 """Directions with less than this share of the largest variance are rounding."""
 
+EQUAL = 1e-20
+"""Rows are all equal if their variance is at most this share of their mean squared norm."""
+
 
 def group_rows(rows: Floats, positions: Ints) -> Ints:
     """The number of each row's group; rows of different classes are in different groups."""
@@ -74,7 +77,8 @@ def denoising(rows: Floats, positions: Ints) -> tuple[Floats, float]:
     freedom = len(rows) - len(np.unique(groups))
     variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
     varies = variances > NO_VARIANCE * variances[-1]
-    if not freedom or not varies.any():  # no group has two rows, or all rows are equal
+    equal = len(rows) * variances[-1] <= EQUAL * float(np.vdot(rows, rows))
+    if equal or not freedom:  # or no group has two rows
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
     away = (centred - group_means(centred, groups, int(groups.max()) + 1)[groups]) @ directions
     noise = np.einsum("ij,ij->j", away, away) / freedom

@@ -18,7 +18,6 @@ from latentmetric.core.refinement import (
     cosine,
     draw_batches,
     preimages,
-    steps_per_pass,
 )
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
@@ -67,8 +66,8 @@ def refine(
     nearby = rows.nearby(land, plan.n_threads)
     batches = _Batches(rows.sizes, class_starts, nearby, temperature, plan)
     adam = Adam(components, points, moments)
-    n_steps = steps_per_pass(len(nearby.own))
-    for number, drawn in enumerate(draw_batches(len(nearby.own), generator)):
+    steps = draw_batches(len(nearby.own), moments.reach, generator)
+    for number, drawn in enumerate(steps):
         active = drawn[nearby.likelihood[drawn] < CERTAIN]
         if not len(active):
             continue
@@ -76,7 +75,7 @@ def refine(
         found = rows.gradient(active, batch, start, plan.n_threads)
         pulled = batches.pull(found.points, adam.points[which] - points[which], len(drawn))
         mean = Gradient(found.components / len(drawn), pulled / len(drawn))
-        adam.step(mean, which, cosine((done + number / n_steps) / plan.n_passes))
+        adam.step(mean, which, cosine((done + number / len(steps)) / plan.n_passes))
     inside = start.into(latents)  # where units do not matter, so that no direction is neglected
     moved = latents + start.out_of(preimages(inside, adam.components, adam.points) - inside)
     active_share = float(np.mean(nearby.likelihood < CERTAIN))

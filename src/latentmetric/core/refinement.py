@@ -49,7 +49,7 @@ numbers, relative to how much the factor stretches in the mean."""
 
 USUAL_ROWS = 10
 """Rows per latent example up to which points make steps of this length. Latent examples that stand
-for more rows have farther to go: their steps grow with the root of the number."""
+for more rows have farther to go: steps are longer by the root of the number, and more."""
 
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 """Decay of the moments of gradients, and a bound for divisions."""
@@ -114,20 +114,16 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
     return Gradient(of_rows.T @ rows, of_points)
 
 
-def batch_size(n_rows: int) -> int:
-    """Rows per step."""
-    most = max(BATCH, -(-n_rows // MOST_STEPS))
+def batch_size(n_rows: int, reach: float) -> int:
+    """Rows per step; for ``reach`` see ``Moments``."""
+    most = max(int(BATCH / reach), SMALLEST_BATCH, -(-n_rows // MOST_STEPS))
     return min(max(n_rows // BATCHES, SMALLEST_BATCH), most, n_rows)
 
 
-def steps_per_pass(n_rows: int) -> int:
-    """Steps of one pass."""
-    return max(-(-n_rows // batch_size(n_rows)), FEWEST_STEPS)
-
-
-def draw_batches(n_rows: int, generator: np.random.Generator) -> list[Ints]:
+def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> list[Ints]:
     """The rows of each step of a pass: permutations of all rows, one after the other."""
-    size, n_steps = batch_size(n_rows), steps_per_pass(n_rows)
+    size = batch_size(n_rows, reach)
+    n_steps = max(-(-n_rows // size), FEWEST_STEPS)
     n_orders = -(-size * n_steps // n_rows)
     order = np.concatenate([generator.permutation(n_rows) for _ in range(n_orders)])
     return [order[step * size : (step + 1) * size] for step in range(n_steps)]
@@ -149,7 +145,7 @@ class Moments:
     A factor of low rank has fewer numbers to learn, and farther to go.
     """
     reach: float
-    """What the rate of points is also multiplied by."""
+    """What the rate of points is also multiplied by, and rows per step are divided by."""
 
     @classmethod
     def none(cls) -> Moments:
