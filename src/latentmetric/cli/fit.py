@@ -12,7 +12,7 @@ import typer
 
 from latentmetric import save
 from latentmetric.cli._errors import INTERRUPTED
-from latentmetric.cli._output import Overwrite, check_output, print_json
+from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
     Estimator,
@@ -97,12 +97,12 @@ def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool
         print_json(facts)
         return
     if interrupted:
-        typer.echo(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
+        say(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
     if kept["round"] == 0 and last["round"]:
-        typer.echo("No round was better than round 0, so nothing that was learned is used.")
+        say("No round was better than round 0, so nothing that was learned is used.")
     errors = "".join(f", {MEASURED[name]} {facts[name]:.2%}" for name in MEASURED if name in facts)
     start = f", start {facts['start']}" if "start" in facts else ""
-    typer.echo(
+    say(
         f"{out}: {type(model).__name__}{start}, {_name(kept)}{errors}, "
         f"{facts['references']:,} references of {facts['classes']} classes, "
         f"{facts['features']} features, {seconds:.1f} s"
