@@ -234,6 +234,19 @@ def test_labels_that_look_like_numbers_match_labels_that_are_text(tmp_path):
     assert facts["unknown_rows"] == 0
 
 
+def test_labels_that_are_numbers_match_however_they_are_written(tmp_path):
+    X, y = make_blobs()
+    table = pandas.DataFrame(X).assign(label=y)
+    table.to_csv(tmp_path / "train.csv", index=False)
+    table.assign(label=np.array(["0.00", "+1", "2e0"])[y]).to_csv(
+        tmp_path / "test.csv", index=False
+    )
+    call("fit", tmp_path / "train.csv", "-o", tmp_path / "m", "--estimator", "euclidean")
+    assert latentmetric.load(tmp_path / "m").classes_.tolist() == [0, 1, 2]
+    done = call("evaluate", tmp_path / "m", tmp_path / "test.csv", "--json")
+    assert json.loads(done.stdout)["unknown_rows"] == 0
+
+
 def test_neighbors(folder, model, test_rows, tmp_path):
     distances, found = model.kneighbors(test_rows.drop(columns="kind"), 2)
     call("neighbors", folder / "model", folder / "test.csv", "-k", 2, "-o", tmp_path / "n.csv")
