@@ -23,7 +23,8 @@ from latentmetric.characters import visible, visible_json
 from latentmetric.cli._csv import Columns, write_csv
 from latentmetric.cli._errors import note
 from latentmetric.io import Table
-from latentmetric.persistence.model_file import is_model_file, replacing
+from latentmetric.persistence.model_file import is_model_file
+from latentmetric.persistence.replacing import check_replaceable, replacing
 
 ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
@@ -120,8 +121,12 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
             raise FileExistsError(
                 f"{out} is not written: this command reads {path}; name another file with -o"
             )
-    if not out.exists():
-        return
+    if out.exists():
+        _refuse_others(out, kind, overwrite)
+    check_replaceable(out)
+
+
+def _refuse_others(out: Path, kind: str, overwrite: bool) -> None:
     if not out.is_file():
         raise FileExistsError(f"{out} is not a regular file and cannot be replaced")
     what, is_recognised = KINDS[kind]
@@ -134,7 +139,7 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
 
 def _would_destroy(out: Path, read: Path) -> bool:
     """Whether writing one path changes what is read from the other, links followed."""
-    written, source = out.resolve(), read.resolve()
+    written, source = (Path(os.path.realpath(path)) for path in (out, read))
     if written == source or (read.is_dir() and source in written.parents):
         return True
     return out.exists() and read.exists() and os.path.samefile(out, read)

@@ -11,7 +11,7 @@ import typer
 
 from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._tables import Json, Model, load_model
-from latentmetric.persistence.model_file import replacing
+from latentmetric.persistence.replacing import replacing
 
 
 class Target(StrEnum):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -11,7 +14,7 @@ import numpy as np
 import typer
 
 from latentmetric import save
-from latentmetric.cli._errors import INTERRUPTED
+from latentmetric.cli._errors import INTERRUPTED, in_words
 from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
@@ -65,10 +68,37 @@ def fit(
         model.fit(table.rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    save(model, out)
+    _save(model, out)
     _report(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _save(model: Any, out: Path) -> None:
+    """Save a model, and if that fails, elsewhere: a fit may have taken long."""
+    try:
+        save(model, out)
+    except OSError as error:
+        elsewhere = _saved_elsewhere(model)
+        if elsewhere is None:
+            raise
+        message = f"{in_words(error)}; the model was saved as {elsewhere} instead"
+        raise OSError(message) from error
+
+
+def _saved_elsewhere(model: Any) -> Path | None:
+    """Where the model is now: in the current folder, or else in that for temporary files."""
+    for folder in (Path.cwd, tempfile.gettempdir):
+        with suppress(OSError):
+            descriptor, name = tempfile.mkstemp(".safetensors", "latentmetric-", folder())
+            os.close(descriptor)
+            try:
+                save(model, name)
+            except BaseException:
+                os.unlink(name)
+                raise
+            return Path(name)
+    return None
 
 
 def _checkpoint_files(folder: Path | None) -> list[Path]:
