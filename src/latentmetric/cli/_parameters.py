@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._signature import made_of, option
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import Boolean, CountOrShare, Number, OneOf, OrNone
@@ -30,7 +31,7 @@ NOT_OFFERED = ("verbose", "warm_start")
 
 def described(kind: type[Any]) -> dict[str, str]:
     """The text of each parameter in a class's numpydoc docstring."""
-    section = re.search(r"Parameters\n-+\n(.*?)\n\n", inspect.getdoc(kind) or "", re.DOTALL)
+    section = re.search(r"Parameters\n-+\n(.*?)\n\n", docstring_of(kind), re.DOTALL)
     entries = re.findall(
         r"^(\w+) : .*$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
     )

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -99,7 +98,9 @@ def _command(name: str) -> Any:
 
 def _reflowed(function: Callable[..., None]) -> str:
     """The help of a command, one line per paragraph, so that it wraps to the terminal's width."""
-    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    from latentmetric.cli._docstrings import docstring_of
+
+    paragraphs = docstring_of(function).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
