@@ -38,6 +38,10 @@ def described(kind: type[Any]) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in entries}
 
 
+TEXTS = {kind: described(kind) for kind in KINDS.values()}
+"""The texts of the parameters of each estimator."""
+
+
 def _all_parameters() -> dict[str, list[type[Any]]]:
     """Which estimators have each parameter."""
     having: dict[str, list[type[Any]]] = {}
@@ -52,7 +56,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     of_all = len(kinds) == len(KINDS)
     panel = "Parameters of every estimator" if of_all else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
-    text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
+    text = f"{_first_sentence(TEXTS[kinds[0]].get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
     rule = kinds[0].parameter_rules.get(name)
     if isinstance(rule, OrNone):
