@@ -235,6 +235,16 @@ def test_a_name_of_many_bytes_can_be_written(folder):
     assert latentmetric.load("日" * 80).classes_.tolist() == WORDS.tolist()
 
 
+@pytest.mark.parametrize("limit", ["MAX_HEADER_BYTES", "MAX_HEADER_ITEMS"])
+def test_names_that_a_model_file_cannot_hold_are_found_before_the_fit(folder, monkeypatch, limit):
+    from latentmetric.persistence import model_file
+
+    monkeypatch.setattr(model_file, limit, 8)
+    monkeypatch.setattr(latentmetric.Euclidean, "fit", None)
+    done = call("fit", "table.csv", "-o", "new", "--estimator", "euclidean", code=1)
+    assert "a model file holds at most" in done.stderr
+
+
 def test_a_model_that_cannot_be_saved_as_requested_is_saved_elsewhere(folder, monkeypatch):
     """The folder of the model disappears during the fit."""
     (folder / "gone").mkdir()

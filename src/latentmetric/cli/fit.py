@@ -27,6 +27,7 @@ from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_t
 from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.io import Choice
 from latentmetric.persistence.checkpoints import FILE_NAME
+from latentmetric.persistence.models import check_names
 
 MEASURED = {"validation_error": "validation error", "loo_error": "error on training rows"}
 """Errors of the round that was kept, and how the summary names them."""
@@ -63,6 +64,7 @@ def fit(
     model = make_estimator(estimator, parameters)
     check_output(out, "model", [features, labels, *_checkpoint_files(checkpoint)], overwrite)
     table = read_table(features, labels, choice)
+    check_names(table.labels, table.feature_names)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
         model.fit(table.rows, table.labels, checkpoint=checkpoint, resume=resume)

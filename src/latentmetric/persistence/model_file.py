@@ -178,6 +178,11 @@ def _what_else(start: bytes) -> str:
     return ", it looks like text" if is_text else ""
 
 
+def check_document_size(document: Mapping[str, Any]) -> None:
+    """Raise if a document is larger than a model file holds, before there are arrays."""
+    _check_header_size(json.dumps({DOCUMENT_KEY: json.dumps(document)}).encode())
+
+
 def _check_header_size(encoded: bytes) -> None:
     n_items = sum(encoded.count(mark) for mark in (b",", b"[", b"{"))
     if len(encoded) > MAX_HEADER_BYTES or n_items > MAX_HEADER_ITEMS:
