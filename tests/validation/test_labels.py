@@ -71,6 +71,18 @@ def test_a_dictionary_of_labels_in_a_file_may_not_hold_one_that_is_missing(tmp_p
         open_table(tmp_path / "t.feather")
 
 
+def test_text_that_an_array_would_cut_is_refused(tmp_path):
+    import pyarrow
+    from pyarrow import feather
+
+    table = pyarrow.table({"x": [1.0, 2.0], "label": ["a", "a\0"]})
+    feather.write_feather(table, tmp_path / "t.feather")
+    (tmp_path / "t.csv").write_text("1,a\n2,a\0\n", encoding="utf-16")
+    for name in ("t.feather", "t.csv"):
+        with pytest.raises(ValueError, match=rf"{name}.* holds 'a\\x00', which ends in a zero"):
+            open_table(tmp_path / name)
+
+
 @pytest.mark.parametrize("word", ["", "nan", "NaN", "NaT", "<NA>"])
 def test_what_libraries_write_for_a_missing_label_is_refused_in_text(tmp_path, word):
     (tmp_path / "t.csv").write_text(f"x,label\n1,a\n2,{word}\n3,b\n")

@@ -35,7 +35,17 @@ def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
     """Objects as text; raise if any is missing, which would become a word such as None."""
     objects = np.asarray(values, dtype=object)
     _refuse_missing(objects.ravel(), name, 0)
-    return np.array(objects.tolist(), dtype=str)
+    return text_array([str(value) for value in objects.ravel()], name).reshape(objects.shape)
+
+
+def text_array(texts: list[str], name: str) -> Labels:
+    """Texts as an array; raise on one that ends in a zero character, which arrays drop."""
+    cut = [text for text in texts if text.endswith("\0")]
+    if cut:
+        raise ValueError(
+            f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
+        )
+    return np.array(texts, dtype=str)
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
