@@ -14,13 +14,15 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
+from latentmetric.characters import visible, write_what_encodings_lack_as_codes
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.gallery import plot_latent_examples
 
 
 def main() -> None:
     """``python -m latentmetric.demo``."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    write_what_encodings_lack_as_codes()
+    parser = argparse.ArgumentParser(description="A first look, on digits.")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture")
     show(parser.parse_args().out)
 
@@ -51,7 +53,8 @@ def show(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / "latent_examples.png"
     plot_latent_examples(models["MaPML"], X_train, y_train, (8, 8)).savefig(picture, dpi=150)
-    console.print(f"latent examples (framed) beside five originals each: {picture}", soft_wrap=True)
+    written = f"latent examples (framed) beside five originals each: {visible(picture)}"
+    console.print(written, soft_wrap=True, markup=False)
 
 
 def with_progress(model: MaPML) -> MaPML:

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import latentmetric
 from latentmetric import save
+from latentmetric.cli._docstrings import docstring_of
+from latentmetric.cli._parameters import KINDS
 from latentmetric.cli.main import COMMANDS, application
 from latentmetric.persistence.model_file import read_model_file, write_model_file
 
@@ -84,6 +86,28 @@ def test_every_parameter_of_every_estimator_is_an_option():
         parameters = inspect.signature(kind).parameters
         assert set(described(kind)) == set(parameters)
         assert set(parameters) - set(NOT_OFFERED) <= set(options)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        *KINDS.values(),
+        *[getattr(import_module(f"latentmetric.cli.{name}"), name) for name in COMMANDS],
+    ],
+    ids=lambda thing: thing.__name__,
+)
+def test_docstrings_are_found_in_the_source_where_python_drops_them(thing, monkeypatch):
+    """As ``python -OO`` does; the texts of options come from them."""
+    expected = inspect.getdoc(thing)
+    assert docstring_of(thing) == expected
+    monkeypatch.setattr(thing, "__doc__", None)
+    assert docstring_of(thing) == expected
+
+
+def test_without_its_source_a_docstring_is_empty():
+    made = {}
+    exec("def bare(): pass", made)
+    assert docstring_of(made["bare"]) == ""
 
 
 def test_fit_reports_the_kept_round(folder, tmp_path):
@@ -232,6 +256,19 @@ def test_labels_that_look_like_numbers_match_labels_that_are_text(tmp_path):
     arguments = (tmp_path / "model", tmp_path / "test.npy", tmp_path / "labels.txt")
     facts = json.loads(call("evaluate", *arguments, "--json").stdout)
     assert facts["unknown_rows"] == 0
+
+
+def test_labels_that_are_numbers_match_however_they_are_written(tmp_path):
+    X, y = make_blobs()
+    table = pandas.DataFrame(X).assign(label=y)
+    table.to_csv(tmp_path / "train.csv", index=False)
+    table.assign(label=np.array(["0.00", "+1", "2e0"])[y]).to_csv(
+        tmp_path / "test.csv", index=False
+    )
+    call("fit", tmp_path / "train.csv", "-o", tmp_path / "m", "--estimator", "euclidean")
+    assert latentmetric.load(tmp_path / "m").classes_.tolist() == [0, 1, 2]
+    done = call("evaluate", tmp_path / "m", tmp_path / "test.csv", "--json")
+    assert json.loads(done.stdout)["unknown_rows"] == 0
 
 
 def test_neighbors(folder, model, test_rows, tmp_path):

@@ -199,3 +199,80 @@ def test_without_pyarrow_a_parquet_output_is_refused_before_any_work(folder, mon
     monkeypatch.setattr(_output, "find_spec", lambda name: None)
     done = call("predict", "none", "table.csv", "-o", "out.parquet", code=1)
     assert "latentmetric[files]" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links and names of POSIX")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "none.csv"),
+        ("predict", "none", "none.csv"),
+        ("report", "none", "none.csv"),
+        ("export", "none"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_cannot_be_written_is_found_before_any_work(folder, monkeypatch, arguments):
+    """The files to read do not exist: an error about them would come from the work."""
+    os.symlink("nowhere/out.csv", "dangling.csv")
+    os.symlink("loop.csv", "loop.csv")
+    for out, message in (
+        ("dangling.csv", "there is no folder"),
+        ("loop.csv", "symbolic link"),
+        (f"{'m' * 252}.csv", "file name too long"),
+    ):
+        assert message in call(*arguments, "-o", out, code=1).stderr.lower()
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "out.csv: no space left" in call(*arguments, "-o", "out.csv", code=1).stderr
+
+
+def test_a_name_of_many_bytes_can_be_written(folder):
+    call("fit", "table.csv", "-o", "日" * 80, "--estimator", "euclidean")
+    assert latentmetric.load("日" * 80).classes_.tolist() == WORDS.tolist()
+
+
+@pytest.mark.parametrize("limit", ["MAX_HEADER_BYTES", "MAX_HEADER_ITEMS"])
+def test_names_that_a_model_file_cannot_hold_are_found_before_the_fit(folder, monkeypatch, limit):
+    from latentmetric.persistence import model_file
+
+    monkeypatch.setattr(model_file, limit, 8)
+    monkeypatch.setattr(latentmetric.Euclidean, "fit", None)
+    done = call("fit", "table.csv", "-o", "new", "--estimator", "euclidean", code=1)
+    assert "a model file holds at most" in done.stderr
+
+
+def test_a_model_that_cannot_be_saved_as_requested_is_saved_elsewhere(folder, monkeypatch):
+    """The folder of the model disappears during the fit."""
+    (folder / "gone").mkdir()
+    fit = latentmetric.Euclidean.fit
+
+    def fit_and_remove(*arguments, **options):
+        (folder / "gone").rmdir()
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(latentmetric.Euclidean, "fit", fit_and_remove)
+    arguments = ("fit", "table.csv", "-o", "gone/model", "--estimator", "euclidean")
+    reported = call(*arguments, code=1).stderr.splitlines()[-1]
+    (saved,) = folder.glob("latentmetric-*.safetensors")
+    assert f"there is no folder {folder / 'gone'}" in reported
+    assert f"the model was saved as {saved} instead" in reported
+    assert latentmetric.load(saved).classes_.tolist() == WORDS.tolist()
+    if sys.platform != "win32":
+        assert saved.stat().st_mode & 0o077 == 0
+
+
+def test_a_model_that_can_be_saved_nowhere_leaves_no_files(folder, monkeypatch):
+    from latentmetric.cli import fit
+
+    def full(model, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(fit, "save", full)
+    before = contents(folder)
+    done = call("fit", "table.csv", "-o", "new", "--estimator", "euclidean", code=1)
+    assert done.stderr.splitlines()[-1] == "Error: new: no space left on device"
+    assert contents(folder) == before

@@ -177,18 +177,55 @@ def test_a_cell_too_long_to_look_at_is_placed(tmp_path, row):
     ("texts", "labels"),
     [
         (["1", "2", "1"], [1, 2, 1]),
-        (["1.0", "2", "-3"], [1, 2, -3]),
-        (["0.5", "2"], [0.5, 2.0]),
+        (["1", "0", "-3"], [1, 0, -3]),
+        (["9007199254740993", "1"], [9007199254740993, 1]),
+        (["9" * 30, "1"], ["9" * 30, "1"]),
+        (["0.5", "2.0"], [0.5, 2.0]),
+        (["0.5", "1e-07"], [0.5, 1e-07]),
+        (["0.5", "2"], ["0.5", "2"]),
+        (["1.0", "1.00"], ["1.0", "1.00"]),
+        (["1E3", "1000"], ["1E3", "1000"]),
+        (["1e3", "1000.0"], ["1e3", "1000.0"]),
+        (["+5", "5"], ["+5", "5"]),
+        (["5", "５"], ["5", "５"]),
+        (["15", "1５"], ["15", "1５"]),
+        (["-0", "0"], ["-0", "0"]),
+        (["-0.0", "0.0"], ["-0.0", "0.0"]),
+        (["0.1", "0.1000000000000000055"], ["0.1", "0.1000000000000000055"]),
+        (["1_0", "10"], ["1_0", "10"]),
+        (["true", "1.0"], ["true", "1.0"]),
+        (["inf", "1.0"], ["inf", "1.0"]),
         (["007", "1"], ["007", "1"]),
         (["a", "1"], ["a", "1"]),
         (["nan", "1"], ["nan", "1"]),
-        (["9007199254740993", "1"], ["9007199254740993", "1"]),
     ],
 )
 def test_labels_are_numbers_only_where_nothing_is_lost(texts, labels):
     found = as_labels(np.array(texts))
     assert found.tolist() == labels
     assert [type(label) for label in found.tolist()] == [type(label) for label in labels]
+
+
+@given(st.lists(st.one_of(st.text("+-.0123456789eE_５", min_size=1), st.floats().map(repr))))
+def test_labels_of_text_are_given_back_letter_by_letter(texts):
+    found = as_labels(np.array(texts, dtype=str))
+    assert list(map(str, found.tolist())) == texts
+    assert len(set(found.tolist())) == len(set(texts))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t", " "])
+def test_a_table_of_8000_columns_is_read(tmp_path, delimiter):
+    rows = np.random.default_rng(0).standard_normal((3, 8_000))
+    lines = [delimiter.join(map(repr, row.tolist())) for row in rows]
+    assert min(map(len, lines)) > csv.field_size_limit()
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    file = open_text(tmp_path / "t.csv")
+    np.testing.assert_array_equal(file.read(range(8_000))[0], rows)
+
+
+def test_a_cell_too_long_for_any_delimiter_is_placed(tmp_path):
+    with pytest.raises(ValueError, match=r"table\.csv, line 2 .* field limit"):
+        opened(tmp_path, "1,2\n1," + "9" * 200_000)
 
 
 @given(

@@ -11,7 +11,7 @@ import pytest
 from mutations import Opened, with_header
 from safetensors.numpy import load_file
 
-from latentmetric.persistence import model_file
+from latentmetric.persistence import model_file, replacing
 from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
 
 DOCUMENT = {"format_version": 1, "é\ud800": [1, 2.5, None]}
@@ -73,7 +73,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, content):
     def write_half():
-        with model_file.replacing(tmp_path / "model") as file:
+        with replacing.replacing(tmp_path / "model") as file:
             file.write(b"half of it")
             raise KeyboardInterrupt
 
@@ -88,11 +88,11 @@ def test_a_full_disk_is_an_os_error(tmp_path, monkeypatch, arrays):
     """The temporary file is opened on a device that is always full."""
     really_open = open
 
-    def open_on_full_disk(path, mode):
-        really_open(path, mode).close()
+    def open_on_full_disk(path, mode, opener):
+        really_open(path, mode, opener=opener).close()
         return really_open("/dev/full", "wb")
 
-    monkeypatch.setattr(model_file, "open", open_on_full_disk, raising=False)
+    monkeypatch.setattr(replacing, "open", open_on_full_disk, raising=False)
     with pytest.raises(OSError) as caught:  # noqa: PT011
         write_model_file(tmp_path / "model", DOCUMENT, arrays)
     assert caught.value.errno == errno.ENOSPC

@@ -1,16 +1,22 @@
-"""Messages on standard error; bad input is reported in one line, with exit code 1."""
+"""Messages on standard error; bad input is reported in one line, with exit code 1.
+
+Messages hold names and values from outside: hidden characters in them are shown as codes.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
+
+from latentmetric.characters import visible
 
 BAD_INPUT = (ValueError, OverflowError, OSError, EOFError, ImportError, MemoryError)
 """What bad input raises: wrong values, missing files, libraries that are not installed."""
@@ -21,8 +27,11 @@ INTERRUPTED = 130
 
 def note(line: str) -> None:
     """Print a line on standard error; the work continues if that has been closed."""
+    if sys.stderr is None:
+        return
     try:
-        typer.echo(line, err=True)
+        sys.stderr.write(f"{visible(line)}\n")
+        sys.stderr.flush()
     except OSError:
         _discard(sys.stderr)
 
@@ -45,6 +54,24 @@ def one_line_errors() -> Iterator[None]:
         except KeyboardInterrupt as error:
             note("Interrupted.")
             raise typer.Exit(INTERRUPTED) from error
+
+
+@contextmanager
+def visible_usage_errors() -> Iterator[None]:
+    """Escape the messages about wrong arguments, which typer shows and which repeat them."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            message = visible(error.format_message())
+            error.format_message = lambda: message
+        raise
+
+
+def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:
+    """Print what nothing else has handled; an ``excepthook``."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        note(line)
 
 
 def run_into_pipes(command: Callable[[], None]) -> NoReturn:

@@ -19,12 +19,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from latentmetric.characters import visible, visible_json
+from latentmetric.cli._csv import Columns, write_csv
 from latentmetric.cli._errors import note
 from latentmetric.io import Table
-from latentmetric.persistence.model_file import is_model_file, replacing
-
-Columns = dict[str, np.ndarray[Any, Any]]
-"""By name, each of the same length."""
+from latentmetric.persistence.model_file import is_model_file
+from latentmetric.persistence.replacing import check_replaceable, replacing
 
 ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
@@ -40,8 +40,6 @@ AnswersOut = Annotated[
     ),
 ]
 
-ROWS_AT_A_TIME = 10_000
-
 WIDTH_IN_PIPES = 160
 """Width of tables in characters where there is no terminal."""
 
@@ -49,9 +47,16 @@ SEEN_BYTES = 4096
 """Bytes at the start of a file that show what it is."""
 
 
+def say(line: str) -> None:
+    """A line on standard output."""
+    sys.stdout.write(f"{visible(line)}\n")
+
+
 def print_json(content: Any) -> None:
     """One document on standard output."""
-    sys.stdout.write(json.dumps(content, ensure_ascii=False, default=_plain) + "\n")
+    is_ascii = "utf" not in (sys.stdout.encoding or "utf").lower()
+    text = json.dumps(content, ensure_ascii=is_ascii, default=_plain)
+    sys.stdout.write(f"{visible_json(text)}\n")
 
 
 def _plain(value: Any) -> Any:
@@ -69,11 +74,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD)
     for place, name in enumerate(header):
-        table.add_column(name, justify="right" if place else "left", overflow="fold")
+        table.add_column(Text(name), justify="right" if place else "left", overflow="fold")
     for row in rows:
-        table.add_row(*[Text(cell) for cell in row])
+        table.add_row(*[Text(visible(cell)) for cell in row])
     width = None if sys.stdout.isatty() else WIDTH_IN_PIPES
     Console(file=sys.stdout, width=width).print(table)
 
@@ -116,8 +121,12 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
             raise FileExistsError(
                 f"{out} is not written: this command reads {path}; name another file with -o"
             )
-    if not out.exists():
-        return
+    if out.exists():
+        _refuse_others(out, kind, overwrite)
+    check_replaceable(out)
+
+
+def _refuse_others(out: Path, kind: str, overwrite: bool) -> None:
     if not out.is_file():
         raise FileExistsError(f"{out} is not a regular file and cannot be replaced")
     what, is_recognised = KINDS[kind]
@@ -130,7 +139,7 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
 
 def _would_destroy(out: Path, read: Path) -> bool:
     """Whether writing one path changes what is read from the other, links followed."""
-    written, source = out.resolve(), read.resolve()
+    written, source = (Path(os.path.realpath(path)) for path in (out, read))
     if written == source or (read.is_dir() and source in written.parents):
         return True
     return out.exists() and read.exists() and os.path.samefile(out, read)
@@ -209,14 +218,14 @@ KINDS: dict[str, tuple[str, Callable[[Path], bool]]] = {
 def write_columns(columns: Columns, out: Path | None) -> None:
     """Columns as a file by its name's ending, or as CSV on standard output."""
     if out is None:
-        _write_csv(columns, sys.stdout, ",")
+        write_csv(columns, sys.stdout, ",")
         return
     with replacing(out) as file:
         if out.suffix == ".parquet":
             _write_parquet(columns, file)
         else:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            _write_csv(columns, text, "\t" if out.suffix == ".tsv" else ",")
+            write_csv(columns, text, "\t" if out.suffix == ".tsv" else ",")
             text.detach()
     note(f"{out}: {len(next(iter(columns.values()))):,} rows")
 
@@ -250,16 +259,6 @@ def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
             f"the id is called {id_name!r}, and so is a column of the answers; rename it in the "
             f"file: the answers have {', '.join(taken)}"
         )
-
-
-def _write_csv(columns: Columns, file: Any, delimiter: str) -> None:
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
-    length = len(next(iter(columns.values())))
-    for start in range(0, length, ROWS_AT_A_TIME):
-        block = slice(start, start + ROWS_AT_A_TIME)
-        writer.writerows(zip(*[column[block].tolist() for column in columns.values()], strict=True))
-    file.flush()
 
 
 def _write_parquet(columns: Columns, file: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._signature import made_of, option
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import Boolean, CountOrShare, Number, OneOf, OrNone
@@ -30,11 +31,15 @@ NOT_OFFERED = ("verbose", "warm_start")
 
 def described(kind: type[Any]) -> dict[str, str]:
     """The text of each parameter in a class's numpydoc docstring."""
-    section = re.search(r"Parameters\n-+\n(.*?)\n\n", inspect.getdoc(kind) or "", re.DOTALL)
+    section = re.search(r"Parameters\n-+\n(.*?)\n\n", docstring_of(kind), re.DOTALL)
     entries = re.findall(
         r"^(\w+) : .*$\n?((?:    .*\n?)*)", section[1] if section else "", re.MULTILINE
     )
     return {name: " ".join(text.split()) for name, text in entries}
+
+
+TEXTS = {kind: described(kind) for kind in KINDS.values()}
+"""The texts of the parameters of each estimator."""
 
 
 def _all_parameters() -> dict[str, list[type[Any]]]:
@@ -51,7 +56,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     of_all = len(kinds) == len(KINDS)
     panel = "Parameters of every estimator" if of_all else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
-    text = f"{_first_sentence(described(kinds[0]).get(name, ''))} {_default(kinds, defaults)}"
+    text = f"{_first_sentence(TEXTS[kinds[0]].get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
     rule = kinds[0].parameter_rules.get(name)
     if isinstance(rule, OrNone):

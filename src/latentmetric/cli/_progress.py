@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from latentmetric.characters import visible
 from latentmetric.cli._errors import note
 from latentmetric.estimators.progress import (
     History,
@@ -82,7 +83,7 @@ class Follower:
         if self._bar is None:
             note(line)
         else:
-            self._bar.console.print(line, markup=False, highlight=False)
+            self._bar.console.print(visible(line), markup=False, highlight=False)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-C."""
@@ -120,7 +121,7 @@ def _bar() -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
         TextColumn("{task.fields[detail]}", markup=False),

@@ -14,6 +14,7 @@ from latentmetric.cli._errors import note
 from latentmetric.cli._signature import made_of, option
 from latentmetric.io import Choice, Table, open_table
 from latentmetric.io.formats import suffixes
+from latentmetric.io.text import as_numbers
 from latentmetric.persistence.model_file import ModelFileError, is_model_file
 
 STANDARD_INPUT = Path("-")
@@ -120,10 +121,15 @@ def read_for(
             f"{features} has {table.rows.shape[1]} features, but the model was fitted with "
             f"{model.n_features_in_}"
         )
-    if table.labels is not None and model.classes_.dtype.kind in "UO":
-        # Text such as 3 is read as a number if all labels of a file look like numbers.
-        return replace(table, labels=table.labels.astype(str))
-    return table
+    return table if table.labels is None else replace(table, labels=_like(table.labels, model))
+
+
+def _like(labels: Any, model: Any) -> Any:
+    """Labels as text or as numbers, as the model's classes are: a file may have others beside."""
+    if model.classes_.dtype.kind in "UO":
+        return labels.astype(str)
+    is_text_for_numbers = labels.dtype.kind == "U" and model.classes_.dtype.kind in "iuf"
+    return as_numbers(labels) if is_text_for_numbers else labels
 
 
 def load_model(path: Path, features_follow: bool = True) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import (
     Features,
     Json,
@@ -122,11 +122,11 @@ def _log_loss(shares: Any, true: Ints) -> float:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    typer.echo(f"error: {facts['error']:.2%} ({facts['errors']:,} of {facts['rows']:,} rows)")
+    say(f"error: {facts['error']:.2%} ({facts['errors']:,} of {facts['rows']:,} rows)")
     if facts["unknown_rows"]:
-        typer.echo(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
+        say(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
     if "log_loss" in facts:
-        typer.echo(
+        say(
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "
             f"(none counted below {SMALLEST_SHARE:g})"
         )

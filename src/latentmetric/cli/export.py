@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._output import Overwrite, check_output, print_json
+from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._tables import Json, Model, load_model
-from latentmetric.persistence.model_file import replacing
+from latentmetric.persistence.replacing import replacing
 
 
 class Target(StrEnum):
@@ -45,7 +45,7 @@ def export(
         print_json({"files": [str(path) for path in written]})
     else:
         for path in written:
-            typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+            say(f"{path}: {path.stat().st_size:,} bytes")
 
 
 def _write_onnx(fitted: Any, out: Path) -> list[Path]:

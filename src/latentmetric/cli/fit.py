@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -11,8 +14,8 @@ import numpy as np
 import typer
 
 from latentmetric import save
-from latentmetric.cli._errors import INTERRUPTED
-from latentmetric.cli._output import Overwrite, check_output, print_json
+from latentmetric.cli._errors import INTERRUPTED, in_words
+from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
     Estimator,
@@ -24,6 +27,7 @@ from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_t
 from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.io import Choice
 from latentmetric.persistence.checkpoints import FILE_NAME
+from latentmetric.persistence.models import check_names
 
 MEASURED = {"validation_error": "validation error", "loo_error": "error on training rows"}
 """Errors of the round that was kept, and how the summary names them."""
@@ -60,15 +64,43 @@ def fit(
     model = make_estimator(estimator, parameters)
     check_output(out, "model", [features, labels, *_checkpoint_files(checkpoint)], overwrite)
     table = read_table(features, labels, choice)
+    check_names(table.labels, table.feature_names)
     since = perf_counter()
     with followed() as follower, keeping_the_best(follower):
         model.fit(table.rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    save(model, out)
+    _save(model, out)
     _report(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _save(model: Any, out: Path) -> None:
+    """Save a model, and if that fails, elsewhere: a fit may have taken long."""
+    try:
+        save(model, out)
+    except OSError as error:
+        elsewhere = _saved_elsewhere(model)
+        if elsewhere is None:
+            raise
+        message = f"{in_words(error)}; the model was saved as {elsewhere} instead"
+        raise OSError(message) from error
+
+
+def _saved_elsewhere(model: Any) -> Path | None:
+    """Where the model is now: in the current folder, or else in that for temporary files."""
+    for folder in (Path.cwd, tempfile.gettempdir):
+        with suppress(OSError):
+            descriptor, name = tempfile.mkstemp(".safetensors", "latentmetric-", folder())
+            os.close(descriptor)
+            try:
+                save(model, name)
+            except BaseException:
+                os.unlink(name)
+                raise
+            return Path(name)
+    return None
 
 
 def _checkpoint_files(folder: Path | None) -> list[Path]:
@@ -97,12 +129,12 @@ def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool
         print_json(facts)
         return
     if interrupted:
-        typer.echo(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
+        say(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
     if kept["round"] == 0 and last["round"]:
-        typer.echo("No round was better than round 0, so nothing that was learned is used.")
+        say("No round was better than round 0, so nothing that was learned is used.")
     errors = "".join(f", {MEASURED[name]} {facts[name]:.2%}" for name in MEASURED if name in facts)
     start = f", start {facts['start']}" if "start" in facts else ""
-    typer.echo(
+    say(
         f"{out}: {type(model).__name__}{start}, {_name(kept)}{errors}, "
         f"{facts['references']:,} references of {facts['classes']} classes, "
         f"{facts['features']} features, {seconds:.1f} s"

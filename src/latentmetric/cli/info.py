@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
-from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import read_model_file
@@ -50,29 +48,29 @@ def info(model: Model, json: Json = False) -> None:
 
 def _show(facts: dict[str, Any]) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    typer.echo(f"{facts['estimator']} in {facts['file']}, {facts['bytes']:,} bytes, by {versions}")
+    say(f"{facts['estimator']} in {facts['file']}, {facts['bytes']:,} bytes, by {versions}")
     names = facts["feature_names"]
     named = f", {names[0]} to {names[-1]}" if names else ", without names"
-    typer.echo(f"features: {facts['features']:,}{named}")
+    say(f"features: {facts['features']:,}{named}")
     classes = facts["classes"]
     shown = ", ".join(str(label)[:40] for label in classes[:10])
-    typer.echo(f"classes: {len(classes):,}: {shown}{', …' if len(classes) > 10 else ''}")
+    say(f"classes: {len(classes):,}: {shown}{', …' if len(classes) > 10 else ''}")
     latents = facts["latent_examples"]
     kind = "latent examples" if latents == facts["references"] else "rows"
-    typer.echo(f"references that vote: {facts['references']:,} {kind}")
+    say(f"references that vote: {facts['references']:,} {kind}")
     if latents and latents != facts["references"]:
-        typer.echo(f"latent examples: {latents:,}")
+        say(f"latent examples: {latents:,}")
     if facts["rank"] is not None:
-        typer.echo(f"rank of the metric: {facts['rank']}")
+        say(f"rank of the metric: {facts['rank']}")
     kept, made = facts["kept_iteration"], facts["iterations"]
-    typer.echo(
+    say(
         f"iterations: {made:,}"
         + ("" if kept == made else f", the model is from iteration {kept:,}")
     )
     if "start" in facts:
-        typer.echo(f"start of the metric: {facts['start']}{_race(facts)}")
+        say(f"start of the metric: {facts['start']}{_race(facts)}")
     given = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
-    typer.echo(f"parameters: {given}")
+    say(f"parameters: {given}")
     _show_rounds(facts["history"])
 
 
@@ -103,8 +101,8 @@ def _show_rounds(history: list[dict[str, Any]]) -> None:
         ],
     )
     if any("refinement" in record for record in history):
-        typer.echo("r1, r2 and so on are passes of the refinement, which learns from the same rows")
-        typer.echo("that loss and loo error are measured on, each left out of its latent example.")
+        say("r1, r2 and so on are passes of the refinement, which learns from the same rows")
+        say("that loss and loo error are measured on, each left out of its latent example.")
 
 
 def _round(record: dict[str, Any]) -> str:

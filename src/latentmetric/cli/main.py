@@ -5,8 +5,6 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
-import inspect
-import io
 import os
 import sys
 from collections.abc import Callable
@@ -36,11 +34,13 @@ def run() -> None:
     except ImportError as error:
         message = "the command line needs typer and rich: pip install 'latentmetric[cli]'"
         raise SystemExit(message) from error
-    from latentmetric.cli._errors import run_into_pipes
+    from latentmetric.characters import write_what_encodings_lack_as_codes
+    from latentmetric.cli._errors import run_into_pipes, show_traceback
 
     if sys.stdout is None:  # closed by the caller
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 it lives as long as the process
-    _write_utf8_on_windows()
+    write_what_encodings_lack_as_codes()
+    sys.excepthook = show_traceback
     run_into_pipes(application())
 
 
@@ -49,7 +49,7 @@ def application() -> Any:
     import typer
     from typer.core import TyperGroup
 
-    from latentmetric.cli._errors import one_line_errors
+    from latentmetric.cli._errors import one_line_errors, visible_usage_errors
 
     class Commands(TyperGroup):
         def resolve_command(self, context: Any, arguments: list[str]) -> Any:
@@ -57,8 +57,12 @@ def application() -> Any:
                 self.commands[arguments[0]] = _command(arguments[0])
             return super().resolve_command(context, arguments)
 
+        def make_context(self, *arguments: Any, **options: Any) -> Any:
+            with visible_usage_errors():
+                return super().make_context(*arguments, **options)
+
         def invoke(self, context: Any) -> Any:
-            with one_line_errors():
+            with visible_usage_errors(), one_line_errors():
                 return super().invoke(context)
 
     app = typer.Typer(
@@ -94,20 +98,14 @@ def _command(name: str) -> Any:
 
 def _reflowed(function: Callable[..., None]) -> str:
     """The help of a command, one line per paragraph, so that it wraps to the terminal's width."""
-    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    from latentmetric.cli._docstrings import docstring_of
+
+    paragraphs = docstring_of(function).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _not_imported() -> None:
     """Placeholder for a command in the list."""
-
-
-def _write_utf8_on_windows() -> None:
-    """Otherwise pipes and files would get an encoding that lacks most letters."""
-    if sys.platform == "win32":
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
-                stream.reconfigure(encoding="utf-8")
 
 
 def _version(requested: bool) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from latentmetric.cli._csv import Columns
 from latentmetric.cli._output import (
     AnswersOut,
-    Columns,
     Overwrite,
     check_answers,
     check_id_name,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from latentmetric.cli._output import Overwrite, check_output, print_json
+from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._tables import (
     Features,
     Json,
@@ -71,7 +71,7 @@ def report(
     if json:
         print_json({"report": str(written), "bytes": written.stat().st_size})
     else:
-        typer.echo(f"{written}: {written.stat().st_size / 1e6:.1f} MB, opens in any browser")
+        say(f"{written}: {written.stat().st_size / 1e6:.1f} MB, opens in any browser")
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
-from latentmetric.persistence.model_file import replacing
+from latentmetric.persistence.replacing import replacing
 
 OPSET = 18
 IR_VERSION = 8

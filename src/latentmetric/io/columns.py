@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.io.rows import RowFile, needs
+from latentmetric.validation.labels import as_words
 
 
 class ColumnFile(ABC):
@@ -65,7 +66,9 @@ class ColumnFile(ABC):
         column = self.read([name], 0, self.n_rows).column(name)
         _refuse_nulls(column, self.path, name, 0)
         values: np.ndarray[Any, Any] = column.to_numpy()
-        return np.array(values.tolist(), dtype=str) if values.dtype.kind == "O" else values
+        if values.dtype.kind != "O":
+            return values
+        return as_words(values, f"column {name!r} of {self.path}")
 
     def ids(self, name: str) -> np.ndarray[Any, Any]:
         """A whole column of whole numbers as such, of anything else as text."""

@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
 from latentmetric.core.types import Floats
+from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
 DELIMITERS = "\t;|,"
@@ -34,6 +36,12 @@ LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", 
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """Words that are numbers, in lower case."""
+
+MISSING = ("", "nan", "NaN", "NaT", "<NA>")
+"""What a cell of labels holds where NumPy or pandas wrote a missing one."""
+
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""Text that an int64 gives back letter by letter."""
 
 GZIP_MARK = b"\x1f\x8b"
 
@@ -119,7 +127,7 @@ class TextFile:
                 encoding=self.encoding, skiprows=self.lines_before, converters=converters,
             )  # fmt: skip
         found = [
-            np.array(list(known))[table[:, place].astype(np.intp)]
+            text_array(list(known), self.name)[table[:, place].astype(np.intp)]
             for place, known in zip(texts, codes, strict=True)
         ]
         is_whole = list(features) == list(range(len(self.names)))
@@ -135,8 +143,8 @@ class TextFile:
             )
 
     def check_labels(self, labels: np.ndarray[Any, Any], place: int) -> None:
-        """Refuse empty cells, with line and column."""
-        missing = labels == ""
+        """Refuse cells that are empty or say that the label is missing, with line and column."""
+        missing = np.isin(labels, MISSING)
         if missing.any():
             raise ValueError(
                 f"{self._place(int(missing.argmax()), place)}: the label is missing; fill it in "
@@ -216,25 +224,44 @@ def open_text(
 
 
 def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whole numbers where all the texts are such, other numbers likewise, else the texts.
+    """Whole numbers where these print exactly as the texts, other numbers likewise, else the texts.
 
-    What a number would not give back stays text: 007 is a name.
+    So no two texts become one label: 1.0 and 1.00 differ, and 007 is a name.
     """
     distinct, places = np.unique(texts, return_inverse=True)
-    if not all(_is_number(text) and not re.match(r"[+-]?0\d", text) for text in distinct.tolist()):
+    words = distinct.tolist()
+    if all(map(WHOLE_NUMBER.fullmatch, words)):
+        return distinct.astype(np.int64)[places]
+    if all(map(_is_given_back, words)):
+        numbers = distinct.astype(np.float64)
+        if len(np.unique(numbers)) == len(numbers):  # 0.0 and -0.0 are equal
+            return numbers[places]
+    return texts
+
+
+def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers where all texts are such, however written: for labels known to be numbers."""
+    words = texts.tolist()
+    if not all(_is_value(word) and not _is_boolean(word) for word in words):
         return texts
-    numbers = distinct.astype(np.float64)
-    if not (np.abs(numbers) < 2**53).all():
-        return texts
-    whole = (numbers == np.rint(numbers)).all()
-    return (numbers.astype(np.int64) if whole else numbers)[places]
+    numbers = texts.astype(np.float64)
+    return numbers if (np.abs(numbers) < 2**53).all() else texts
 
 
 def as_ids(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Whole numbers where these print exactly as the texts, else the texts."""
-    if not all(re.fullmatch(r"0|-?[1-9]\d{0,17}", text) for text in texts.tolist()):
+    if not all(map(WHOLE_NUMBER.fullmatch, texts.tolist())):
         return texts
     return texts.astype(np.int64)
+
+
+def _is_given_back(text: str) -> bool:
+    """Whether a finite float prints exactly as the text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return isfinite(number) and repr(number) == text
 
 
 def _opened(path: Path, encoding: str, newline: str | None = None) -> TextIO:
@@ -277,7 +304,12 @@ def _records(
                     yield line, cells
                 line = reader.line_num + 1
         except csv.Error as error:
-            raise ValueError(f"{name}, line {line} cannot be split into cells: {error}") from error
+            message = f"{name}, line {line} cannot be split into cells: {error}"
+            raise _CannotSplitError(message) from error
+
+
+class _CannotSplitError(ValueError):
+    """A cell is longer than the csv module takes: perhaps the delimiter is another one."""
 
 
 def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
@@ -286,8 +318,7 @@ def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
     for delimiter in DELIMITERS:
         if delimiter == decimal and _is_spaced(path, name, encoding, decimal):
             return " "
-        records = islice(_records(path, name, encoding, delimiter), SAMPLE)
-        widths[delimiter] = {len(cells) for _, cells in records}
+        widths[delimiter] = _widths(path, name, encoding, delimiter)
         if len(widths[delimiter]) == 1 and widths[delimiter] != {1}:
             return delimiter
     if _is_spaced(path, name, encoding, decimal):
@@ -295,9 +326,22 @@ def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
     return max(reversed(DELIMITERS), key=lambda delimiter: max(widths[delimiter], default=0))
 
 
+def _widths(path: Path, name: str, encoding: str, delimiter: str) -> set[int]:
+    """How many cells the first records have; nothing if the delimiter leaves one too long."""
+    try:
+        return {
+            len(cells) for _, cells in islice(_records(path, name, encoding, delimiter), SAMPLE)
+        }
+    except _CannotSplitError:
+        return set()
+
+
 def _is_spaced(path: Path, name: str, encoding: str, decimal: str) -> bool:
     """Whether the first record is numbers with spaces between."""
-    cells = next(_records(path, name, encoding, " "), (1, []))[1]
+    try:
+        cells = next(_records(path, name, encoding, " "), (1, []))[1]
+    except _CannotSplitError:
+        return False
     return len(cells) > 1 and all(_is_value(cell, decimal) for cell in cells)
 
 
@@ -349,10 +393,6 @@ def _booleans_in(records: Iterable[list[str]], places: Sequence[int]) -> set[int
 
 def _is_boolean(cell: str) -> bool:
     return cell.strip().lower() in BOOLEANS
-
-
-def _is_number(cell: str) -> bool:
-    return _is_value(cell) and not _is_boolean(cell)
 
 
 def _skip(cell: str) -> float:

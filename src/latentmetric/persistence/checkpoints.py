@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -26,6 +26,7 @@ from latentmetric.persistence.model_file import (
     read_model_file,
     write_model_file,
 )
+from latentmetric.persistence.replacing import sweep
 from latentmetric.persistence.states import Arrays, packed, unpacked
 from latentmetric.persistence.values import (
     history_as_json,
@@ -94,7 +95,7 @@ class Checkpoints:
                 self._refuse_others(found[0])
                 generator.bit_generator.state = found[0]["start"]
         self._identity["start"] = generator.bit_generator.state
-        self._sweep()
+        sweep(self._path)
 
     def _refuse_unfinished(self, document: dict[str, Any]) -> None:
         with _complete(self._path):
@@ -104,12 +105,6 @@ class Checkpoints:
                 f"{self._path} holds a fit that was interrupted after round {done}; pass "
                 "resume=True (--resume) to continue it, or remove the file"
             )
-
-    def _sweep(self) -> None:
-        """Remove temporary files of a fit that was killed while writing."""
-        with suppress(OSError):
-            for left in self._path.parent.glob(f".{FILE_NAME}.*.tmp"):
-                left.unlink()
 
     def _refuse_others(self, document: dict[str, Any]) -> None:
         """Raise on a checkpoint of another estimator, other parameters or another warm start."""

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, prod
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+
+from latentmetric.persistence.replacing import replacing
 
 FORMAT_VERSION = 1
 """The newest version of the document that this library writes and reads."""
@@ -102,47 +101,6 @@ def write_model_file(
             file.write(_bytes_of(array))
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces ``path`` when the block succeeds, and only then.
-
-    A symbolic link is followed: the file it points to is replaced, and the link stays.
-    """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; pass the path of a file in it")
-    if target.exists() and not target.is_file():
-        raise FileExistsError(f"{target} is not a regular file and is not replaced")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
-    # The name is shortened so that a long one stays within the limit of the file system.
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = os.fspath(target)  # the caller does not know the temporary file
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power failure, if the system supports that."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """The document and the arrays; raise ``ModelFileError`` if they are damaged or incomplete."""
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -218,6 +176,11 @@ def _what_else(start: bytes) -> str:
     text = start.decode(errors="replace").rstrip("\ufffd")  # the last character may be cut
     is_text = "\0" not in text and "\ufffd" not in text
     return ", it looks like text" if is_text else ""
+
+
+def check_document_size(document: Mapping[str, Any]) -> None:
+    """Raise if a document is larger than a model file holds, before there are arrays."""
+    _check_header_size(json.dumps({DOCUMENT_KEY: json.dumps(document)}).encode())
 
 
 def _check_header_size(encoded: bytes) -> None:

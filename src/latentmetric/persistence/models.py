@@ -21,6 +21,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
     ModelFileError,
+    check_document_size,
     read_model_file,
     write_model_file,
 )
@@ -87,6 +88,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     document, arrays = _contents(model)
     _restored(document, arrays)  # fail before writing a file that could not be read
     write_model_file(path, document, arrays)
+
+
+def check_names(labels: Any, feature_names: list[str] | None) -> None:
+    """Raise, before a fit, if its classes and feature names could not be saved."""
+    classes = classes_as_json(np.unique(labels))
+    check_document_size({"classes": classes, "feature_names": feature_names})
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -5,6 +5,7 @@ Labels keep their type: integers are never rounded to floats, text stays text.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import inf
 from typing import Any
 
@@ -25,15 +26,36 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    labels: Labels = column_or_1d(_without_rounding(y), warn=True)
+    labels: Labels = column_or_1d(_without_rounding(_without_words_for_nan(y)), warn=True)
+    _refuse_missing(labels, f"Input {name}", start)
+    return labels
+
+
+def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
+    """Objects as text; raise if any is missing, which would become a word such as None."""
+    objects = np.asarray(values, dtype=object)
+    _refuse_missing(objects.ravel(), name, 0)
+    return text_array([str(value) for value in objects.ravel()], name).reshape(objects.shape)
+
+
+def text_array(texts: list[str], name: str) -> Labels:
+    """Texts as an array; raise on one that ends in a zero character, which arrays drop."""
+    cut = [text for text in texts if text.endswith("\0")]
+    if cut:
+        raise ValueError(
+            f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
+        )
+    return np.array(texts, dtype=str)
+
+
+def _refuse_missing(labels: Labels, name: str, start: int) -> None:
     missing = _missing(labels)
     if missing.any():
         row = int(np.argmax(missing))
         raise ValueError(
-            f"Input {name} contains NaN or another missing value: row {start + row} (counted "
+            f"{name} contains NaN or another missing value: row {start + row} (counted "
             f"from 0) is {labels[row]!r}; fill it or remove the row"
         )
-    return labels
 
 
 def classes_and_codes(labels: Labels) -> tuple[Labels, Ints]:
@@ -142,6 +164,17 @@ def predicted_dtype(
     return dtype
 
 
+def _without_words_for_nan(y: Any) -> Any:
+    """Labels as objects where NumPy would turn NaN among words into the word nan."""
+    if isinstance(y, list | tuple):
+        is_text = np.asarray(y).dtype.kind in "US"
+        objects = np.array(y, dtype=object) if is_text else np.empty(0, dtype=object)
+        return objects if _missing(objects.ravel()).any() else y
+    if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # NumPy's text of any length
+        return y.astype(object)
+    return y
+
+
 def _without_rounding(y: Any) -> Any:
     """Pandas' nullable integers as plain integers: scikit-learn would convert them to floats."""
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
@@ -177,4 +210,6 @@ def _is_missing(label: Any) -> bool:
         return True
     if isinstance(label, np.datetime64 | np.timedelta64):
         return bool(np.isnat(label))
-    return isinstance(label, float) and not np.isfinite(label)
+    if isinstance(label, Decimal):
+        return not label.is_finite()
+    return isinstance(label, float | np.floating) and not np.isfinite(label)

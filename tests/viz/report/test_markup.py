@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import HOSTILE
 
+from latentmetric.characters import JOINERS
 from latentmetric.viz.report.markup import (
-    JOINERS,
     LONGEST_TEXT,
     Html,
     distinct,

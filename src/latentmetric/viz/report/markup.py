@@ -6,18 +6,16 @@ become markup.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from html import escape
 from typing import Any
+
+from latentmetric.characters import is_hidden
 
 LONGEST_TEXT = 60
 """Characters of a label or name that are shown; longer ones are cut in the middle."""
 
 VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta"})
-
-JOINERS = "\u200c\u200d"
-"""Invisible characters that are kept, because some scripts and emoji need them."""
 
 
 class Html(str):
@@ -76,10 +74,7 @@ def _visible(character: str) -> str:
     code = ord(character)
     if code < 32:
         return chr(0x2400 + code)
-    category = unicodedata.category(character)
-    if category in ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp") and character not in JOINERS:
-        return f"\\u{{{code:x}}}"
-    return character
+    return f"\\u{{{code:x}}}" if is_hidden(character) else character
 
 
 def distinct(labels: Iterable[Any]) -> list[str]:

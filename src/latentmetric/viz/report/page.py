@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.persistence.model_file import replacing
+from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report.classes import class_section, pair_section
 from latentmetric.viz.report.context import Context

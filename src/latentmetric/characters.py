@@ -1,0 +1,53 @@
+"""Characters that a terminal or a browser would act on instead of showing them; imports nothing.
+
+Labels, names, paths and messages come from outside. Everything that is shown goes through here.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import unicodedata
+from typing import Any
+
+JOINERS = "\u200c\u200d"
+"""Invisible characters that are kept, because some scripts and emoji need them."""
+
+HIDDEN = frozenset({"Cc", "Cf", "Cn", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: control and bidi characters, ends of lines, half pairs, unassigned."""
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a character has no shape of its own: it moves, colours, reverses or ends the text."""
+    return unicodedata.category(character) in HIDDEN and character not in JOINERS
+
+
+def visible(text: Any) -> str:
+    """Text as one line, with a code such as \\x1b for each hidden character."""
+    return "".join(_escaped(c) if is_hidden(c) else c for c in str(text))
+
+
+def visible_json(text: str) -> str:
+    """A JSON document of one line, with its hidden characters as JSON writes them: \\u001b."""
+    return "".join(_escaped_in_json(c) if is_hidden(c) else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _escaped_in_json(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
+
+
+def write_what_encodings_lack_as_codes() -> None:
+    """Let standard output and error take any text, whatever their encoding.
+
+    On Windows, pipes and files become UTF-8: they would get an encoding that lacks most letters.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_file_on_windows = sys.platform == "win32" and not stream.isatty()
+            encoding = "utf-8" if is_file_on_windows else None
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")

@@ -1,0 +1,90 @@
+"""A missing label is refused with its row, whatever it is made of and comes in."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas
+import pytest
+
+from latentmetric import Euclidean
+from latentmetric.io import open_table
+from latentmetric.validation.labels import checked_labels
+
+DATES = [np.datetime64("2020-01-01"), np.datetime64("2020-01-02")]
+
+
+def objects(*values):
+    return np.array(values, dtype=object)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", "b", np.nan],
+        ("a", "b", float("nan")),
+        ["a", np.datetime64("NaT")],
+        objects("a", "b", np.float32("nan")),
+        objects("a", None),
+        objects("a", np.nan),
+        objects("a", pandas.NA),
+        objects("a", pandas.NaT),
+        objects(*DATES, np.datetime64("NaT")),
+        objects(*DATES, pandas.NaT),
+        objects(np.timedelta64(1, "s"), np.timedelta64("NaT")),
+        objects(Decimal(1), Decimal("nan")),
+        objects(Decimal(1), Decimal("snan")),
+        np.array([*DATES, "NaT"], dtype="M8[D]"),
+        pandas.Series(["a", None], dtype="string"),
+        pandas.Series(["a", None], dtype="category"),
+    ],
+    ids=repr,
+)
+def test_a_missing_label_is_refused_with_its_row(y):
+    with pytest.raises(ValueError, match=rf"missing value: row {len(y) - 1} \(counted from 0\)"):
+        checked_labels(y)
+    X = np.arange(2.0 * len(y)).reshape(-1, 2)
+    with pytest.raises(ValueError, match="missing value"):
+        Euclidean(n_neighbors=1).fit(X, y)
+
+
+def test_words_that_mean_nothing_missing_are_labels():
+    assert checked_labels(["nan", "b"]).tolist() == ["nan", "b"]
+    assert checked_labels([1, 2]).dtype.kind == "i"
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2 has it")
+def test_text_of_any_length_may_be_labels_but_not_lack_one():
+    kind = np.dtypes.StringDType(na_object=np.nan)
+    assert checked_labels(np.array(["a", "bb"], dtype=kind)).tolist() == ["a", "bb"]
+    with pytest.raises(ValueError, match="row 1 "):
+        checked_labels(np.array(["a", np.nan], dtype=kind))
+
+
+def test_a_dictionary_of_labels_in_a_file_may_not_hold_one_that_is_missing(tmp_path):
+    import pyarrow
+    from pyarrow import feather
+
+    coded = pyarrow.DictionaryArray.from_arrays([0, 1, 2], ["a", "b", None])
+    table = pyarrow.table({"x": [1.0, 2.0, 3.0], "label": coded})
+    feather.write_feather(table, tmp_path / "t.feather")
+    with pytest.raises(ValueError, match=r"'label' of .* missing value: row 2 "):
+        open_table(tmp_path / "t.feather")
+
+
+def test_text_that_an_array_would_cut_is_refused(tmp_path):
+    import pyarrow
+    from pyarrow import feather
+
+    table = pyarrow.table({"x": [1.0, 2.0], "label": ["a", "a\0"]})
+    feather.write_feather(table, tmp_path / "t.feather")
+    (tmp_path / "t.csv").write_text("1,a\n2,a\0\n", encoding="utf-16")
+    for name in ("t.feather", "t.csv"):
+        with pytest.raises(ValueError, match=rf"{name}.* holds 'a\\x00', which ends in a zero"):
+            open_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("word", ["", "nan", "NaN", "NaT", "<NA>"])
+def test_what_libraries_write_for_a_missing_label_is_refused_in_text(tmp_path, word):
+    (tmp_path / "t.csv").write_text(f"x,label\n1,a\n2,{word}\n3,b\n")
+    with pytest.raises(ValueError, match=r"line 3, column 'label': the label is missing"):
+        open_table(tmp_path / "t.csv")
