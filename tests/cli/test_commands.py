@@ -18,6 +18,7 @@ from latentmetric import save
 from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._parameters import KINDS
 from latentmetric.cli.main import COMMANDS, application
+from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import read_model_file, write_model_file
 
 WORDS = np.array(["ant", "bee", "cow"])
@@ -316,7 +317,7 @@ def test_info_shows_the_starts_and_marks_the_refinement(folder, model):
     shown = call("info", folder / "model").stdout
     errors = ", ".join(
         f"{name} {first['start_losses'][name]:.4g} ({first['start_errors'][name]:.2%} wrong)"
-        for name in ("euclidean", "standardized", "within")
+        for name in STARTS
     )
     line = f"start of the metric: {first['start']}, by the loss on rows not seen: {errors}\n"
     assert line in shown
