@@ -18,7 +18,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from latentmetric.io.rows import RawRows, RowFile, SlicedRows, check_table, needs
+from latentmetric.io.rows import (
+    ColumnRawRows,
+    RawRows,
+    RowFile,
+    SlicedRows,
+    check_table,
+    needs,
+)
 
 
 class ArrayFile(ABC):
@@ -198,9 +205,7 @@ def _npy_rows(file: BinaryIO, name: str) -> RowFile:
         table = check_table(shape, dtype, name)
         _check_size(file, shape, dtype, name)
         if fortran_order:
-            mapped = np.memmap(file, dtype, "r", file.tell(), shape, "F")
-            file.close()
-            return SlicedRows(mapped)
+            return ColumnRawRows(file, shape, dtype, file.tell())
         return RawRows(file, table, dtype, file.tell())
     except BaseException:
         file.close()

@@ -15,6 +15,7 @@ from latentmetric.io.arrays import ArrayFile, open_hdf5, open_npy, open_npz, ope
 from latentmetric.io.choosing import Choice
 from latentmetric.io.columns import ColumnFile, open_arrow, open_parquet
 from latentmetric.io.text import TextFile, open_text
+from latentmetric.io.watching import refuse_unless_regular
 
 Kind = Literal["arrays", "columns", "text"]
 KINDS: tuple[Kind, ...] = ("arrays", "columns", "text")
@@ -101,4 +102,8 @@ def format_of(path: Path, kinds: Sequence[Kind] = KINDS) -> Format:
         raise ValueError(f"{path} must end in one of {', '.join(sorted(suffixes(kinds)))}")
     if path.is_dir() and not fitting[0].is_folder:
         raise IsADirectoryError(f"{path} is a folder, not a file")
+    if not path.is_dir():
+        refuse_unless_regular(path)
+        if fitting[0].is_folder:
+            raise NotADirectoryError(f"{path} is a file, but {fitting[0].suffix} is a folder")
     return fitting[0]
