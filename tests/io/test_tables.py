@@ -464,7 +464,6 @@ def test_labels_of_an_h5_file_that_are_not_values_are_refused(tmp_path, kind):
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
-        ("zarr.json", {"attributes": [1]}),
         ("x/zarr.json", {"shape": [None]}),
         ("x/zarr.json", {"shape": [10**30, 4]}),
         ("y/zarr.json", {"shape": [None]}),

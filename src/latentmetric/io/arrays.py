@@ -9,8 +9,8 @@ import os
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
 from shutil import copyfileobj
@@ -26,6 +26,14 @@ from latentmetric.io.rows import (
     check_table,
     needs,
 )
+
+
+class Refused(ValueError):
+    """An array is there, but is not read: it would run code, or read other files."""
+
+
+class Absent(LookupError):
+    """There is nothing of this name."""
 
 
 class ArrayFile(ABC):
@@ -76,7 +84,9 @@ class ArrayFile(ABC):
             f"{name} {'×'.join(map(str, shape)) or 'a scalar'}"
             for name, shape in sorted(self.shapes.items())
         ]
-        held += [f"{name} that cannot be opened" for name in sorted(self.unopened)]
+        held += [
+            f"{name} that cannot be opened ({why})" for name, why in sorted(self.unopened.items())
+        ]
         return ", ".join(held) or "no arrays"
 
 
@@ -129,22 +139,26 @@ class _Npz(ArrayFile):
             yield member
 
 
-class _Group(ArrayFile):
+class GroupFile(ArrayFile):
     """A data set of h5py or array of zarr, or a group of them."""
 
-    def __init__(self, path: Path, top: Any) -> None:
+    def __init__(self, path: Path, top: Any, names: Iterable[str]) -> None:
         self.path, self._top, self.shapes, self.unopened = path, top, {}, {}
         if hasattr(top, "shape"):
             self.shapes[""] = tuple(top.shape)
             return
-        for name in top:
+        for name in names:
             self._look_at(name)
+
+    @abstractmethod
+    def _get(self, name: str) -> Any:
+        """The array or group of this name; raise ``Absent`` or ``Refused`` where due."""
 
     def _look_at(self, name: str) -> None:
         """Note the shape of an array; groups have none, nor have data sets that hold nothing."""
         try:
-            shape = getattr(self._top[name], "shape", None)
-        except (KeyError, OSError, RuntimeError) as error:
+            shape = getattr(self._get(name), "shape", None)
+        except (KeyError, OSError, RuntimeError, Refused) as error:
             self.unopened[name] = " ".join(str(error).split())
             return
         if shape is not None:
@@ -152,12 +166,13 @@ class _Group(ArrayFile):
 
     def find(self, name: str) -> str:
         """The name, which may also lead into a group: "images/features"."""
-        if name not in self.shapes and name not in self.unopened and name in self._top:
-            self._look_at(name)
+        if name not in self.shapes and name not in self.unopened:
+            with suppress(Absent):
+                self._look_at(name)
         return super().find(name)
 
     def _array(self, name: str) -> Any:
-        return self._top[self.find(name)] if name else self._top
+        return self._get(self.find(name)) if name else self._top
 
     def rows(self, name: str) -> RowFile:
         array = self._array(name)
@@ -186,16 +201,6 @@ def open_npy(path: Path) -> ArrayFile:
 def open_npz(path: Path) -> ArrayFile:
     """The arrays of an .npz file."""
     return _Npz(path)
-
-
-def open_zarr(path: Path) -> ArrayFile:
-    """The arrays of a .zarr folder."""
-    return _Group(path, needs("zarr", "zarr", path).open(path, mode="r"))
-
-
-def open_hdf5(path: Path) -> ArrayFile:
-    """The data sets of a file of HDF5."""
-    return _Group(path, needs("h5py", "h5py", path).File(path, "r"))
 
 
 def _npy_rows(file: BinaryIO, name: str) -> RowFile:

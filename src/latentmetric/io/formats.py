@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from latentmetric.io.arrays import ArrayFile, open_hdf5, open_npy, open_npz, open_zarr
+from latentmetric.io.arrays import ArrayFile, open_npy, open_npz
 from latentmetric.io.choosing import Choice
 from latentmetric.io.columns import ColumnFile, open_arrow, open_parquet
+from latentmetric.io.rows import needs
 from latentmetric.io.text import TextFile, open_text
 from latentmetric.io.watching import refuse_unless_regular
 
@@ -66,6 +67,20 @@ def _text(delimiter: str | None = None) -> Opener:
     )
 
 
+def _open_hdf5(path: Path) -> ArrayFile:
+    needs("h5py", "h5py", path)
+    from latentmetric.io.hdf5 import Hdf5File
+
+    return Hdf5File(path)
+
+
+def _open_zarr(path: Path) -> ArrayFile:
+    needs("zarr", "zarr", path)
+    from latentmetric.io.zarr_folder import ZarrFolder
+
+    return ZarrFolder(path)
+
+
 FORMATS = (
     Format(".csv", "text", _text()),
     Format(".csv.gz", "text", _text()),
@@ -75,9 +90,9 @@ FORMATS = (
     Format(".txt.gz", "text", _text()),
     Format(".npy", "arrays", _arrays(open_npy)),
     Format(".npz", "arrays", _arrays(open_npz)),
-    Format(".h5", "arrays", _arrays(open_hdf5)),
-    Format(".hdf5", "arrays", _arrays(open_hdf5)),
-    Format(".zarr", "arrays", _arrays(open_zarr), is_folder=True),
+    Format(".h5", "arrays", _arrays(_open_hdf5)),
+    Format(".hdf5", "arrays", _arrays(_open_hdf5)),
+    Format(".zarr", "arrays", _arrays(_open_zarr), is_folder=True),
     Format(".parquet", "columns", _columns(open_parquet)),
     Format(".arrow", "columns", _columns(open_arrow)),
     Format(".feather", "columns", _columns(open_arrow)),

@@ -145,9 +145,12 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
         return table
     label = _label_key(file, key, choice)
     if label is None:
+        why = f"no other array has {len(rows)} values"
+        if file.unopened:
+            why = f"it holds {file.listed()}"
         raise ValueError(
-            f"{file.path} holds no labels beside {key or 'its array'} (no other array has "
-            f"{len(rows)} values); give a file of labels, or name an array with --label"
+            f"{file.path} holds no labels beside {key or 'its array'} ({why}); give a file of "
+            "labels, or name an array with --label"
         )
     found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
     if len(_of_length(file, len(rows))) > 1:
