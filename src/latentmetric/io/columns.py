@@ -20,17 +20,13 @@ class ColumnFile(ABC):
 
     def __init__(self, path: Path, schema: Any, n_rows: int) -> None:
         self.path, self.schema, self.n_rows = path, schema, n_rows
+        self.names: list[str] = schema.names
+        """Of the columns, in the order of the file; pyarrow makes a new list each time."""
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{path} has several columns {twice[0]!r}: give each a name of its own"
             )
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, in the order of the file."""
-        names: list[str] = self.schema.names
-        return names
 
     def kind(self, name: str) -> str:
         """What a column holds: "number", "list" (of numbers), "nested" or "text".
