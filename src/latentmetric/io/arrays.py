@@ -11,9 +11,9 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from math import prod
 from pathlib import Path
-from shutil import copyfileobj
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,6 +26,10 @@ from latentmetric.io.rows import (
     check_table,
     needs,
 )
+
+
+MOST_HEADER_BYTES = 2**16
+"""Of an .npy file; NumPy writes a few hundred, unless an array has many named fields."""
 
 
 class Refused(ValueError):
@@ -119,7 +123,7 @@ class _Npz(ArrayFile):
         unpacked = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the rows
         try:
             with self._member(name) as packed:
-                copyfileobj(packed, unpacked, 2**20)
+                _unpack(packed, unpacked, self.named(name))
         except BaseException:
             unpacked.close()
             raise
@@ -128,7 +132,9 @@ class _Npz(ArrayFile):
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
         with self._member(name) as file:
-            return _npy_values(file, self.named(name))
+            values = _npy_values(file, self.named(name))
+            _refuse_more(file, self.named(name))
+            return values
 
     @contextmanager
     def _member(self, name: str) -> Iterator[Any]:
@@ -137,6 +143,25 @@ class _Npz(ArrayFile):
             archive.open(self.find(name) + ".npy") as member,
         ):
             yield member
+
+
+def _unpack(packed: Any, unpacked: BinaryIO, name: str) -> None:
+    """Unpack what the header promises: a few kilobytes could become a full disk."""
+    start = _npy_start(packed, name)
+    shape, _, dtype = _npy_header(BytesIO(start), name)
+    _refuse_objects(dtype, name)
+    left = prod(shape) * dtype.itemsize
+    unpacked.write(start)
+    while left and (block := packed.read(min(left, 2**20))):
+        unpacked.write(block)
+        left -= len(block)
+    _refuse_more(packed, name)
+
+
+def _refuse_more(packed: Any, name: str) -> None:
+    """Refuse data beyond the header's promise; the end of a member also checks its checksum."""
+    if packed.read(1):
+        raise ValueError(f"{name} holds more bytes of data than its header promises; save it again")
 
 
 class GroupFile(ArrayFile):
@@ -231,18 +256,34 @@ def _npy_values(file: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and kind of an array; the file is then at its data."""
+    held = BytesIO(_npy_start(file, name))
     try:
-        version = np.lib.format.read_magic(file)
+        version = np.lib.format.read_magic(held)
         read_header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
-        shape, fortran_order, dtype = read_header(file)
+        shape, fortran_order, dtype = read_header(held)
     except Exception as error:  # its parser can raise almost anything
         raise ValueError(f"{name} has no readable .npy header: {error}") from error
     if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
         raise ValueError(f"{name} claims the shape {shape} in its header, which is impossible")
     return shape, fortran_order, dtype
+
+
+def _npy_start(file: Any, name: str) -> bytes:
+    """The bytes before the data; a header of gigabytes is not read."""
+    start: bytes = file.read(8)
+    length: bytes = file.read(2 if start[6:7] == b"\x01" else 4)
+    n_bytes = int.from_bytes(length, "little")
+    if n_bytes > MOST_HEADER_BYTES:
+        raise ValueError(
+            f"{name} has no readable .npy header: it takes {n_bytes} bytes, more than "
+            f"{MOST_HEADER_BYTES}"
+        )
+    header: bytes = file.read(n_bytes)
+    return start + length + header
 
 
 def _refuse_objects(dtype: np.dtype[Any], name: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables of named columns in files of Parquet and Arrow, by pyarrow.
+"""Tables of named columns in files of Parquet, by pyarrow, and what is common to all files of columns.
 
 Nothing is read when a file is opened. Reading a block of rows reads the row groups that hold it.
 """
@@ -93,37 +93,9 @@ class _Parquet(ColumnFile):
         return table.slice(start - int(self._starts[first]), stop - start)
 
 
-class _Arrow(ColumnFile):
-    """The file is mapped; what it holds uncompressed takes no memory of its own.
-
-    Offsets are checked before they are followed: a damaged one would end the process.
-    """
-
-    def __init__(self, path: Path) -> None:
-        needs("pyarrow", "pyarrow", path)
-        from pyarrow import ArrowInvalid, ipc, memory_map
-
-        try:
-            self._table = ipc.open_file(memory_map(str(path))).read_all()
-        except ArrowInvalid:
-            self._table = ipc.open_stream(memory_map(str(path))).read_all()
-        self._table.validate()
-        super().__init__(path, self._table.schema, len(self._table))
-
-    def read(self, names: list[str], start: int, stop: int) -> Any:
-        table = self._table.select(names).slice(start, stop - start)
-        table.validate(full=True)
-        return table
-
-
 def open_parquet(path: Path) -> ColumnFile:
     """The columns of a file of Parquet."""
     return _Parquet(path)
-
-
-def open_arrow(path: Path) -> ColumnFile:
-    """The columns of a file of Arrow, feather included."""
-    return _Arrow(path)
 
 
 class ColumnRows(RowFile):

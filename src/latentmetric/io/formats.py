@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from latentmetric.io.arrays import ArrayFile, open_npy, open_npz
+from latentmetric.io.arrow import open_arrow
 from latentmetric.io.choosing import Choice
-from latentmetric.io.columns import ColumnFile, open_arrow, open_parquet
+from latentmetric.io.columns import ColumnFile, open_parquet
 from latentmetric.io.rows import needs
 from latentmetric.io.text import TextFile, open_text
 from latentmetric.io.watching import refuse_unless_regular
