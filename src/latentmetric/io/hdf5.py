@@ -38,7 +38,7 @@ class Hdf5File(GroupFile):
                 found = self._top if link.path.startswith("/") else found
                 left = _parts(link.path) + left
             elif n_links:
-                raise KeyError(f"it leads to {part!r}, which is not there")
+                raise OSError(f"it leads to {part!r}, which is not there")
             else:
                 raise Absent(name)
         _refuse_other_files(found)

@@ -20,7 +20,7 @@ CODECS = frozenset(
         "crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3",
     )
 )  # fmt: skip
-"""Their names in both formats; the third also has some with "numcodecs." before."""
+"""Their names in both formats; the third also has all but Blosc with "numcodecs." before."""
 
 TYPES = frozenset(
     (
@@ -55,7 +55,8 @@ def refuse_unknown_2(description: dict[str, Any]) -> None:
 def refuse_unknown_3(description: dict[str, Any]) -> None:
     """Refuse an array of format 3 if it asks for anything that is not listed."""
     for name, settings in _nested(description.get("codecs")):
-        _refuse_codec(name.removeprefix("numcodecs."), settings)
+        known = name if name == "numcodecs.blosc" else name.removeprefix("numcodecs.")
+        _refuse_codec(known, settings)
         if "id" in settings:
             raise Refused(f"its codec {name!r} is given another name, {settings['id']!r}")
     held = description.get("data_type")

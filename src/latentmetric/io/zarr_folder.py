@@ -19,6 +19,7 @@ from zarr.storage import LocalStore
 
 from latentmetric.io.arrays import Absent, GroupFile, Refused
 from latentmetric.io.watching import mark
+from latentmetric.io.zarr_blosc import with_checked_blosc
 from latentmetric.io.zarr_codecs import refuse_unknown_2, refuse_unknown_3
 
 FORMATS: dict[str, Literal[2, 3]] = {"zarr.json": 3, ".zarray": 2, ".zgroup": 2}
@@ -91,6 +92,9 @@ class CheckedStore(Store):
             refuse_unknown_2(description)
         elif key.endswith("zarr.json") and description.get("node_type") != "group":
             refuse_unknown_3(description)
+        for held in ("compressor", "filters", "codecs"):
+            if held in description:
+                description[held] = with_checked_blosc(description[held])
         return description
 
     async def get(
