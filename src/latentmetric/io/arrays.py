@@ -24,19 +24,17 @@ from latentmetric.io.rows import (
     RowFile,
     SlicedRows,
     check_table,
-    needs,
 )
-
 
 MOST_HEADER_BYTES = 2**16
 """Of an .npy file; NumPy writes a few hundred, unless an array has many named fields."""
 
 
-class Refused(ValueError):
+class RefusedError(ValueError):
     """An array is there, but is not read: it would run code, or read other files."""
 
 
-class Absent(LookupError):
+class AbsentError(LookupError):
     """There is nothing of this name."""
 
 
@@ -177,13 +175,13 @@ class GroupFile(ArrayFile):
 
     @abstractmethod
     def _get(self, name: str) -> Any:
-        """The array or group of this name; raise ``Absent`` or ``Refused`` where due."""
+        """The array or group of this name; raise ``AbsentError`` or ``RefusedError`` where due."""
 
     def _look_at(self, name: str) -> None:
         """Note the shape of an array; groups have none, nor have data sets that hold nothing."""
         try:
             shape = getattr(self._get(name), "shape", None)
-        except (KeyError, OSError, RuntimeError, Refused) as error:
+        except (KeyError, OSError, RuntimeError, RefusedError) as error:
             self.unopened[name] = " ".join(str(error).split())
             return
         if shape is not None:
@@ -192,7 +190,7 @@ class GroupFile(ArrayFile):
     def find(self, name: str) -> str:
         """The name, which may also lead into a group: "images/features"."""
         if name not in self.shapes and name not in self.unopened:
-            with suppress(Absent):
+            with suppress(AbsentError):
                 self._look_at(name)
         return super().find(name)
 
@@ -200,11 +198,13 @@ class GroupFile(ArrayFile):
         return self._get(self.find(name)) if name else self._top
 
     def rows(self, name: str) -> RowFile:
+        """An array of numbers as rows of features."""
         array = self._array(name)
         check_table(array.shape, np.dtype(array.dtype), self.named(name))
         return SlicedRows(array)
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
+        """An array, read, text of any length as such."""
         array = self._array(name)
         if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
             try:

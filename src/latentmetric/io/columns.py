@@ -1,4 +1,4 @@
-"""Tables of named columns in files of Parquet, by pyarrow, and what is common to all files of columns.
+"""Tables of named columns: what all files of them have, and those of Parquet, by pyarrow.
 
 Nothing is read when a file is opened. Reading a block of rows reads the row groups that hold it.
 """

@@ -72,16 +72,16 @@ class Source:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """While files are opened by name, and what is read at once is read."""
-        with _readable(self._name, self._suffix):
-            with self._watch.opened() if self._watch else nullcontext():
-                yield
+        watched = self._watch.opened() if self._watch else nullcontext()
+        with _readable(self._name, self._suffix), watched:
+            yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """While a block is read from what is open."""
-        with _readable(self._name, self._suffix):
-            with self._watch.unchanged() if self._watch else nullcontext():
-                yield
+        watched = self._watch.unchanged() if self._watch else nullcontext()
+        with _readable(self._name, self._suffix), watched:
+            yield
 
 
 class SourceRows(RowFile):

@@ -11,7 +11,7 @@ from typing import Any
 
 import h5py
 
-from latentmetric.io.arrays import Absent, GroupFile, Refused
+from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
 
 MOST_LINKS = 16
 """Soft links that are followed for one name, which may lead in circles."""
@@ -34,13 +34,13 @@ class Hdf5File(GroupFile):
             elif isinstance(link, h5py.SoftLink):
                 n_links += 1
                 if n_links > MOST_LINKS:
-                    raise Refused(f"it leads through more than {MOST_LINKS} links")
+                    raise RefusedError(f"it leads through more than {MOST_LINKS} links")
                 found = self._top if link.path.startswith("/") else found
                 left = _parts(link.path) + left
             elif n_links:
                 raise OSError(f"it leads to {part!r}, which is not there")
             else:
-                raise Absent(name)
+                raise AbsentError(name)
         _refuse_other_files(found)
         return found
 
@@ -52,9 +52,9 @@ def _link(group: Any, part: str) -> Any:
     try:
         link = group.get(part, getlink=True)
     except TypeError as error:
-        raise Refused("it is a link of a kind of its own, which is not followed") from error
+        raise RefusedError("it is a link of a kind of its own, which is not followed") from error
     if isinstance(link, h5py.ExternalLink):
-        raise Refused(
+        raise RefusedError(
             f"it is a link to the file {link.filename!r}, and other files are not read; copy the "
             "data set into this one"
         )
@@ -73,7 +73,7 @@ def _refuse_other_files(found: Any) -> None:
         (found.is_virtual, "a virtual data set"),
     ):
         if is_elsewhere:
-            raise Refused(
+            raise RefusedError(
                 f"its values are in other files ({how}), which are not read; copy them into this "
                 "one"
             )

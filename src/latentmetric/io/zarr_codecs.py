@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from latentmetric.io.arrays import Refused
+from latentmetric.io.arrays import RefusedError
 
 CODECS = frozenset(
     (
@@ -49,7 +49,7 @@ def refuse_unknown_2(description: dict[str, Any]) -> None:
     if kind == "|O" and filters and filters[0][0] in OBJECT_CODECS:
         return
     if not isinstance(kind, str) or not NUMPY_TYPE.fullmatch(kind):
-        raise Refused(f"it holds values of the type {kind!r}, not numbers or text")
+        raise RefusedError(f"it holds values of the type {kind!r}, not numbers or text")
 
 
 def refuse_unknown_3(description: dict[str, Any]) -> None:
@@ -58,23 +58,23 @@ def refuse_unknown_3(description: dict[str, Any]) -> None:
         known = name if name == "numcodecs.blosc" else name.removeprefix("numcodecs.")
         _refuse_codec(known, settings)
         if "id" in settings:
-            raise Refused(f"its codec {name!r} is given another name, {settings['id']!r}")
+            raise RefusedError(f"its codec {name!r} is given another name, {settings['id']!r}")
     held = description.get("data_type")
     kind = held.get("name") if isinstance(held, dict) else held
     if kind not in TYPES:
-        raise Refused(f"it holds values of the type {kind!r}, not numbers or text")
+        raise RefusedError(f"it holds values of the type {kind!r}, not numbers or text")
 
 
 def _refuse_codec(name: str, settings: dict[str, Any]) -> None:
     if name not in CODECS:
-        raise Refused(
+        raise RefusedError(
             f"it uses the codec {name!r}, and codecs can run code; write it again with one that "
             "is known to be harmless, such as zstd for numbers and vlen-utf8 for text"
         )
     for key in ("dtype", "astype", "encode_dtype", "decode_dtype"):
         kind = settings.get(key)
         if kind is not None and not (isinstance(kind, str) and NUMPY_TYPE.fullmatch(kind)):
-            raise Refused(f"its codec {name!r} makes values of the type {kind!r}")
+            raise RefusedError(f"its codec {name!r} makes values of the type {kind!r}")
 
 
 def _nested(codecs: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from zarr.abc.store import ByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
-from latentmetric.io.arrays import Absent, GroupFile, Refused
+from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
 from latentmetric.io.watching import mark
 from latentmetric.io.zarr_blosc import with_checked_blosc
 from latentmetric.io.zarr_codecs import refuse_unknown_2, refuse_unknown_3
@@ -45,7 +45,7 @@ class ZarrFolder(GroupFile):
         place = "/".join(part for part in name.split("/") if part)
         kind = _kind(self._root / place)
         if kind is None:
-            raise Absent(f"no {' or '.join(FORMATS)} describes what it holds")
+            raise AbsentError(f"no {' or '.join(FORMATS)} describes what it holds")
         description = self._store.description(f"{place}/{kind}".removeprefix("/"))
         if kind == ".zgroup" or description.get("node_type") == "group":
             return None
@@ -124,7 +124,7 @@ class CheckedStore(Store):
         path = self._root / key
         try:
             if not path.resolve().is_relative_to(self._real_root):
-                raise Refused(f"{key} is a link that leads out of the folder")
+                raise RefusedError(f"{key} is a link that leads out of the folder")
             found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             now = None
@@ -132,7 +132,7 @@ class CheckedStore(Store):
             if stat.S_ISDIR(found.st_mode):
                 return None
             if not stat.S_ISREG(found.st_mode):
-                raise Refused(f"{key} is a pipe, a socket or a device, not a regular file")
+                raise RefusedError(f"{key} is a pipe, a socket or a device, not a regular file")
             now = mark(found)
         if self._marks.setdefault(key, now) != now:
             raise OSError(f"{path} was changed while it was read; start again when it is complete")
