@@ -143,6 +143,10 @@ def test_arrow_gives_what_the_file_holds_of_every_kind(tmp_path):
             "dictionary": words.dictionary_encode(),
             "date": pyarrow.array(np.arange(n).astype("M8[D]")),
             "record": [{"a": 1}] * n,
+            "tensor": pyarrow.ExtensionArray.from_storage(
+                pyarrow.fixed_shape_tensor(pyarrow.float32(), [3]),
+                pyarrow.array(ROWS[:n, :3].tolist(), pyarrow.list_(pyarrow.float32(), 3)),
+            ),
         }
     )
     for packed in ("uncompressed", "zstd"):

@@ -84,7 +84,7 @@ class _MappedFile:
 
     def read(self, array: Any) -> Any:
         """An array that needs the map no more: of numbers and lists just these, else all."""
-        from pyarrow import Array, BaseExtensionType, DictionaryArray, types
+        from pyarrow import Array, BaseExtensionType, DictionaryArray, ExtensionArray, types
 
         kind, n, skipped = array.type, len(array), array.offset % 8
         low, high = array.offset - skipped, array.offset + n
@@ -104,8 +104,10 @@ class _MappedFile:
         if types.is_dictionary(kind):
             indices, words = self.read(array.indices), self.read(array.dictionary)
             return DictionaryArray.from_arrays(indices, words, ordered=kind.ordered)
-        if kind.num_fields or isinstance(kind, BaseExtensionType):
-            return array
+        if isinstance(kind, BaseExtensionType):
+            return ExtensionArray.from_storage(kind, self.read(array.storage))
+        if kind.num_fields:
+            return array  # nested, and so neither features nor labels
         buffers = [self._part(buffer) for buffer in array.buffers()]
         return Array.from_buffers(kind, n, buffers, -1, array.offset)
 
