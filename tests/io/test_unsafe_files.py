@@ -46,7 +46,8 @@ def refused(path, **choice):
 
 def zarr_table(path, zarr_format=3, **options):
     group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
-    group.create_array("x", data=ROWS, **options)
+    rows = group.create_array("x", shape=ROWS.shape, dtype=ROWS.dtype, **options)
+    rows[:] = ROWS
     words = group.create_array("y", shape=30, chunks=30, dtype=str, compressors=None)
     words[:] = LABELS
     return path
