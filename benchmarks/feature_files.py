@@ -4,15 +4,18 @@
 
 Each file is a small table in one of the formats, changed at random. It must be read as rows of
 finite numbers with a label each, or be refused with one line that names it. Files are read in a
-child process, so that a file that ends the process, or takes more than 4 GB, is noticed. A file
-with any other outcome is kept in the folder of results.
+child process, so that a file that ends the process, takes more than 4 GB, or makes a library write
+to the terminal is noticed. A file with any other outcome is kept in the folder of results. Of a
+.zarr folder, one of its files is changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
+import shutil
 import sys
 import tempfile
 import warnings
@@ -24,6 +27,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pandas
+import zarr
 from common import RESULTS, gemm_gflops, machine_facts, table, write_json
 
 from latentmetric.io import Choice, open_table
@@ -36,8 +40,14 @@ FILES_A_CHILD = 250
 GOOD = ("read", "refused")
 
 
-def originals(folder: Path) -> dict[str, bytes]:
-    """A table of numbers and words in every format, by its suffix."""
+Change = Callable[[bytes, np.random.Generator], bytes]
+
+Parts = dict[str, bytes]
+"""The files of a folder by their names in it, or the content of a file by no name."""
+
+
+def originals(folder: Path) -> list[tuple[str, Parts]]:
+    """A table of numbers and words in every format, with its suffix."""
     generator = np.random.default_rng(0)
     rows = generator.standard_normal((40, 5)).astype(np.float32)
     labels = np.array(["cat", "dog", "no bird"])[np.arange(40) % 3]
@@ -51,7 +61,48 @@ def originals(folder: Path) -> dict[str, bytes]:
     with h5py.File(folder / "t.h5", "w") as file:
         file["x"], file["y"] = rows, np.arange(40) % 3
     np.save(folder / "t.npy", rows)
-    return {path.suffix: path.read_bytes() for path in sorted(folder.glob("t.*"))}
+    zarr_folders(folder, rows, labels)
+    return [(path.suffix, parts_of(path)) for path in sorted(folder.glob("t*.*"))]
+
+
+def zarr_folders(folder: Path, rows: Any, labels: Any) -> None:
+    """Both formats, with several codecs."""
+    for name, options in (
+        ("t2", {"zarr_format": 2, "chunks": (13, 5)}),
+        ("t3", {"chunks": (13, 5)}),
+        ("t3plain", {"chunks": (13, 5), "compressors": None}),
+        ("t3shards", {"chunks": (4, 5), "shards": (20, 5)}),
+    ):
+        group = zarr.open_group(
+            folder / f"{name}.zarr", mode="w", zarr_format=options.get("zarr_format", 3)
+        )
+        options.pop("zarr_format", None)
+        group.create_array("x", data=rows, **options)
+        words = group.create_array("y", shape=40, chunks=40, dtype=str)
+        words[:] = labels
+
+
+def parts_of(path: Path) -> Parts:
+    if path.is_file():
+        return {"": path.read_bytes()}
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+
+
+def write_parts(path: Path, parts: Parts) -> None:
+    for name, content in parts.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+
+
+def changed(parts: Parts, change: Change, generator: np.random.Generator) -> Parts:
+    """One of the files changed."""
+    name = sorted(parts)[generator.integers(len(parts))]
+    return parts | {name: change(parts[name], generator)}
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def splice(content: bytes, generator: np.random.Generator) -> bytes:
@@ -72,7 +123,7 @@ def overwrite(content: bytes, generator: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-CHANGES: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
+CHANGES: tuple[Change, ...] = (
     flip_bits, truncate, append, splice, overwrite,
 )  # fmt: skip
 
@@ -99,8 +150,14 @@ def read_all(paths: list[Path], results: Any) -> None:
     """In a child process: send the outcome of each file."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     warnings.simplefilter("ignore")
-    for path in paths:
-        results.send(outcome(path))
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        for path in paths:
+            found = outcome(path)
+            if os.fstat(written.fileno()).st_size and found in GOOD:
+                found = f"{found}, but something was written to standard error"
+            os.ftruncate(written.fileno(), 0)
+            results.send(found)
 
 
 def outcomes(paths: list[Path]) -> list[str]:
@@ -130,22 +187,21 @@ def main() -> None:
     counts: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files = list(originals(folder).items())
+        files = originals(folder)
         for start in range(0, options.files, FILES_A_CHILD):
             paths = []
             for number in range(start, min(start + FILES_A_CHILD, options.files)):
-                suffix, content = files[generator.integers(len(files))]
+                suffix, parts = files[generator.integers(len(files))]
                 change = CHANGES[generator.integers(len(CHANGES))]
                 paths.append(folder / f"{number}-{change.__name__}{suffix}")
-                paths[-1].write_bytes(change(content, generator))
+                write_parts(paths[-1], changed(parts, change, generator))
             for path, found in zip(paths, outcomes(paths), strict=True):
                 counts.setdefault(path.suffix, Counter())[found] += 1
                 if found not in GOOD:
                     kept = RESULTS / "feature_files" / path.name
-                    kept.parent.mkdir(exist_ok=True)
-                    kept.write_bytes(path.read_bytes())
+                    write_parts(kept, parts_of(path))
                     print(f"{kept}: {found}", flush=True)
-                path.unlink()
+                remove(path)
     kinds = sorted({kind for of_kind in counts.values() for kind in of_kind})
     lines = [[name, *(counts[name][kind] for kind in kinds)] for name in sorted(counts)]
     print(table(["format", *kinds], lines))

@@ -9,17 +9,34 @@ import os
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO
 from math import prod
 from pathlib import Path
-from shutil import copyfileobj
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from latentmetric.io.rows import RawRows, RowFile, SlicedRows, check_table, needs
+from latentmetric.io.rows import (
+    ColumnRawRows,
+    RawRows,
+    RowFile,
+    SlicedRows,
+    check_table,
+)
 from latentmetric.validation.labels import as_words
+
+MOST_HEADER_BYTES = 2**16
+"""Of an .npy file; NumPy writes a few hundred, unless an array has many named fields."""
+
+
+class RefusedError(ValueError):
+    """An array is there, but is not read: it would run code, or read other files."""
+
+
+class AbsentError(LookupError):
+    """There is nothing of this name."""
 
 
 class ArrayFile(ABC):
@@ -70,7 +87,9 @@ class ArrayFile(ABC):
             f"{name} {'×'.join(map(str, shape)) or 'a scalar'}"
             for name, shape in sorted(self.shapes.items())
         ]
-        held += [f"{name} that cannot be opened" for name in sorted(self.unopened)]
+        held += [
+            f"{name} that cannot be opened ({why})" for name, why in sorted(self.unopened.items())
+        ]
         return ", ".join(held) or "no arrays"
 
 
@@ -103,7 +122,7 @@ class _Npz(ArrayFile):
         unpacked = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the rows
         try:
             with self._member(name) as packed:
-                copyfileobj(packed, unpacked, 2**20)
+                _unpack(packed, unpacked, self.named(name))
         except BaseException:
             unpacked.close()
             raise
@@ -112,7 +131,9 @@ class _Npz(ArrayFile):
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
         with self._member(name) as file:
-            return _npy_values(file, self.named(name))
+            values = _npy_values(file, self.named(name))
+            _refuse_more(file, self.named(name))
+            return values
 
     @contextmanager
     def _member(self, name: str) -> Iterator[Any]:
@@ -123,22 +144,45 @@ class _Npz(ArrayFile):
             yield member
 
 
-class _Group(ArrayFile):
+def _unpack(packed: Any, unpacked: BinaryIO, name: str) -> None:
+    """Unpack what the header promises: a few kilobytes could become a full disk."""
+    start = _npy_start(packed, name)
+    shape, _, dtype = _npy_header(BytesIO(start), name)
+    _refuse_objects(dtype, name)
+    left = prod(shape) * dtype.itemsize
+    unpacked.write(start)
+    while left and (block := packed.read(min(left, 2**20))):
+        unpacked.write(block)
+        left -= len(block)
+    _refuse_more(packed, name)
+
+
+def _refuse_more(packed: Any, name: str) -> None:
+    """Refuse data beyond the header's promise; the end of a member also checks its checksum."""
+    if packed.read(1):
+        raise ValueError(f"{name} holds more bytes of data than its header promises; save it again")
+
+
+class GroupFile(ArrayFile):
     """A data set of h5py or array of zarr, or a group of them."""
 
-    def __init__(self, path: Path, top: Any) -> None:
+    def __init__(self, path: Path, top: Any, names: Iterable[str]) -> None:
         self.path, self._top, self.shapes, self.unopened = path, top, {}, {}
         if hasattr(top, "shape"):
             self.shapes[""] = tuple(top.shape)
             return
-        for name in top:
+        for name in names:
             self._look_at(name)
+
+    @abstractmethod
+    def _get(self, name: str) -> Any:
+        """The array or group of this name; raise ``AbsentError`` or ``RefusedError`` where due."""
 
     def _look_at(self, name: str) -> None:
         """Note the shape of an array; groups have none, nor have data sets that hold nothing."""
         try:
-            shape = getattr(self._top[name], "shape", None)
-        except (KeyError, OSError, RuntimeError) as error:
+            shape = getattr(self._get(name), "shape", None)
+        except (KeyError, OSError, RuntimeError, RefusedError) as error:
             self.unopened[name] = " ".join(str(error).split())
             return
         if shape is not None:
@@ -146,19 +190,22 @@ class _Group(ArrayFile):
 
     def find(self, name: str) -> str:
         """The name, which may also lead into a group: "images/features"."""
-        if name not in self.shapes and name not in self.unopened and name in self._top:
-            self._look_at(name)
+        if name not in self.shapes and name not in self.unopened:
+            with suppress(AbsentError):
+                self._look_at(name)
         return super().find(name)
 
     def _array(self, name: str) -> Any:
-        return self._top[self.find(name)] if name else self._top
+        return self._get(self.find(name)) if name else self._top
 
     def rows(self, name: str) -> RowFile:
+        """An array of numbers as rows of features."""
         array = self._array(name)
         check_table(array.shape, np.dtype(array.dtype), self.named(name))
         return SlicedRows(array)
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
+        """An array, read, text of any length as such."""
         array = self._array(name)
         if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
             try:
@@ -182,16 +229,6 @@ def open_npz(path: Path) -> ArrayFile:
     return _Npz(path)
 
 
-def open_zarr(path: Path) -> ArrayFile:
-    """The arrays of a .zarr folder."""
-    return _Group(path, needs("zarr", "zarr", path).open(path, mode="r"))
-
-
-def open_hdf5(path: Path) -> ArrayFile:
-    """The data sets of a file of HDF5."""
-    return _Group(path, needs("h5py", "h5py", path).File(path, "r"))
-
-
 def _npy_rows(file: BinaryIO, name: str) -> RowFile:
     try:
         shape, fortran_order, dtype = _npy_header(file, name)
@@ -199,9 +236,7 @@ def _npy_rows(file: BinaryIO, name: str) -> RowFile:
         table = check_table(shape, dtype, name)
         _check_size(file, shape, dtype, name)
         if fortran_order:
-            mapped = np.memmap(file, dtype, "r", file.tell(), shape, "F")
-            file.close()
-            return SlicedRows(mapped)
+            return ColumnRawRows(file, shape, dtype, file.tell())
         return RawRows(file, table, dtype, file.tell())
     except BaseException:
         file.close()
@@ -222,18 +257,34 @@ def _npy_values(file: Any, name: str) -> np.ndarray[Any, Any]:
 
 
 def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and kind of an array; the file is then at its data."""
+    held = BytesIO(_npy_start(file, name))
     try:
-        version = np.lib.format.read_magic(file)
+        version = np.lib.format.read_magic(held)
         read_header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
-        shape, fortran_order, dtype = read_header(file)
+        shape, fortran_order, dtype = read_header(held)
     except Exception as error:  # its parser can raise almost anything
         raise ValueError(f"{name} has no readable .npy header: {error}") from error
     if any(not 0 <= size < 2**62 for size in shape) or prod(shape) >= 2**62:
         raise ValueError(f"{name} claims the shape {shape} in its header, which is impossible")
     return shape, fortran_order, dtype
+
+
+def _npy_start(file: Any, name: str) -> bytes:
+    """The bytes before the data; a header of gigabytes is not read."""
+    start: bytes = file.read(8)
+    length: bytes = file.read(2 if start[6:7] == b"\x01" else 4)
+    n_bytes = int.from_bytes(length, "little")
+    if n_bytes > MOST_HEADER_BYTES:
+        raise ValueError(
+            f"{name} has no readable .npy header: it takes {n_bytes} bytes, more than "
+            f"{MOST_HEADER_BYTES}"
+        )
+    header: bytes = file.read(n_bytes)
+    return start + length + header
 
 
 def _refuse_objects(dtype: np.dtype[Any], name: str) -> None:

@@ -115,8 +115,8 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
         raise ValueError(
             f"{columns.file} has no column of numbers for the features: {listed(columns.names)}"
         )
-    used = set(features)
-    return Roles(features, label, id_place, [place for place in others if place not in used])
+    left_out = sorted(set(others) - set(features))
+    return Roles(features, label, id_place, left_out)
 
 
 def _find_label(
@@ -231,14 +231,18 @@ def _by_number(text: str, n_columns: int) -> int | None:
 
 def places_of(wanted: Sequence[str], names: list[str], file: str | Path) -> list[int]:
     """The places of the features that a model was fitted with."""
-    known, twice = {name: place for place, name in enumerate(names)}, Counter(names)
-    missing = [name for name in wanted if name not in known]
+    held = Counter(names)
+    missing = [name for name in wanted if name not in held]
     if missing:
         raise ValueError(
             f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
             f"with: {listed(missing)}; it has {listed(names)}"
         )
-    return [known[n] if twice[n] == 1 else find_column(names, n, file) for n in wanted]
+    for name in wanted:
+        if held[name] > 1:
+            find_column(names, name, file)  # says which they are
+    places = {name: place for place, name in enumerate(names)}
+    return [places[name] for name in wanted]
 
 
 def only_column(names: list[str], choice: Choice, file: str | Path) -> int:

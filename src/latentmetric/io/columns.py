@@ -1,4 +1,4 @@
-"""Tables of named columns in files of Parquet and Arrow, by pyarrow.
+"""Tables of named columns: what all files of them have, and those of Parquet, by pyarrow.
 
 Nothing is read when a file is opened. Reading a block of rows reads the row groups that hold it.
 """
@@ -21,17 +21,13 @@ class ColumnFile(ABC):
 
     def __init__(self, path: Path, schema: Any, n_rows: int) -> None:
         self.path, self.schema, self.n_rows = path, schema, n_rows
+        self.names: list[str] = schema.names
+        """Of the columns, in the order of the file; pyarrow makes a new list each time."""
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{path} has several columns {twice[0]!r}: give each a name of its own"
             )
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, in the order of the file."""
-        names: list[str] = self.schema.names
-        return names
 
     def kind(self, name: str) -> str:
         """What a column holds: "number", "list" (of numbers), "nested" or "text".
@@ -100,37 +96,9 @@ class _Parquet(ColumnFile):
         return table.slice(start - int(self._starts[first]), stop - start)
 
 
-class _Arrow(ColumnFile):
-    """The file is mapped; what it holds uncompressed takes no memory of its own.
-
-    Offsets are checked before they are followed: a damaged one would end the process.
-    """
-
-    def __init__(self, path: Path) -> None:
-        needs("pyarrow", "pyarrow", path)
-        from pyarrow import ArrowInvalid, ipc, memory_map
-
-        try:
-            self._table = ipc.open_file(memory_map(str(path))).read_all()
-        except ArrowInvalid:
-            self._table = ipc.open_stream(memory_map(str(path))).read_all()
-        self._table.validate()
-        super().__init__(path, self._table.schema, len(self._table))
-
-    def read(self, names: list[str], start: int, stop: int) -> Any:
-        table = self._table.select(names).slice(start, stop - start)
-        table.validate(full=True)
-        return table
-
-
 def open_parquet(path: Path) -> ColumnFile:
     """The columns of a file of Parquet."""
     return _Parquet(path)
-
-
-def open_arrow(path: Path) -> ColumnFile:
-    """The columns of a file of Arrow, feather included."""
-    return _Arrow(path)
 
 
 class ColumnRows(RowFile):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from latentmetric.io.arrays import ArrayFile
 from latentmetric.io.choosing import Choice
 from latentmetric.io.columns import ColumnFile, ColumnRows
-from latentmetric.io.formats import format_of
+from latentmetric.io.formats import Format, format_of
 from latentmetric.io.rows import RowFile
-
-UNREADABLE = (
-    OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile,
-    zlib.error, TypeError, AttributeError, OverflowError,
-)  # fmt: skip
-"""What libraries raise on damaged files, some of which promise more than memory holds.
-
-The last three come from zarr where its description of an array holds values of other types.
-"""
+from latentmetric.io.watching import Watch
 
 PLAIN = (OSError, ValueError, EOFError)
 """What this library raises itself."""
@@ -59,20 +52,58 @@ def open_rows(
     """
     path = Path(path)
     form = format_of(path, ("arrays", "columns"))
-    with readable(str(path), form.suffix):
+    source = Source(path, form, str(path))
+    with source.opened():
         file = form.open(path, Choice(), str(path))
         if isinstance(file, ColumnFile):
-            return ColumnRows(file, columns)
+            return SourceRows(ColumnRows(file, columns), source)
         assert isinstance(file, ArrayFile)
-        return file.rows(file.only_table() if key is None else key)
+        return SourceRows(file.rows(file.only_table() if key is None else key), source)
+
+
+class Source:
+    """A file that is read: faults are given its name, and changes meanwhile are noticed."""
+
+    def __init__(self, path: Path, form: Format, name: str) -> None:
+        self._name, self._suffix = name, form.suffix
+        # What a folder holds is watched file by file, by its store.
+        self._watch = None if form.is_folder else Watch(path, name)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """While files are opened by name, and what is read at once is read."""
+        watched = self._watch.opened() if self._watch else nullcontext()
+        with _readable(self._name, self._suffix), watched:
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While a block is read from what is open."""
+        watched = self._watch.unchanged() if self._watch else nullcontext()
+        with _readable(self._name, self._suffix), watched:
+            yield
+
+
+class SourceRows(RowFile):
+    """Rows of a file that is watched."""
+
+    def __init__(self, rows: RowFile, source: Source) -> None:
+        self._rows, self._source = rows, source
+        self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        with self._source.reading():
+            return self._rows[slice(start, stop)]
 
 
 @contextmanager
-def readable(name: str, suffix: str) -> Iterator[None]:
-    """Name the file where a library only says what it did not like."""
+def _readable(name: str, suffix: str) -> Iterator[None]:
+    """Name the file where a library only says what it did not like, by any error there is."""
     try:
         yield
-    except UNREADABLE as error:
+    except ImportError:
+        raise
+    except Exception as error:
         message = " ".join(str(error).split()) or type(error).__name__
         is_plain = isinstance(error, PLAIN) and type(error).__module__ == "builtins"
         if is_plain and name in message:

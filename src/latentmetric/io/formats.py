@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from latentmetric.io.arrays import ArrayFile, open_hdf5, open_npy, open_npz, open_zarr
+from latentmetric.io.arrays import ArrayFile, open_npy, open_npz
+from latentmetric.io.arrow import open_arrow
 from latentmetric.io.choosing import Choice
-from latentmetric.io.columns import ColumnFile, open_arrow, open_parquet
+from latentmetric.io.columns import ColumnFile, open_parquet
+from latentmetric.io.rows import needs
 from latentmetric.io.text import TextFile, open_text
+from latentmetric.io.watching import refuse_unless_regular
 
 Kind = Literal["arrays", "columns", "text"]
 KINDS: tuple[Kind, ...] = ("arrays", "columns", "text")
@@ -65,6 +68,20 @@ def _text(delimiter: str | None = None) -> Opener:
     )
 
 
+def _open_hdf5(path: Path) -> ArrayFile:
+    needs("h5py", "h5py", path)
+    from latentmetric.io.hdf5 import Hdf5File
+
+    return Hdf5File(path)
+
+
+def _open_zarr(path: Path) -> ArrayFile:
+    needs("zarr", "zarr", path)
+    from latentmetric.io.zarr_folder import ZarrFolder
+
+    return ZarrFolder(path)
+
+
 FORMATS = (
     Format(".csv", "text", _text()),
     Format(".csv.gz", "text", _text()),
@@ -74,9 +91,9 @@ FORMATS = (
     Format(".txt.gz", "text", _text()),
     Format(".npy", "arrays", _arrays(open_npy)),
     Format(".npz", "arrays", _arrays(open_npz)),
-    Format(".h5", "arrays", _arrays(open_hdf5)),
-    Format(".hdf5", "arrays", _arrays(open_hdf5)),
-    Format(".zarr", "arrays", _arrays(open_zarr), is_folder=True),
+    Format(".h5", "arrays", _arrays(_open_hdf5)),
+    Format(".hdf5", "arrays", _arrays(_open_hdf5)),
+    Format(".zarr", "arrays", _arrays(_open_zarr), is_folder=True),
     Format(".parquet", "columns", _columns(open_parquet)),
     Format(".arrow", "columns", _columns(open_arrow)),
     Format(".feather", "columns", _columns(open_arrow)),
@@ -101,4 +118,8 @@ def format_of(path: Path, kinds: Sequence[Kind] = KINDS) -> Format:
         raise ValueError(f"{path} must end in one of {', '.join(sorted(suffixes(kinds)))}")
     if path.is_dir() and not fitting[0].is_folder:
         raise IsADirectoryError(f"{path} is a folder, not a file")
+    if not path.is_dir():
+        refuse_unless_regular(path)
+        if fitting[0].is_folder:
+            raise NotADirectoryError(f"{path} is a file, but {fitting[0].suffix} is a folder")
     return fitting[0]

@@ -86,8 +86,13 @@ class RawRows(RowFile):
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         rows = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
-        at = self._offset + start * self.shape[1] * self.dtype.itemsize
-        left = rows.reshape(-1).view(np.uint8).data
+        self._fill(rows, start * self.shape[1])
+        return rows
+
+    def _fill(self, values: np.ndarray[Any, Any], first: int) -> None:
+        """Read numbers one after the other, from number ``first`` of the file on."""
+        at = self._offset + first * self.dtype.itemsize
+        left = values.reshape(-1).view(np.uint8).data
         while len(left):
             done = self._read_at(at, left)
             if not done:
@@ -96,7 +101,6 @@ class RawRows(RowFile):
                     f"{len(self)} rows of {self.shape[1]} features"
                 )
             at, left = at + done, left[done:]
-        return rows
 
     def write(self, start: int, rows: Floats) -> None:
         """Put rows from row number ``start`` on; the file must be open for writing."""
@@ -121,8 +125,28 @@ class RawRows(RowFile):
             return self._file.write(content)
 
 
+class ColumnRawRows(RawRows):
+    """Rows of a file that holds one column after the other, as Fortran does.
+
+    A map of such a file would end the process if the file were cut meanwhile.
+    """
+
+    def __init__(
+        self, file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
+    ) -> None:
+        super().__init__(file, (shape[0], prod(shape[1:])), dtype, offset)
+        self._row_shape = shape[1:]
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        columns = np.empty((self.shape[1], stop - start), dtype=self.dtype)
+        for place, column in enumerate(columns):
+            self._fill(column, place * len(self) + start)
+        rows = columns.T.reshape(stop - start, *self._row_shape, order="F")
+        return np.ascontiguousarray(rows).reshape(stop - start, self.shape[1])
+
+
 class SlicedRows(RowFile):
-    """Arrays of h5py and zarr, and memory maps, which can be sliced already."""
+    """Arrays of h5py and zarr, and views of memory maps, which can be sliced already."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -152,17 +176,35 @@ def _file_behind(X: np.memmap[Any, Any]) -> RawRows | None:
     base = X
     while isinstance(base.base, np.memmap):
         base = base.base
-    if not X.flags.c_contiguous or not len(X) or base.mode == "c" or base.filename is None:
+    by_row, by_column = X.flags.c_contiguous, X.flags.f_contiguous
+    if not (by_row or by_column) or not len(X) or base.mode == "c" or base.filename is None:
         return None
-    skipped = X.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    place = X.__array_interface__["data"][0]
+    skipped = place - base.__array_interface__["data"][0]
     try:
         opened = Path(base.filename).open("rb")  # noqa: SIM115 closed with the rows
-        file = RawRows(opened, (X.shape[0], X.shape[1]), X.dtype, base.offset + skipped)
+        kind = RawRows if by_row else ColumnRawRows
+        file = kind(opened, (X.shape[0], X.shape[1]), X.dtype, base.offset + skipped)
+        if not _is_mapped_at(place, os.fstat(opened.fileno())):
+            return None
         ends = np.array([0, len(X) - 1])
         same = np.array_equal(file[ends], X[ends], equal_nan=True)
     except (OSError, EOFError):
         return None
     return file if same else None
+
+
+def _is_mapped_at(place: int, file: os.stat_result) -> bool:
+    """Whether memory shows this file, as far as the system tells: another may have its name."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return True
+    for line in maps.read_text(errors="replace").splitlines():
+        extent, _, _, _, number = line.split(maxsplit=5)[:5]
+        start, stop = (int(end, 16) for end in extent.split("-"))
+        if start <= place < stop:
+            return int(number) == file.st_ino
+    return False
 
 
 def check_table(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> tuple[int, int]:

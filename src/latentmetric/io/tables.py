@@ -26,7 +26,7 @@ from latentmetric.io.choosing import (
     only_column,
 )
 from latentmetric.io.columns import ColumnFile, ColumnRows
-from latentmetric.io.files import readable
+from latentmetric.io.files import Source, SourceRows
 from latentmetric.io.formats import STREAM, Format, format_of
 from latentmetric.io.rows import RowFile
 from latentmetric.io.text import LABEL_NAMES, TextFile, as_ids, as_labels
@@ -88,14 +88,17 @@ def open_table(
     """
     choice = choice or Choice()
     with _as_file(features) as (path, form, name):
-        with readable(name, form.suffix):
+        source = Source(path, form, name)
+        with source.opened():
             file = form.open(path, choice, name)
             if isinstance(file, ArrayFile):
-                table = _from_arrays(file, choice, labels is None, form.suffix)
+                table = _from_arrays(file, choice, labels is None)
             elif isinstance(file, ColumnFile):
-                table = _from_columns(file, choice, labels is None, form.suffix)
+                table = _from_columns(file, choice, labels is None)
             else:
                 table = _from_text(file, choice, labels is None)
+        if isinstance(table.rows, RowFile):
+            table = replace(table, rows=_Checked(SourceRows(table.rows, source), path))
         if labels is not None:
             table = _with_labels(table, name, Path(labels), choice)
         _check(table, name)
@@ -121,7 +124,7 @@ def _as_file(features: str | Path | BinaryIO) -> Iterator[tuple[Path, Format, st
         yield path, STREAM, name
 
 
-def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str) -> Table:
+def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
     if choice.ignore:
         raise ValueError(f"{file.path} has arrays, not columns: --ignore has no meaning for it")
     key = _features_key(file, choice) if choice.key is None else file.find(choice.key)
@@ -133,7 +136,7 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str)
         if name not in (key, choice.id) and len(shape) > 1
     ]
     note += f" (--key chooses another: {listed(others)})" if others else ""
-    table = Table(_Checked(rows, file.path, suffix), notes=[note])
+    table = Table(rows, notes=[note])
     if choice.id is not None:
         ids = _ids(file, choice.id, len(rows))
         notes = [*table.notes, f"id: {file.named(choice.id)}"]
@@ -142,9 +145,12 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool, suffix: str)
         return table
     label = _label_key(file, key, choice)
     if label is None:
+        why = f"no other array has {len(rows)} values"
+        if file.unopened:
+            why = f"it holds {file.listed()}"
         raise ValueError(
-            f"{file.path} holds no labels beside {key or 'its array'} (no other array has "
-            f"{len(rows)} values); give a file of labels, or name an array with --label"
+            f"{file.path} holds no labels beside {key or 'its array'} ({why}); give a file of "
+            "labels, or name an array with --label"
         )
     found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
     if len(_of_length(file, len(rows))) > 1:
@@ -199,7 +205,7 @@ def _of_length(file: ArrayFile, n_rows: int) -> list[str]:
     return [name for name, shape in file.shapes.items() if shape in ((n_rows,), (n_rows, 1))]
 
 
-def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool, suffix: str) -> Table:
+def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     columns = ColumnsOfFile(
         file.path, file.names, True, [file.kind(name) for name in file.names],
         lambda place: file.described(file.names[place]),
@@ -212,7 +218,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool, suffix: st
     rows = ColumnRows(file, [file.names[place] for place in roles.features])
     id_name = None if roles.id is None else file.names[roles.id]
     return Table(
-        _Checked(rows, file.path, suffix),
+        rows,
         labels,
         rows.feature_names,
         _notes(columns, roles, choice, needed),
@@ -246,7 +252,7 @@ def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
     form = format_of(path)
-    with readable(str(path), form.suffix):
+    with Source(path, form, str(path)).opened():
         labels, notes = _labels_of(path, form, choice, len(table.rows))
     if len(labels) != len(table.rows):
         raise ValueError(
@@ -312,13 +318,12 @@ def _check(table: Table, name: str) -> None:
 class _Checked(RowFile):
     """Rows of a file; a value that is not finite is refused with its place."""
 
-    def __init__(self, rows: RowFile, path: Path, suffix: str) -> None:
-        self._rows, self._path, self._suffix = rows, path, suffix
+    def __init__(self, rows: RowFile, path: Path) -> None:
+        self._rows, self._path = rows, path
         self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        with readable(str(self._path), self._suffix):
-            block = self._rows[slice(start, stop)]
+        block = self._rows[slice(start, stop)]
         bad = first_not_finite(block)
         if bad is not None:
             names = self.feature_names

@@ -160,6 +160,8 @@ def _read_header(file: Any, file_bytes: int) -> tuple[dict[str, Any], int]:
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a model file of this library, complete or cut short."""
+    if not os.path.isfile(path):
+        return False  # to open a pipe would be to wait for its writer
     with open(path, "rb") as file:
         start = file.read(SEEN_BYTES)
     return _begins_like_a_model(start) and f'"{DOCUMENT_KEY}"'.encode() in start

@@ -1,0 +1,79 @@
+"""Data sets of HDF5 files, from nowhere but the file itself.
+
+An HDF5 file can name other files, anywhere, and have the library read them: by external links, by
+external storage and by virtual data sets. All three are refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
+
+MOST_LINKS = 16
+"""Soft links that are followed for one name, which may lead in circles."""
+
+
+class Hdf5File(GroupFile):
+    """The data sets of a file, reached by hard links and by soft links along them."""
+
+    def __init__(self, path: Path) -> None:
+        top = h5py.File(path, "r")
+        super().__init__(path, top, top)
+
+    def _get(self, name: str) -> Any:
+        found, left, n_links = self._top, _parts(name), 0
+        while left:
+            part = left.pop(0)
+            link = _link(found, part)
+            if isinstance(link, h5py.HardLink):
+                found = found[part]
+            elif isinstance(link, h5py.SoftLink):
+                n_links += 1
+                if n_links > MOST_LINKS:
+                    raise RefusedError(f"it leads through more than {MOST_LINKS} links")
+                found = self._top if link.path.startswith("/") else found
+                left = _parts(link.path) + left
+            elif n_links:
+                raise OSError(f"it leads to {part!r}, which is not there")
+            else:
+                raise AbsentError(name)
+        _refuse_other_files(found)
+        return found
+
+
+def _link(group: Any, part: str) -> Any:
+    """The link of this name in a group, or None; refuse those that lead to other files."""
+    if not isinstance(group, h5py.Group):
+        return None
+    try:
+        link = group.get(part, getlink=True)
+    except TypeError as error:
+        raise RefusedError("it is a link of a kind of its own, which is not followed") from error
+    if isinstance(link, h5py.ExternalLink):
+        raise RefusedError(
+            f"it is a link to the file {link.filename!r}, and other files are not read; copy the "
+            "data set into this one"
+        )
+    return link
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in name.split("/") if part not in ("", ".")]
+
+
+def _refuse_other_files(found: Any) -> None:
+    if not isinstance(found, h5py.Dataset):
+        return
+    for is_elsewhere, how in (
+        (bool(found.external), "external storage"),
+        (found.is_virtual, "a virtual data set"),
+    ):
+        if is_elsewhere:
+            raise RefusedError(
+                f"its values are in other files ({how}), which are not read; copy them into this "
+                "one"
+            )
