@@ -160,6 +160,22 @@ def test_exports_of_float32_keep_their_precision_far_from_the_origin(tmp_path):
         np.testing.assert_allclose(found[0], distances, rtol=1e-4)
 
 
+@pytest.mark.parametrize("model", [Euclidean(1), Euclidean(5), HRSGD(n_steps=200, random_state=0)])
+@pytest.mark.parametrize("gap", [1e4, 1e5])
+def test_exports_of_float32_tell_rows_apart_in_groups_that_are_far_from_each_other(
+    tmp_path, rng, model, gap
+):
+    X = rng.standard_normal((2400, 5))
+    X[::2, 0] += gap
+    X, y = X.astype(np.float32), X[:, 1] + rng.standard_normal(2400) / 5 > 0
+    model, queries = model.fit(X[:2000], y[:2000]), X[2000:]
+    to_onnx(model, tmp_path / "model.onnx")
+    expected, nearest = model.predict(queries), model.kneighbors(queries, 1)[1]
+    np.testing.assert_array_equal(run(tmp_path / "model.onnx", queries, ["label"])[0], expected)
+    np.testing.assert_array_equal(to_sklearn(model).predict(queries), expected)
+    np.testing.assert_array_equal(to_faiss(model).search(queries, 1)[1], nearest)
+
+
 def test_onnx_uses_only_standard_operators_and_no_unused_constants(tmp_path):
     X, y = make_blobs()
     for weights in WEIGHTS:
