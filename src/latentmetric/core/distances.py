@@ -327,7 +327,8 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     """The largest distances that tie with these, for queries with these squared norms."""
     zero = zero_until(norms, dtype)
     rounding = zero + TIE_SLACK * float(np.finfo(dtype).eps) * lengths
-    return np.maximum(lengths + np.minimum(rounding, TIE_LIMIT * lengths), zero)
+    reach: Floats = np.maximum(lengths + np.minimum(rounding, TIE_LIMIT * lengths), zero)
+    return reach
 
 
 def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:

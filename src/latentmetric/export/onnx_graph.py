@@ -1,8 +1,8 @@
 """A fitted model as a graph of standard ONNX operators.
 
-The graph does what the model does: it centres rows, searches by the expanded square in double, ranks
-a few more than the requested neighbours by exact differences, and lets them vote. A run of n rows
-against m references takes memory O(n·m), so use smaller batches where memory is short.
+The graph does what the model does: it centres rows, searches by the expanded square, in double,
+ranks a few more than the requested neighbours by exact differences, and lets them vote. A run of n
+rows against m references takes memory O(n·m), so use smaller batches where memory is short.
 """
 
 from __future__ import annotations
