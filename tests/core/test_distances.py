@@ -64,9 +64,7 @@ def test_smallest_sorts_and_keeps_the_first_of_equals(rng, k):
     block = rng.integers(0, 5, (20, 70)).astype(float)
     values, columns = smallest(block.copy(), k)
     np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
-    np.testing.assert_array_equal(np.take_along_axis(block, columns, axis=1), values)
-    if k <= distances.REPEATED_ARGMIN_LIMIT:
-        np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
+    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -135,3 +133,51 @@ def test_groups_far_apart_do_not_blur_the_neighbours_within(rng, gap):
     nearest = np.sort(exact, axis=1)[:, :3]
     np.testing.assert_allclose(np.take_along_axis(exact, found, 1), squared, rtol=1e-3)
     np.testing.assert_allclose(squared, nearest, rtol=0.03)  # ties within rounding may swap
+
+
+def grid(n_features, side, dtype):
+    """Whole-number rows in random order, measured from no whole number in no whole unit."""
+    cells = np.indices((side,) * n_features).reshape(n_features, -1).T
+    whole = np.random.default_rng(side).permutation(cells)
+    return whole, ((whole - 1 / 3) / 1.7).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 3, 5, 60])
+@pytest.mark.parametrize(("n_features", "side"), [(1, 90), (2, 9), (4, 3)])
+def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side, k, dtype):
+    whole, rows = grid(n_features, side, dtype)
+    squared = np.square(whole[:, None] - whole[None]).sum(axis=2)
+    expected = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    for tile, batch in ((4096, 1), (4096, 1000), (7, 1000), (5, 8)):
+        monkeypatch.setattr(distances, "TILE_ROWS", tile)
+        references = References.of(rows)
+        for start in range(0, len(rows), batch):
+            here = slice(start, start + batch)
+            exact, found = k_nearest(rows[here], references, k)
+            np.testing.assert_array_equal(found, expected[here])
+            tied = np.diff(np.take_along_axis(squared[here], found, axis=1), axis=1) == 0
+            assert np.all((np.diff(exact, axis=1) == 0) == tied)
+
+
+def test_ties_of_inner_products_go_to_the_smaller_index(rng):
+    rows = np.repeat(rng.standard_normal((30, 9)), 4, axis=0)
+    queries = rng.standard_normal((50, 9))
+    products = -2 * queries @ rows[::4].T
+    expected = 4 * np.argsort(products, axis=1)[:, :2].repeat(4, axis=1)[:, :6] + [0, 1, 2, 3, 0, 1]
+    similar = References(rows, np.zeros(len(rows)))
+    for batch in (1, 50):
+        for start in range(0, 50, batch):
+            here = slice(start, start + batch)
+            values, found = k_nearest(queries[here], similar, 6, distances.paired_products)
+            np.testing.assert_array_equal(found, expected[here])
+            np.testing.assert_allclose(values[:, 0], products[here].min(axis=1))
+
+
+def test_many_equal_references_take_no_more_memory_than_a_block(rng, monkeypatch):
+    """All references tie with all queries; the candidates of a few queries are held at a time."""
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
+    rows = np.full((300, 5), 1 / 3)
+    squared, found = k_nearest(rng.standard_normal((40, 5)), References.of(rows), 3)
+    np.testing.assert_array_equal(found, np.tile([0, 1, 2], (40, 1)))
+    assert np.all(squared == squared[:, :1])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from latentmetric import MaPML
+from latentmetric import HRSGD, Euclidean, MaPML
 
 seeds = st.integers(0, 2**31 - 1)
 QUICK = {"n_steps": 200, "max_iter": 3, "random_state": 0}
@@ -157,3 +157,28 @@ def test_float32_and_float64_find_nearly_the_same_metric():
         rtol=0.01,
         atol=0.01,
     )
+
+
+@pytest.mark.parametrize("distance", [1e5, 1e6])
+@pytest.mark.parametrize("estimator", [Euclidean(), HRSGD(n_steps=200, random_state=0)])
+def test_an_embedding_is_as_precise_far_from_the_origin_as_near_it(estimator, distance):
+    X, y = make_blobs(400)
+    far = (X + distance).astype(np.float32)
+    model = estimator.fit(far, y)
+    points = model.transform(far)
+    assert points.dtype == np.float32
+    squared = np.square(points[:, None] - points[None], dtype=np.float64).sum(axis=2)
+    distances, nearest = model.kneighbors(far, 4)
+    found = np.sqrt(np.take_along_axis(squared, nearest, axis=1))
+    np.testing.assert_allclose(found, distances, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found, np.sqrt(np.sort(squared, axis=1)[:, :4]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("fitted", "asked"), [("f4", "f8"), ("f8", "f4"), ("f4", "i4")])
+def test_rows_of_another_dtype_are_embedded_around_the_same_origin(fitted, asked):
+    X, y = make_blobs()
+    X = np.rint(X) + 2**20
+    model = Euclidean().fit(X.astype(fitted), y)
+    points = model.transform(X.astype(asked))
+    np.testing.assert_allclose(points, model.transform(X.astype(fitted)), atol=1e-6)
+    assert np.abs(points.mean(axis=0)).max() < 0.1

@@ -129,7 +129,8 @@ def test_latents_are_among_the_rows_of_their_class(digits, as_published):
 def test_transform_neighbours_and_metric_agree(digits, on_digits):
     _, X_test, _, _ = digits
     points = on_digits.transform(X_test)
-    np.testing.assert_allclose(points, X_test @ on_digits.components_.T)
+    centred = X_test - digits[0].mean(axis=0)
+    np.testing.assert_allclose(points, centred @ on_digits.components_.T, atol=1e-12)
     squared = cdist(points, on_digits.transform(on_digits.latent_examples_), "sqeuclidean")
     distances, indices = on_digits.kneighbors(X_test, 5)
     np.testing.assert_array_equal(indices, np.argsort(squared, axis=1)[:, :5])
@@ -233,6 +234,26 @@ def test_early_stopping_returns_the_best_round(reference, weights, refine):
     assert model.history_[model.best_iter_]["validation_error"] == min(errors)
     assert errors.index(min(errors)) == model.best_iter_
     assert model.n_iter_ == 10 if refine else model.n_iter_ - model.best_iter_ <= 3
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+def test_early_stopping_returns_to_the_start_at_the_rank_that_was_asked_for(blobs, rank):
+    parameters = {"early_stopping": True, "n_components": rank, "start": "within", **QUICK}
+    model = MaPML(**parameters | {"max_iter": 0, "refine": 0}).fit(*blobs)
+    assert model.best_iter_ == 0
+    assert len(model.components_) == rank
+    assert model.history_[0]["start"] == "within"
+
+
+def test_early_stopping_returns_to_the_last_fit_if_that_is_where_it_starts(blobs):
+    X, y = blobs
+    model = MaPML(early_stopping=True, warm_start=True, refine=0, **QUICK).fit(X, y)
+    metric, best = model.get_mahalanobis_matrix(), model.history_[model.best_iter_]
+    model.set_params(max_iter=0).fit(X, y)
+    np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric, atol=1e-12)
+    # The same seed holds out the same rows, and latent examples hardly move.
+    again = model.history_[0]["validation_error"]
+    assert again == pytest.approx(best["validation_error"], abs=2 / (0.1 * len(X)))
 
 
 def test_warm_start_continues_from_the_last_fit(blobs):

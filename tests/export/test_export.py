@@ -144,6 +144,38 @@ def test_onnx_keeps_its_precision_far_from_the_origin(tmp_path):
     np.testing.assert_allclose(found[2], model.kneighbors(X + 1e6)[0], rtol=1e-10)
 
 
+def test_exports_of_float32_keep_their_precision_far_from_the_origin(tmp_path):
+    X, y = make_blobs()
+    far = (X + 1e6).astype(np.float32)
+    model = HRSGD(n_steps=200, random_state=0, n_neighbors=1).fit(far, y)
+    queries = (X + np.random.default_rng(0).standard_normal(X.shape) / 5 + 1e6).astype(np.float32)
+    distances, nearest = model.kneighbors(queries)
+    to_onnx(model, tmp_path / "model.onnx")
+    in_onnx = run(tmp_path / "model.onnx", queries, ["distances", "neighbors"])
+    *maps, (_, voters) = to_sklearn(model).steps
+    in_sklearn = voters.kneighbors(maps[1][1].transform(maps[0][1].transform(queries)))
+    in_sklearn = in_sklearn[0] * model.model_.coordinates.scale, in_sklearn[1]
+    for found in (in_onnx, in_sklearn, to_faiss(model).search(queries, 1)):
+        np.testing.assert_array_equal(found[1], nearest)
+        np.testing.assert_allclose(found[0], distances, rtol=1e-4)
+
+
+@pytest.mark.parametrize("model", [Euclidean(1), Euclidean(5), HRSGD(n_steps=200, random_state=0)])
+@pytest.mark.parametrize("gap", [1e4, 1e5])
+def test_exports_of_float32_tell_rows_apart_in_groups_that_are_far_from_each_other(
+    tmp_path, rng, model, gap
+):
+    X = rng.standard_normal((2400, 5))
+    X[::2, 0] += gap
+    X, y = X.astype(np.float32), X[:, 1] + rng.standard_normal(2400) / 5 > 0
+    model, queries = model.fit(X[:2000], y[:2000]), X[2000:]
+    to_onnx(model, tmp_path / "model.onnx")
+    expected, nearest = model.predict(queries), model.kneighbors(queries, 1)[1]
+    np.testing.assert_array_equal(run(tmp_path / "model.onnx", queries, ["label"])[0], expected)
+    np.testing.assert_array_equal(to_sklearn(model).predict(queries), expected)
+    np.testing.assert_array_equal(to_faiss(model).search(queries, 1)[1], nearest)
+
+
 def test_onnx_uses_only_standard_operators_and_no_unused_constants(tmp_path):
     X, y = make_blobs()
     for weights in WEIGHTS:

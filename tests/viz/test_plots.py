@@ -1,4 +1,5 @@
 import sys
+from copy import copy
 
 import numpy as np
 import pytest
@@ -148,3 +149,10 @@ def test_without_matplotlib_the_error_names_the_extra(fitted, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
         plot_spectrum(model)
+
+
+def test_a_metric_of_zeros_has_an_empty_spectrum(fitted):
+    model = copy(fitted[0])
+    model.components_ = np.zeros_like(model.components_)
+    ax = plot_spectrum(model)
+    assert ax.get_title() == f"rank 0 of {model.n_features_in_}, effective rank 0"

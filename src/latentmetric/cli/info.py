@@ -23,6 +23,7 @@ def info(model: Model, json: Json = False) -> None:
     fitted = load_model(model, features_follow=False)
     document, _ = read_model_file(model)
     components = fitted.model_.components
+    first = fitted.history_[0] if fitted.history_ else {}
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
@@ -39,7 +40,7 @@ def info(model: Model, json: Json = False) -> None:
         "kept_iteration": fitted.best_iter_,
         "parameters": document["parameters"],
         "history": document["history"],
-    } | {name: fitted.history_[0][name] for name in ABOUT_THE_START if name in fitted.history_[0]}
+    } | {name: first[name] for name in ABOUT_THE_START if name in first}
     if json:
         print_json(facts)
         return

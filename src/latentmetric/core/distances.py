@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from latentmetric.core.parallel import for_each
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Bools, Floats, Ints
 
 BLOCK_BYTES = 8 * 2**20
 """Bytes of one block of distances: large enough for GEMM, small enough for the cache."""
@@ -23,6 +24,15 @@ TILE_ROWS = 4096
 
 ROUNDING_SLACK = 64
 """Error bound of an expanded square, in multiples of eps times the squared norms."""
+
+TIE_SLACK = 4
+"""Distances tie if they differ by at most this multiple of eps times the norm of the query."""
+
+TIE_LIMIT = 1e-5
+"""Distances that differ by more than this share tie only if they are 0 within rounding."""
+
+MANY_HOPEFUL = 16
+"""References beyond the k nearest, from which on float64 is worth its cost."""
 
 REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
@@ -74,6 +84,11 @@ class References:
         """These references for queries in float64; the rows are not copied."""
         norms: Floats = np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)
         return References(self.rows, norms, self.factor)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest ‖r‖² of the stored rows."""
+        return float(squared_norms(self.rows).max(initial=0))
 
     def some(self, which: Ints) -> References:
         """The references with these indices."""
@@ -198,40 +213,151 @@ class _Near:
         return (self._of + start).astype(np.int32), self._to.astype(np.int32)
 
 
-def k_nearest(queries: Floats, references: References, k: int) -> tuple[Floats, Ints]:
+def paired_products(left: Floats, right: Floats, right_index: Ints) -> Floats:
+    """−2 times the inner product of left[i] and right[right_index[i]]."""
+    products = np.empty(len(left), dtype=left.dtype)
+    for rows in row_blocks(len(left), left.shape[1] * left.itemsize):
+        products[rows] = np.einsum("ij,ij->i", left[rows], right[right_index[rows]])
+    products *= products.dtype.type(-2)
+    return products
+
+
+Measure = Callable[[Floats, Floats, Ints], Floats]
+"""Compares pairs of rows exactly: ``paired_squared_distances`` or ``paired_products``."""
+
+
+def k_nearest(
+    queries: Floats, references: References, k: int, measure: Measure = paired_squared_distances
+) -> tuple[Floats, Ints]:
     """Squared distances and indices of each query's k nearest references, nearest first.
 
     The search ranks by the expanded square; the k distances returned are computed from
-    differences and sorted again, so that a query that is itself a reference has distance 0.
-    If the k-th distance is within the float32 rounding error of the expanded square, other
-    references may be as near, so the search is repeated in float64.
+    differences and sorted again, so that a query that is itself a reference has distance 0. Ties
+    go to the smaller index. Where the next reference is as near within the rounding error of the
+    expanded square, all that are as near are compared by differences.
     """
-    _, found = search(queries, references, k)
-    squared, found = ranked(queries, references, found)
-    rounded = ROUNDING_SLACK * np.finfo(squared.dtype).eps
-    unsure = np.flatnonzero(
-        squared[:, -1] < rounded * (squared_norms(queries) + references.norms.max())
-    )
-    if len(unsure) and squared.dtype == np.float32:
-        some = queries[unsure]
-        _, again = search(some.astype(np.float64), references.in_double, k)
-        squared[unsure], found[unsure] = ranked(some, references, again)
-    return squared, found
+    values, found = search(queries, references, min(k + 1, len(references)))
+    nearest, indices = ranked(queries, references, found[:, :k], measure)
+    if k == len(references):
+        return nearest, indices
+    rounding = _rounding(queries, references, queries.dtype)
+    unsure = np.flatnonzero(values[:, k] <= values[:, k - 1] + rounding)
+    for block in row_blocks(len(unsure), 4 * 8 * len(references)):
+        some = unsure[block]
+        nearest[some], indices[some] = _chosen(queries[some], references, k, measure)
+    return nearest, indices
 
 
-def ranked(queries: Floats, references: References, found: Ints) -> tuple[Floats, Ints]:
+def ranked(
+    queries: Floats, references: References, found: Ints,
+    measure: Measure = paired_squared_distances,
+) -> tuple[Floats, Ints]:  # fmt: skip
     """Sort the references that a search found by distances computed from differences."""
+    found = np.sort(found, axis=1)
     exact = np.empty(found.shape, dtype=queries.dtype)
     for rank in range(found.shape[1]):
-        exact[:, rank] = paired_squared_distances(queries, references.rows, found[:, rank])
+        exact[:, rank] = measure(queries, references.rows, found[:, rank])
+    return _in_order(queries, exact, found, measure, found.shape[1])
+
+
+def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
+    """The error bound of each query's expanded squares."""
+    error: float = ROUNDING_SLACK * np.finfo(dtype).eps
+    bounds: Floats = error * (squared_norms(queries) + references.largest)
+    return bounds
+
+
+def _chosen(
+    queries: Floats, references: References, k: int, measure: Measure
+) -> tuple[Floats, Ints]:
+    """The k nearest by differences, of all references that may be among them."""
+    of, to = np.nonzero(_hopeful(queries, references, k, measure))
+    places = of, np.arange(len(of)) - np.searchsorted(of, of)
+    shape = len(queries), 1 + places[1].max()
+    exact, found = np.full(shape, np.inf, queries.dtype), np.zeros(shape, np.intp)
+    found[places] = to
+    for pairs in row_blocks(len(of), queries.shape[1] * queries.itemsize):
+        values = measure(queries[of[pairs]], references.rows, to[pairs])
+        exact[of[pairs], places[1][pairs]] = values
+    return _in_order(queries, exact, found, measure, k)
+
+
+def _hopeful(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
+    """Which references may be among each query's k nearest.
+
+    float32 cannot tell the references apart if they are near each other, but far from the centre;
+    then float64 can.
+    """
+    block = references.comparable(queries)
+    limits = np.partition(block, k - 1, axis=1)[:, k - 1]
+    limits += _rounding(queries, references, queries.dtype)
+    near: Bools = block <= limits[:, None]
+    many = np.count_nonzero(near) > len(queries) * (k + MANY_HOPEFUL)
+    if not many or queries.dtype != np.float32 or measure is not paired_squared_distances:
+        return near
+    wide = queries.astype(np.float64)
+    norms, block = squared_norms(wide), references.in_double.comparable(wide)
+    limits = np.partition(block, k - 1, axis=1)[:, k - 1] + norms
+    reach = _tied_until(np.sqrt(np.maximum(limits, 0)), norms, queries.dtype)
+    limits = (1 + 2 * ROUNDING_SLACK * np.finfo(queries.dtype).eps) * reach**2 - norms
+    limits += _rounding(wide, references, np.float64)
+    near &= block <= limits[:, None]
+    return near
+
+
+def _in_order(
+    queries: Floats, exact: Floats, found: Ints, measure: Measure, k: int
+) -> tuple[Floats, Ints]:
+    """The first k in ascending order; ``found`` is ascending, so that equals keep their order."""
     order = np.argsort(exact, axis=1, kind="stable")
-    return np.take_along_axis(exact, order, axis=1), np.take_along_axis(found, order, axis=1)
+    exact = np.take_along_axis(exact, order, axis=1)
+    found = np.take_along_axis(found, order, axis=1)
+    if measure is paired_squared_distances:
+        _sort_ties(exact, found, squared_norms(queries), k)
+    return exact[:, :k], found[:, :k]
+
+
+def zero_until(norms: Floats, dtype: Any) -> Floats:
+    """The largest distances that are 0 within rounding, for queries with these squared norms."""
+    distances: Floats = TIE_SLACK * float(np.finfo(dtype).eps) * np.sqrt(norms, dtype=np.float64)
+    return distances
+
+
+def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
+    """The largest distances that tie with these, for queries with these squared norms."""
+    zero = zero_until(norms, dtype)
+    rounding = zero + TIE_SLACK * float(np.finfo(dtype).eps) * lengths
+    reach: Floats = np.maximum(lengths + np.minimum(rounding, TIE_LIMIT * lengths), zero)
+    return reach
+
+
+def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
+    """Sort the first k by index where they tie within rounding, with the least of the distances."""
+    lengths = np.sqrt(squared, dtype=np.float64)
+    reach = _tied_until(lengths, norms[:, None], squared.dtype)
+    tied = np.flatnonzero((lengths[:, 1:] <= reach[:, :-1]).any(axis=1))
+    if not len(tied):
+        return
+    lengths, reach, firsts = lengths[tied], reach[tied], squared[tied]
+    until = reach[:, 0]
+    for rank in range(1, k):
+        apart = lengths[:, rank] > until
+        firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
+        until = np.where(apart, reach[:, rank], until)
+    beyond = lengths[:, k:] > until[:, None]
+    firsts[:, k:] = np.where(beyond, firsts[:, k:], firsts[:, k - 1 : k])
+    order = np.lexsort((found[tied], firsts), axis=1)
+    squared[tied] = np.take_along_axis(firsts, order, axis=1)
+    found[tied] = np.take_along_axis(found[tied], order, axis=1)
 
 
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
     if k > REPEATED_ARGMIN_LIMIT:
         columns = np.argpartition(block, k - 1, axis=1)[:, :k]
+        last = np.take_along_axis(block, columns, axis=1).max(axis=1)
+        for row in np.flatnonzero(np.count_nonzero(block <= last[:, None], axis=1) > k):
+            columns[row] = np.argsort(block[row], kind="stable")[:k]
         columns.sort(axis=1)
         values = np.take_along_axis(block, columns, axis=1)
         order = np.argsort(values, axis=1, kind="stable")

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.distances import References, k_nearest, row_blocks, search
+from latentmetric.core.distances import (
+    References,
+    k_nearest,
+    paired_products,
+    row_blocks,
+    squared_norms,
+    zero_until,
+)
 from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
@@ -133,6 +140,17 @@ class FittedModel:
         inner = self.coordinates.into(rows.astype(self.dtype, copy=False))
         return inner if self.components is None else inner @ self.components.T
 
+    def embedded(self, rows: Floats) -> Floats:
+        """Rows mapped with the metric, in the caller's units, from the centre of the coordinates.
+
+        Centred first, because float32 could not tell rows apart that are far from the origin.
+        """
+        assert self.components is not None
+        dtype = np.result_type(rows, self.components)
+        centre = self.coordinates.centre.astype(self.dtype)
+        centred: Floats = np.subtract(rows, centre, dtype=dtype)
+        return centred @ self.components.T
+
     def nearest(
         self, rows: Floats, k: int, n_threads: int = 1, search: Search | None = None
     ) -> Neighbors:
@@ -142,7 +160,11 @@ class FittedModel:
         indices = np.empty((len(rows), k), dtype=np.intp)
 
         def search_block(block: slice) -> None:
-            squared[block], indices[block] = look(self.points(rows[block]), self.references, k)
+            points = self.points(rows[block])
+            found, indices[block] = look(points, self.references, k)
+            if self.is_metric:  # a known row may be mapped a little differently in another block
+                found[found <= zero_until(squared_norms(points), self.dtype)[:, None] ** 2] = 0
+            squared[block] = found
 
         with blas_threads(n_threads):
             blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
@@ -192,4 +214,4 @@ def _similar(similarity: Floats, rows: InnerRows) -> References:
 
 
 def _most_similar(points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
-    return search(points, references, k)
+    return k_nearest(points, references, k, paired_products)

@@ -242,6 +242,9 @@ class ReferenceClassifier(
     def transform(self, X: Any) -> Floats:
         """Map rows to the space in which Euclidean distances are the learned ones.
 
+        Its origin is the mean of the rows passed to ``fit``: the result is
+        (X − mean) @ components_.T, and so as precise far from 0 as near it.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -437,7 +440,7 @@ class ReferenceClassifier(
 
     def _transformed(self, rows: Floats, start: int) -> Floats:
         self.model_.check_reach(rows, start)
-        return rows @ self.components_.T
+        return self.model_.embedded(rows)
 
     def _elected(
         self, rows: Floats, start: int, reject_below: float | None, reject_label: Any

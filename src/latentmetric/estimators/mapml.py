@@ -138,13 +138,15 @@ class MaPML(ReferenceClassifier[State]):
         rows), or the last one. The refinement starts from the best round in the same sense.
     early_stopping : bool, default=False
         Hold out ``validation_fraction`` of every class, return the round or pass with the lowest
-        error on it, and without refinement stop when it no longer falls. It costs rows: on small
-        data, ``keep="best"`` is better.
+        error on it, and without refinement stop when it no longer falls. Round 0 is a candidate:
+        the metric of the start, with ``n_components`` at that rank, or with ``warm_start`` that of
+        the last fit. It costs rows: on small data, ``keep="best"`` is better.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
-        Start from the metric and the latent examples of the last fit instead of the Euclidean
-        metric, and ignore ``n_latents``.
+        Start from the metric and the latent examples of the last fit, and ignore ``start`` and
+        ``n_latents``. With ``early_stopping``, set ``random_state``: the same rows are then held
+        out as in the last fit, which would otherwise have learned from some of them.
     n_jobs : int, default=None
         The number of threads. None means as many as BLAS uses, -1 all processors.
     random_state : int, RandomState instance or None, default=None

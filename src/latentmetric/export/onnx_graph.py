@@ -1,8 +1,8 @@
 """A fitted model as a graph of standard ONNX operators.
 
-The graph does what the model does: it centres rows, searches by the expanded square, ranks a few
-more than the requested neighbours by exact differences, and lets them vote. A run of n rows against
-m references takes memory O(n·m), so use smaller batches where memory is short.
+The graph does what the model does: it centres rows, searches by the expanded square, in double,
+ranks a few more than the requested neighbours by exact differences, and lets them vote. A run of n
+rows against m references takes memory O(n·m), so use smaller batches where memory is short.
 """
 
 from __future__ import annotations
@@ -157,12 +157,13 @@ def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
     if parts.model.components is not None:
         queries = graph.add("MatMul", queries, graph.constant(parts.model.components.T, dtype))
     references = graph.constant(rows)
-    doubled = graph.add("Mul", queries, graph.constant(-2.0, dtype))
-    turned = graph.add("Transpose", references, perm=[1, 0])
-    comparable = graph.add("MatMul", doubled, turned)
     if parts.model.components is None:
-        return graph.smallest(comparable, k)
-    comparable = graph.add("Add", comparable, graph.constant(parts.model.references.norms))
+        return graph.smallest(_products(graph, queries, references, dtype), k)
+    # In double, as the model searches where groups of rows are far apart.
+    wide = graph.cast(queries, np.float64), graph.cast(references, np.float64)
+    comparable = _products(graph, *wide, np.float64)
+    norms = graph.constant(parts.model.references.in_double.norms)
+    comparable = graph.add("Add", comparable, norms)
     n_candidates = min(k + SPARE_NEIGHBORS, len(rows))
     _, candidates = graph.smallest(comparable, n_candidates)
     candidates, _ = graph.smallest(
@@ -176,6 +177,12 @@ def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
     exact = graph.add("ReduceSumSquare", apart, graph.constant([2], np.int64), keepdims=0)
     squared, columns = graph.smallest(exact, k)
     return squared, graph.add("GatherElements", candidates, columns, axis=1)
+
+
+def _products(graph: _Graph, queries: str, references: str, dtype: Any) -> str:
+    """−2 times the inner products of queries and references."""
+    doubled = graph.add("Mul", queries, graph.constant(-2.0, dtype))
+    return graph.add("MatMul", doubled, graph.add("Transpose", references, perm=[1, 0]))
 
 
 def _give_neighbors(graph: _Graph, parts: Parts, found: tuple[str, str]) -> None:

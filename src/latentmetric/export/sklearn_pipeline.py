@@ -81,9 +81,9 @@ def to_sklearn(model: Any) -> Pipeline:
 
 
 def _scaler(parts: Parts, model: Any) -> StandardScaler:
-    """A fitted scaler that maps x to (x − centre) / scale."""
+    """A fitted scaler that maps x to (x − centre) / scale, the centre rounded as in the model."""
     scaler = StandardScaler()
-    scaler.mean_ = parts.model.coordinates.centre.copy()
+    scaler.mean_ = parts.model.coordinates.centre.astype(parts.model.dtype).astype(np.float64)
     scaler.scale_ = np.full(parts.model.n_features, parts.model.coordinates.scale)
     scaler.var_ = scaler.scale_**2
     scaler.n_features_in_ = parts.model.n_features

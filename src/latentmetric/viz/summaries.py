@@ -14,7 +14,9 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.progress import iterations
+
+LARGEST = 1e150
+"""Numbers beyond this are not drawn: their squares would overflow, those of 1 over it vanish."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,13 @@ class Curve:
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
     """A quantity over the rounds of a fit; rounds that did not measure it are left out."""
-    known = [record for record in history if np.isfinite(record.get(quantity, np.nan))]
+    known = [
+        record
+        for record in history
+        if is_number(record.get(quantity)) and is_number(_counted(record))
+    ]
     return Curve(
-        [iterations(record) for record in known],
+        [_counted(record) for record in known],
         [float(record[quantity]) for record in known],
         "iteration" if any("iterations" in record for record in known) else "round",
     )
@@ -40,8 +46,21 @@ def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
 
 def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
     """The round whose result the refinement begins with; None if there is no refinement."""
-    passes = [record["round"] for record in history if "refinement" in record]
-    return min(passes) - 1 if passes else None
+    rounds: list[Any] = [record.get("round") for record in history if "refinement" in record]
+    counted = [int(number) for number in rounds if is_number(number)]
+    return min(counted) - 1 if counted else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from a history can be drawn: other tools write histories, too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(-LARGEST <= value <= LARGEST)
+
+
+def _counted(record: Mapping[str, Any]) -> Any:
+    """What ``progress.iterations`` counts; None if the record does not say."""
+    return record.get("iterations", record.get("round"))
 
 
 @dataclass(frozen=True)
@@ -59,8 +78,10 @@ class Spectrum:
     @property
     def effective_rank(self) -> float:
         """(Σ λ)² / Σ λ²: how many equal eigenvalues would be as spread out."""
-        squares = float(np.square(self.values).sum())
-        return float(self.values.sum()) ** 2 / squares if squares else 0.0
+        if not self.rank:
+            return 0.0
+        relative = self.values / self.values.max()
+        return float(relative.sum()) ** 2 / float(np.square(relative).sum())
 
     def directions_for(self, share: float) -> int:
         """How many of the largest eigenvalues make up this share of their sum."""
@@ -74,7 +95,7 @@ def spectrum(components: Floats) -> Spectrum:
     roots = np.linalg.svd(components.astype(np.float64), compute_uv=False)
     values = np.zeros(n_features)
     noise = np.finfo(components.dtype).eps * n_features * (roots[0] if len(roots) else 0)
-    values[: len(roots)] = np.where(roots > noise, np.square(roots), 0)
+    values[: len(roots)] = np.where(roots > max(noise, 1 / LARGEST), np.square(roots), 0)
     return Spectrum(values)
 
 

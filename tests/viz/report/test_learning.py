@@ -1,10 +1,15 @@
 """What the report says of how the metric was learned: rounds, refinement, starts, what was kept."""
 
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from helpers import make_blobs
 from page_reader import Page
 
 from latentmetric import LMNN, MaPML
+from latentmetric.core.model import FittedModel
 from latentmetric.viz import write_report
 
 TITLES = {
@@ -99,3 +104,72 @@ def test_rivals_have_their_objective_only(section_of):
     section = section_of(LMNN(max_iter=30))
     assert list(charts(section)) == ["Objective"]
     assert "held out" not in section.text
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_blobs()
+    return MaPML(max_iter=2, n_steps=300, random_state=0).fit(X, y), X, y
+
+
+def under(model, components):
+    """A copy of the model with another metric."""
+    other, fitted = copy(model), model.model_
+    other.components_ = components
+    points = fitted.coordinates.into(model.latent_examples_) @ components.T
+    other.model_ = FittedModel.of_metric(
+        fitted.coordinates, components, points, fitted.codes, fitted.n_classes
+    )
+    return other
+
+
+@pytest.mark.parametrize("factor", [0, 1e-170, 3e-162, 1e-140, 1e100])
+@pytest.mark.parametrize("rank", [1, 6])
+def test_a_metric_that_collapsed_gets_its_page(tmp_path, fitted, factor, rank):
+    model, X, y = fitted
+    collapsed = under(model, factor * np.eye(6)[:rank])
+    page = Page.read(write_report(collapsed, X, y, tmp_path / "page.html"))
+    said = "All eigenvalues of the metric are 0" in page.section("spectrum").text
+    assert said == (factor < 1e-150)
+
+
+def test_a_fit_whose_metric_vanished_gets_its_page(tmp_path):
+    X, y = make_blobs()
+    model = MaPML.as_published(max_norm=1e-300, max_iter=1, n_steps=50, random_state=0)
+    model.fit(X.astype(np.float32), y)
+    assert not model.components_.any()
+    page = Page.read(write_report(model, X, y, tmp_path / "page.html"))
+    assert "every distance is 0" in page.section("spectrum").text
+
+
+def test_a_metric_without_directions_gets_its_page(tmp_path, fitted):
+    model, X, y = fitted
+    empty = under(model, np.empty((0, 6)))
+    empty.model_ = replace(empty.model_, temperature=0.0)
+    page = Page.read(write_report(empty, X, y, tmp_path / "page.html"))
+    assert "All eigenvalues of the metric are 0" in page.section("spectrum").text
+
+
+ODD = ["text", None, [], {}, float("nan"), float("inf"), -1.0, 1e300, 10**400, 5e-324, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda history: [],
+        lambda history: history[:1],
+        lambda history: history[::-1],
+        lambda history: [{} for _ in history],
+        *(lambda history, value=value: [dict.fromkeys(one, value) for one in history]
+          for value in ODD),
+        lambda history: [{**one, "objective": ODD[number]} for number, one in enumerate(history)],
+        lambda history: [{**one, "round": ODD[number]} for number, one in enumerate(history)],
+        lambda history: [one | {"start_losses": {"within": "low"}} for one in history],
+    ],
+)  # fmt: skip
+def test_an_odd_history_gets_its_page(tmp_path, fitted, change):
+    model, X, y = fitted
+    odd = copy(model)
+    odd.history_ = change(model.history_)
+    page = Page.read(write_report(odd, X, y, tmp_path / "page.html"))
+    assert page.section("convergence").text

@@ -11,6 +11,9 @@ from latentmetric.viz.summaries import Curve
 WIDTH, HEIGHT = 360, 220
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 34
 
+LEAST_RANGE = 1e-300
+"""A shorter range of values is drawn as a single value."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -125,8 +128,8 @@ def _range(line: Line) -> tuple[float, float]:
 
 def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
     """About ``n_ticks`` round numbers that cover the range."""
-    if high <= low:
-        high = low + (abs(low) or 1.0)
+    if not high - low > LEAST_RANGE:
+        high = low + (abs(low) if abs(low) > LEAST_RANGE else 1.0)
     rough = (high - low) / n_ticks
     power = 10.0 ** floor(log10(rough))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= 0.999 * rough)

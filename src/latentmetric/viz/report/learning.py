@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from latentmetric.viz.report.charts import Line, line_chart, values_table
 from latentmetric.viz.report.context import Context, paragraph, section, table
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, number, percent, tag
-from latentmetric.viz.summaries import Curve, Spectrum, curve, last_before_refinement, spectrum
+from latentmetric.viz.summaries import (
+    Curve,
+    Spectrum,
+    curve,
+    is_number,
+    last_before_refinement,
+    spectrum,
+)
 
 CURVES = (
     ("objective", "Objective", False),
@@ -109,7 +117,7 @@ def _about_rounds(model: Any) -> str:
             f"The refinement, from round {before + 1:,} on, has no objective: it makes the labels "
             "of the training rows likelier. "
         )
-    start = model.history_[0].get("start")
+    start = _first_record(model).get("start")
     first = (
         f"that of the start \N{LEFT DOUBLE QUOTATION MARK}{start}\N{RIGHT DOUBLE QUOTATION MARK}"
         if start is not None
@@ -137,10 +145,20 @@ def _about_choice(model: Any) -> str:
     )
 
 
+def _first_record(model: Any) -> Mapping[str, Any]:
+    """The record of round 0; empty without a history."""
+    return model.history_[0] if model.history_ else {}
+
+
 def _start(model: Any) -> list[Html]:
     """The starts that were tried, and what they led to on rows not seen."""
-    first = model.history_[0]
-    losses, errors = first.get("start_losses", {}), first.get("start_errors", {})
+    first = _first_record(model)
+    losses, errors = (
+        {name: value for name, value in found.items() if is_number(value)}
+        if isinstance(found := first.get(measured), Mapping)
+        else {}
+        for measured in ("start_losses", "start_errors")
+    )
     tried = [name for name in STARTS if name in losses and name in errors]
     if not tried:
         return []
@@ -179,6 +197,13 @@ def spectrum_section(evidence: Evidence, context: Context) -> Html:
         )
         return section("spectrum", "The metric", paragraph(said))
     found = spectrum(evidence.model.components_)
+    if not found.rank:
+        said = (
+            "All eigenvalues of the metric are 0: every distance is 0 and the metric tells no rows "
+            "apart, so there is no spectrum. The fit collapsed; relax what limits the metric, such "
+            "as max_norm, or fit with other parameters."
+        )
+        return section("spectrum", "The metric", paragraph(said))
     line = _eigenvalues(found)
     return section(
         "spectrum",
