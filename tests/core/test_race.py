@@ -12,7 +12,7 @@ from latentmetric.core import refinement
 from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
 from latentmetric.core.population import LocalPopulation, positions_of
-from latentmetric.core.race import TIE, choose_start, estimate_start, race, winner
+from latentmetric.core.race import CLEARLY, TIE, choose_start, estimate_start, race, winner
 from latentmetric.core.span import is_wide
 from latentmetric.core.starts import STARTS, start_from
 
@@ -71,7 +71,8 @@ def correlated(n_rows=300, seed=0):
         ((1.0, 0.9, 0.9 * (1 - TIE / 2), 1.0), "standardized"),
         ((1.0, 0.9, 0.8, 0.9), "within"),
         ((1.0, 1.2, 0.8, 0.8 * (1 - TIE / 2)), "within"),
-        ((1.0, 1.2, 0.8, 0.7), "denoised"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 0.9)), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 1.1)), "denoised"),
         ((0.0, 0.0, 0.0, 0.0), "euclidean"),
     ],
 )

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.starts import Start
+from latentmetric.core.starts import STARTS, Start
 from latentmetric.estimators import outcome
 from latentmetric.estimators.base import generator_from
 from latentmetric.estimators.settings import settings_of
@@ -83,7 +83,7 @@ def test_the_history_of_a_fit_by_default(by_default):
     assert [record.get("refinement") for record in rounds] == [None] * 5 + [1, 2, 3]
     assert [("objective" in record) for record in rounds] == [True] * 5 + [False] * 3
     losses = first["start_losses"]
-    assert set(losses) == set(first["start_errors"]) == {"euclidean", "standardized", "within"}
+    assert set(losses) == set(first["start_errors"]) == set(STARTS)
     assert first["start"] == min(losses, key=losses.get)
     assert "start" in first["seconds"]
     assert all(set(record["seconds"]) == {"refinement", "judging"} for record in rounds[5:])
@@ -450,3 +450,9 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(blobs, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fresh.fit(X, y)
     assert set(vars(fresh)) == set(fresh.get_params())
+
+
+def test_a_metric_that_may_have_no_length_ends_no_fit(blobs):
+    X, y = blobs
+    model = MaPML(max_norm=1e-300, start="euclidean", **QUICK).fit(X, y)
+    assert np.linalg.norm(model.get_mahalanobis_matrix()) < 1e-290

@@ -115,8 +115,8 @@ def _next_pass(
         rows, state.start, state.components, state.latents, state.class_starts, temperature,
         moments, done, plan, generator,
     )  # fmt: skip
-    bound = settings.max_norm * sqrt(rows.n_features)
-    shorter = sqrt(min(1.0, bound / norm(refined.components)))
+    bound, length = settings.max_norm * sqrt(rows.n_features), norm(refined.components)
+    shorter = sqrt(bound / length) if length > bound else 1.0
     refined, temperature = shortened(refined, temperature, shorter)
     clock.lap("refinement")
     record = {

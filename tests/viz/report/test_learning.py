@@ -10,6 +10,7 @@ from page_reader import Page
 
 from latentmetric import LMNN, MaPML
 from latentmetric.core.model import FittedModel
+from latentmetric.core.starts import STARTS
 from latentmetric.viz import write_report
 
 TITLES = {
@@ -72,7 +73,7 @@ def test_the_starts_are_compared_and_the_chosen_one_is_marked(section_of):
     )  # fmt: skip
     rows = [[cell.text for cell in [row.one("th"), *row.all("td")]]
             for row in table.one("tbody").all("tr")]  # fmt: skip
-    assert [row[0] for row in rows] == ["euclidean", "standardized", "within"]
+    assert [row[0] for row in rows] == list(STARTS)
     for name, loss, error, choice in rows:
         assert float(loss) == pytest.approx(first["start_losses"][name], rel=5e-3)
         assert error == f"{100 * first['start_errors'][name]:.2f}\N{NO-BREAK SPACE}%"
