@@ -26,7 +26,7 @@ THREADED_FEATURES = 1_024
 On a busy machine they get slower: the BLAS threads wait for each other thousands of times.
 """
 
-FORK_SECONDS = 0.25
+FORK_SECONDS = 1.0
 """A fork waits this long at most for blocks to end: longer than any one matrix product takes."""
 
 
@@ -137,20 +137,22 @@ class _SharedLimits:
         _let_any_thread_limit()
 
     def before_fork(self) -> None:
-        """Wait until other threads no longer compute with threads of BLAS.
+        """Wait until other threads no longer compute with threads of BLAS; called with the lock.
 
         These end with the fork, even in the parent, and a product that needs them never ends.
         Products that begin from now on need none.
         """
         here = get_ident()
-        threaded = [block for block in self._open() if block.thread != here and block.n_threads > 1]
+        threaded = {block for block in self._blocks if block.thread != here and block.n_threads > 1}
         if not threaded:
             return
         self._forks[here] = _Block(1)
         self.enter(self._forks[here])
-        waited = monotonic()
-        while monotonic() < waited + FORK_SECONDS and not self._open().isdisjoint(threaded):
+        since = monotonic()
+        while monotonic() < since + FORK_SECONDS and not threaded.isdisjoint(self._blocks):
+            self.lock.release()
             sleep(0.001)
+            self.lock.acquire()
 
     def after_fork(self) -> None:
         """In the parent: the limits are again those of the open blocks."""
@@ -161,14 +163,10 @@ class _SharedLimits:
     def after_fork_in_child(self) -> None:
         """In the child: blocks of other threads will never end, because these are gone."""
         self._forks.clear()
-        for block in self._open():
+        for block in list(self._blocks):
             if block.thread != get_ident():
                 self._blocks.discard(block)
         self._apply()
-
-    def _open(self) -> set[_Block]:
-        with self.lock:
-            return set(self._blocks)
 
 
 def _let_any_thread_limit() -> None:
@@ -183,16 +181,16 @@ def keep_over_forks(lock: Any, **hooks: Callable[[], object]) -> None:
 
     The lock is an ``RLock``, because its owner may fork. The standard library treats its own
     locks like this, down to the method with an underscore. ``hooks`` are further arguments of
-    ``os.register_at_fork``, and are called while this thread does not hold the lock.
+    ``os.register_at_fork``, and are called while this thread holds the lock.
     """
     if hasattr(os, "register_at_fork"):  # Windows has no forks
+        if hooks:  # registered first, called last before a fork and first after it
+            os.register_at_fork(**hooks)
         os.register_at_fork(
             before=lock.acquire,
             after_in_parent=lock.release,
             after_in_child=lock._at_fork_reinit,
         )
-        if hooks:  # registered last, called first before a fork and last after it
-            os.register_at_fork(**hooks)
 
 
 _LIMITS = _SharedLimits()
