@@ -101,6 +101,27 @@ class Candidates:
         )
 
 
+@dataclass(frozen=True)
+class DrawnTriplets:
+    """Candidates drawn with repeats, as many as there are steps, when they are needed.
+
+    Slices must be taken in order, each once. Together they are the draws of one call.
+    """
+
+    candidates: Candidates
+    numbers: Ints
+    """The candidates to draw from."""
+    n_triplets: int
+    generator: np.random.Generator
+
+    def __len__(self) -> int:
+        return self.n_triplets
+
+    def __getitem__(self, rows: slice) -> Triplets:
+        size = len(range(self.n_triplets)[rows])
+        return self.candidates.take(self.generator.choice(self.numbers, size=size))
+
+
 def _check_rows(n_latents: int, *numbers: Ints) -> None:
     for rows in numbers:
         if len(rows) != len(numbers[0]):
