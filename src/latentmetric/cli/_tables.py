@@ -120,7 +120,9 @@ def read_for(
             f"{features} has {table.rows.shape[1]} features, but the model was fitted with "
             f"{model.n_features_in_}"
         )
-    if table.labels is not None and model.classes_.dtype.kind in "UO":
+    if table.labels is None or table.labels.dtype.kind in "UO":
+        return table
+    if model.classes_.dtype.kind in "UO":
         # Text such as 3 is read as a number if all labels of a file look like numbers.
         return replace(table, labels=table.labels.astype(str))
     return table

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.rows import RawRows, RowFile, SlicedRows, check_table, needs
+from latentmetric.validation.labels import text_array
 
 
 class ArrayFile(ABC):
@@ -167,7 +168,7 @@ class _Group(ArrayFile):
                 raise ValueError(message) from error
         values = np.asarray(array[...])
         if values.dtype.kind in ("O", "T"):
-            values = np.array(values.tolist(), dtype=str)
+            values = text_array(list(map(str, values.tolist())))
         return values
 
 

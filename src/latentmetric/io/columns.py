@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.io.rows import RowFile, needs
+from latentmetric.validation.labels import text_array
 
 
 class ColumnFile(ABC):
@@ -65,7 +66,7 @@ class ColumnFile(ABC):
         column = self.read([name], 0, self.n_rows).column(name)
         _refuse_nulls(column, self.path, name, 0)
         values: np.ndarray[Any, Any] = column.to_numpy()
-        return np.array(values.tolist(), dtype=str) if values.dtype.kind == "O" else values
+        return text_array(values.tolist()) if values.dtype.kind == "O" else values
 
     def ids(self, name: str) -> np.ndarray[Any, Any]:
         """A whole column of whole numbers as such, of anything else as text."""
@@ -77,7 +78,7 @@ class ColumnFile(ABC):
             values: np.ndarray[Any, Any] = column.to_numpy()
             if values.dtype.kind in "iu":
                 return values
-        return np.array(["" if value is None else str(value) for value in column.to_pylist()])
+        return text_array(["" if value is None else str(value) for value in column.to_pylist()])
 
 
 class _Parquet(ColumnFile):

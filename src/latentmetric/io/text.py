@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 
 from latentmetric.core.types import Floats
+from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
 DELIMITERS = "\t;|,"
@@ -119,7 +120,7 @@ class TextFile:
                 encoding=self.encoding, skiprows=self.lines_before, converters=converters,
             )  # fmt: skip
         found = [
-            np.array(list(known))[table[:, place].astype(np.intp)]
+            text_array(list(known), len(table))[table[:, place].astype(np.intp)]
             for place, known in zip(texts, codes, strict=True)
         ]
         is_whole = list(features) == list(range(len(self.names)))

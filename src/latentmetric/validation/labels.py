@@ -18,6 +18,20 @@ from latentmetric.validation.parameters import Number
 Labels = np.ndarray[Any, Any]
 
 
+MAX_PADDED_BYTES = 64 * 2**20
+"""Text that would take more than this as an array of fixed width is kept as objects."""
+
+
+def text_array(texts: list[str], n_labels: int = 0) -> Labels:
+    """Texts as an array of fixed width, or of objects if one text is long and there are many.
+
+    ``n_labels`` is how many labels will be taken from the array, if more than it holds.
+    """
+    width = 4 * max(map(len, texts), default=0)
+    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
+    return np.array(texts, dtype=str if padded else object)
+
+
 def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
     """Labels as a 1d array; raise if any is missing."""
     if y is None:
@@ -143,7 +157,13 @@ def predicted_dtype(
 
 
 def _without_rounding(y: Any) -> Any:
-    """Pandas' nullable integers as plain integers: scikit-learn would convert them to floats."""
+    """Labels as NumPy should take them.
+
+    Pandas' nullable integers become plain integers, where scikit-learn would convert them to
+    floats, and lists of text an array that is not much larger than they are.
+    """
+    if isinstance(y, list | tuple) and y and all(isinstance(label, str) for label in y):
+        return text_array(list(y))
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
         return np.asarray(_without_rounding(y.iloc[:, 0])).reshape(-1, 1)
     if isinstance(y, np.ma.MaskedArray):
