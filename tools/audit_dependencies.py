@@ -31,7 +31,8 @@ def findings(report: str) -> list[str] | None:
 def main() -> int:
     """Run the audit and print what it found."""
     try:
-        ended = subprocess.run(  # nosec B603: the command is written above, nothing is read
+        # The command is written above, nothing is read.
+        ended = subprocess.run(  # nosec B603
             [sys.executable, *COMMAND, *QUIET],
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip

@@ -117,6 +117,9 @@ def check_state(rows: Population, state: State) -> None:
     factor = state.start.factor
     check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
     check_arrays((n_latents,), state.counts)
+    check_arrays((state.judges.size,), state.judges)
+    if "loss" in state.record and not len(state.judges):
+        raise ValueError("it is judged, but by no rows")
     if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
         raise ValueError("it is judged by rows that do not exist")
     if "refinement" in state.record:

@@ -44,6 +44,8 @@ class Triplets:
     def check(self, n_latents: int) -> None:
         """Raise ``ValueError`` unless these are triplets of ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        if not self.anchors.ndim == self.targets.ndim == self.impostors.ndim == 1:
+            raise ValueError("its triplets are not three lists of latent examples")
         if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
             raise ValueError("its margins are not one number per triplet")
 
@@ -71,6 +73,8 @@ class Candidates:
     def check(self, n_latents: int) -> None:
         """Raise ``ValueError`` unless these are candidates among ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        if (self.anchors.ndim, self.targets.ndim, self.impostors.ndim) != (1, 2, 2):
+            raise ValueError("its candidates are not lists of latent examples for each anchor")
         shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
         if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
             raise ValueError("its candidates do not have a hinge for each pair")
