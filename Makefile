@@ -1,6 +1,7 @@
 # make demo         fit MaPML on the digits of scikit-learn; a table and a picture
 # make test         install what the tests need, check the code, run the tests
-# make lint         only check the code: style, spelling, types, layers
+# make lint         only check the code: style, spelling, types, layers, security
+# make audit        look for known vulnerabilities of the installed dependencies, if there is a network
 # make test-oldest  run the tests with the oldest version of every dependency, as declared
 # make coverage     run the tests and print how many lines and branches of each file they reach
 # make dist         build the source archive and the wheel, and check what they say
@@ -13,7 +14,7 @@ VENV ?= .venv
 OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint test-oldest coverage dist format clean
+.PHONY: demo test lint audit test-oldest coverage dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
@@ -27,6 +28,11 @@ lint: $(VENV)/.test
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools benchmarks
+
+audit: $(VENV)/.test
+	-$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/python tools/audit_dependencies.py
 
 # Old libraries warn of what newer ones among their own dependencies will remove. The tests with
 # the newest versions are where a warning is an error.

@@ -101,6 +101,6 @@ def test_rows_that_show_no_noise_stay_as_they_are(rows):
 
 
 def test_the_race_finds_that_rows_are_noisy():
-    """Rows of three classes in two directions, hidden in sixty of noise."""
-    model = MaPML(random_state=0, max_iter=0, refine=0).fit(*noisy_rows(1000, 60, noise=3.0))
+    """Rows of three classes in two directions, hidden in a hundred of noise."""
+    model = MaPML(random_state=0, max_iter=0, refine=0).fit(*noisy_rows(1000, 100, noise=2.0))
     assert model.history_[0]["start"] == "denoised"

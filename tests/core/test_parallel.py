@@ -1,8 +1,14 @@
+import contextlib
+import dis
+import sys
 import threading
+import time
 from contextlib import suppress
 
 import numpy as np
 import pytest
+import threadpoolctl
+from forking import forked, needs_forks
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from latentmetric.core import parallel
@@ -86,6 +92,162 @@ def test_an_interrupt_at_any_moment_leaves_the_limit_as_it_was(moment, monkeypat
                 pass
         with blas_threads(1):
             assert set(blas_limits()) == {1}
+        assert set(blas_limits()) == {2}
+
+
+class Interrupt(BaseException):
+    """What the handler of a signal raises."""
+
+
+def interrupted_at(moment, work):
+    """Run ``work`` with an exception at one of its moments; whether it has so many.
+
+    Python handles signals where functions begin, after calls and where loops begin again.
+    """
+    files = {parallel.__file__, contextlib.__file__, threadpoolctl.__file__}
+    passed, called = 0, {}
+
+    def trace(frame, event, _):
+        nonlocal passed
+        if frame.f_code.co_filename not in files:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            passed += name.startswith(("RESUME", "JUMP_BACKWARD")) or called.get(frame, False)
+            called[frame] = name.startswith("CALL")
+        if passed == moment:
+            sys.settrace(None)
+            raise Interrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except Interrupt:
+        return True
+    finally:
+        called.clear()
+        sys.settrace(before)
+    return False
+
+
+def test_a_signal_handler_that_raises_at_any_moment_leaves_the_limit_as_it_was():
+    def limited():
+        with blas_threads(1):
+            pass
+
+    with threadpool_limits(2, user_api="blas"):
+        expected, moment = blas_limits(), 1
+        limited()
+        while interrupted_at(moment, limited):
+            assert not parallel._LIMITS._blocks, moment
+            assert not parallel._LIMITS.lock._is_owned(), moment
+            assert blas_limits() == expected, moment
+            moment += 1
+    assert moment > 50
+
+
+def test_the_handler_of_a_signal_may_compute_while_a_limit_is_set():
+    with parallel._LIMITS.lock, blas_threads(1):
+        assert set(blas_limits()) == {1}
+
+
+@needs_forks
+def test_a_child_forked_while_a_thread_sets_limits_can_set_them(monkeypatch):
+    really_apply, done = parallel._SharedLimits._apply, threading.Event()
+
+    def slow_apply(self):
+        time.sleep(0.002)
+        really_apply(self)
+
+    def set_limits():
+        while not done.wait(0.001):
+            with blas_threads(1):
+                pass
+
+    def limits_can_be_set():
+        with blas_threads(1):
+            return set(blas_limits()) == {1}
+
+    monkeypatch.setattr(parallel._SharedLimits, "_apply", slow_apply)
+    setter = threading.Thread(target=set_limits)
+    setter.start()
+    try:
+        assert all(forked(limits_can_be_set) for _ in range(5))
+    finally:
+        done.set()
+        setter.join()
+
+
+@needs_forks
+def test_a_child_does_not_keep_the_limits_of_threads_that_it_does_not_have():
+    entered, done = threading.Event(), threading.Event()
+
+    def limited():
+        with blas_threads(1):
+            entered.set()
+            done.wait()
+
+    with threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=limited)
+        thread.start()
+        entered.wait()
+        try:
+            assert forked(lambda: set(blas_limits()) == {2})
+            assert set(blas_limits()) == {1}
+        finally:
+            done.set()
+            thread.join()
+        assert set(blas_limits()) == {2}
+        with blas_threads(1):
+            assert forked(lambda: set(blas_limits()) == {1})
+
+
+@needs_forks
+@pytest.mark.parametrize("ends", [True, False], ids=["a block that ends", "one that does not"])
+def test_a_fork_waits_for_threads_of_blas_but_not_forever(ends, monkeypatch):
+    """OpenBLAS ends its threads before a fork, and a product that uses them would never end."""
+    monkeypatch.setattr(parallel, "FORK_SECONDS", 5 if ends else 0.02)
+    entered, done = threading.Event(), threading.Event()
+
+    def threaded():
+        with blas_threads(2):
+            entered.set()
+            while not done.is_set() and not (ends and set(blas_limits()) == {1}):
+                time.sleep(0.001)
+
+    with threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=threaded)
+        thread.start()
+        entered.wait()
+        try:
+            assert forked(lambda: set(blas_limits()) == {2})
+            assert not (ends and parallel._LIMITS._blocks)
+            assert set(blas_limits()) == {2}
+        finally:
+            done.set()
+            thread.join()
+
+
+def test_the_limit_of_one_thread_is_restored_by_another_that_ends_later():
+    with threadpool_limits(2, user_api="blas"):
+        entered, done = threading.Event(), threading.Event()
+
+        def limited():
+            with blas_threads(1):
+                entered.set()
+                done.wait()
+
+        thread = threading.Thread(target=limited)
+        with blas_threads(2):
+            thread.start()
+            entered.wait()
+            assert set(blas_limits()) == {1}
+        assert set(blas_limits()) == {1}
+        done.set()
+        thread.join()
         assert set(blas_limits()) == {2}
 
 

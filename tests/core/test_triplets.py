@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from latentmetric.core import distances
-from latentmetric.core.triplets import mine
+from latentmetric.core.triplets import DrawnTriplets, mine
 
 
 def brute_force(points, classes, margins, target_neighbors, impostors):
@@ -62,3 +62,20 @@ def test_a_latent_alone_in_its_class_is_its_own_target():
 def test_far_classes_leave_nothing_active():
     points = np.array([[0.0], [0.1], [100.0], [100.1]])
     assert len(mine(points, np.array([0, 2, 4]), np.ones(4), 1, 1).active()) == 0
+
+
+@pytest.mark.parametrize("n_steps", [1, 193, 1_000])
+def test_triplets_drawn_when_needed_are_those_of_one_draw(n_steps):
+    rng = np.random.default_rng(3)
+    points, starts = rng.standard_normal((60, 4)), np.array([0, 20, 60])
+    candidates = mine(points, starts, np.ones(60), 3, 5)
+    numbers = candidates.all()[:777]
+    one, many = np.random.default_rng(0), np.random.default_rng(0)
+    expected = candidates.take(one.choice(numbers, size=n_steps))
+    drawn = DrawnTriplets(candidates, numbers, n_steps, many)
+    assert len(drawn) == n_steps
+    for first in range(0, n_steps, 95):
+        block = drawn[first : first + 95]
+        np.testing.assert_array_equal(block.anchors, expected[first : first + 95].anchors)
+        np.testing.assert_array_equal(block.impostors, expected[first : first + 95].impostors)
+    assert one.bit_generator.state == many.bit_generator.state

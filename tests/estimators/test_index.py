@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from forking import forked, needs_forks
 
 from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
@@ -40,6 +41,17 @@ def test_searching_all_groups_finds_everything(model, made, monkeypatch):
     model.set_params(index="exact")
     np.testing.assert_array_equal(found, model.kneighbors(made.X[5000:], return_distance=False))
     np.testing.assert_array_equal(predictions, model.predict(made.X[5000:]))
+
+
+@needs_forks
+def test_a_forked_child_builds_an_index_of_its_own(model, made):
+    model.predict(made.X[5000:])
+
+    def other_references_are_found():
+        model.set_references(made.X[:1000], made.y[:1000])
+        return model.kneighbors(made.X[:10], 1)[0].max() < 1e-3
+
+    assert forked(other_references_are_found)
 
 
 def test_the_index_follows_new_references_and_is_not_pickled(model, made):

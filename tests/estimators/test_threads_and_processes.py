@@ -2,10 +2,12 @@
 
 import multiprocessing
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from forking import forked, needs_forks
 from helpers import make_blobs
 from joblib import Parallel, delayed
 from sklearn.base import clone
@@ -67,10 +69,7 @@ def _in_child(connection, model, X, y):
     connection.send(fitted_answers(model, X, y))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork"
-)
+@needs_forks
 def test_a_fit_in_a_forked_child_is_the_same():
     X, y = make_blobs()
     expected = fitted_answers(MODELS[0], X, y)  # threads have been used before the fork
@@ -82,6 +81,32 @@ def test_a_fit_in_a_forked_child_is_the_same():
     assert_same_answers(receiver.recv(), expected)
     child.join()
     assert child.exitcode == 0
+
+
+@needs_forks
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_children_forked_while_threads_predict_give_the_same_answers(n_threads):
+    X, y = make_blobs(600)
+    model = Euclidean(n_jobs=n_threads).fit(X, y)
+    expected, done = model.predict(X), threading.Event()
+
+    def predict():
+        while not done.is_set():
+            model.predict(X)
+
+    def same_answers():
+        return np.array_equal(model.predict(X), expected)
+
+    threads = [threading.Thread(target=predict) for _ in range(2)]
+    with threadpool_limits(n_threads, user_api="blas"):
+        for thread in threads:
+            thread.start()
+        try:
+            assert all(forked(same_answers) for _ in range(8))
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 
 import latentmetric
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, ModelFileError, save
-from latentmetric.core.model import REACH
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 
@@ -443,7 +442,7 @@ def test_a_changed_file_is_a_model_or_is_refused(tmp_path_factory, content, muta
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         away = np.abs((X - model.model_.coordinates.centre) / model.model_.coordinates.scale)
-        if mutate in NEW_CHECKSUMS and away.max() > REACH[X.dtype.name]:
+        if mutate in NEW_CHECKSUMS and away.max() > model.model_.reach:
             with pytest.raises(ValueError, match="away from their centre"):
                 model.predict(X)
             return

@@ -126,10 +126,10 @@ def read_for(
 
 def _like(labels: Any, model: Any) -> Any:
     """Labels as text or as numbers, as the model's classes are: a file may have others beside."""
+    is_text = labels.dtype.kind in "UO"
     if model.classes_.dtype.kind in "UO":
-        return labels.astype(str)
-    is_text_for_numbers = labels.dtype.kind == "U" and model.classes_.dtype.kind in "iuf"
-    return as_numbers(labels) if is_text_for_numbers else labels
+        return labels if is_text else labels.astype(str)
+    return as_numbers(labels) if is_text and model.classes_.dtype.kind in "iuf" else labels
 
 
 def load_model(path: Path, features_follow: bool = True) -> Any:

@@ -31,7 +31,7 @@ from latentmetric.core.reduction import most_discriminating
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import NOT_STORED, Record, check_arrays
-from latentmetric.core.triplets import Candidates, Triplets, mine
+from latentmetric.core.triplets import Candidates, DrawnTriplets, Triplets, mine
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_references
 
@@ -117,6 +117,9 @@ def check_state(rows: Population, state: State) -> None:
     factor = state.start.factor
     check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
     check_arrays((n_latents,), state.counts)
+    check_arrays((state.judges.size,), state.judges)
+    if "loss" in state.record and not len(state.judges):
+        raise ValueError("it is judged, but by no rows")
     if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
         raise ValueError("it is judged by rows that do not exist")
     if "refinement" in state.record:
@@ -317,7 +320,7 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     active = state.candidates.active()
     if not len(active):
         return state.components
-    triplets = state.candidates.take(generator.choice(active, size=settings.n_steps))
+    triplets = DrawnTriplets(state.candidates, active, settings.n_steps, generator)
     latents = state.start.into(state.latents)
     points = latents @ state.components.T
     n_features = latents.shape[1]

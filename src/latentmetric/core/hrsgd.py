@@ -36,7 +36,12 @@ from scipy.special import expit
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
-from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm, part_sizes
+from latentmetric.core.random_triplets import (
+    RandomTriplets,
+    block_sizes,
+    of_unit_norm,
+    part_sizes,
+)
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats, Ints
@@ -92,13 +97,17 @@ def _next_state(
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
     descent = Descent.resumed(state, learning_rate, batch_size)
+    n_batches, total, n_updates = sizes[number] // batch_size, 0.0, 0
     with blas_threads(1):  # The products are many and small.
-        losses, n_updates = descent.run(rows, draw(sizes[number], generator), generator)
+        for size in block_sizes(sizes[number], batch_size):
+            losses, updates = descent.run(rows, draw(size, generator), generator)
+            total += float(losses.sum())
+            n_updates += updates
     record = {
         "round": number + 1,
-        "iterations": state.record["iterations"] + len(losses),
-        "objective": float(losses.mean()),
-        "active_share": n_updates / len(losses),
+        "iterations": state.record["iterations"] + n_batches,
+        "objective": total / n_batches,
+        "active_share": n_updates / n_batches,
         "norm": float(np.linalg.norm(descent.average())),
         "seconds": {"metric": perf_counter() - since},
     }

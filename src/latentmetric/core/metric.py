@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, lapack
 
 from latentmetric.core.distances import squared_norms
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.triplets import DrawnTriplets, Triplets
 from latentmetric.core.types import Floats
 
 STEPS_PER_BLOCK = 192
@@ -68,7 +68,7 @@ def learn_metric(
     latents: Floats,
     points: Floats,
     components: Floats,
-    triplets: Triplets,
+    triplets: Triplets | DrawnTriplets,
     metric_reg: float,
     max_norm: float,
     steps_per_block: int = STEPS_PER_BLOCK,

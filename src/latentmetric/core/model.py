@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -114,12 +116,30 @@ class FittedModel:
         """The number of features of a query."""
         return len(self.coordinates.centre)
 
+    @cached_property
+    def farthest(self) -> float:
+        """The largest norm of a reference in the space of the references."""
+        return _largest_norm(self.references.rows)
+
+    @cached_property
+    def reach(self) -> float:
+        """How far queries may be from the training rows: ``REACH``, or less for a huge metric."""
+        largest = float(np.finfo(self.dtype).max) / 16
+        if self.components is None:
+            gain, room = 2 * _largest_norm(self.references.rows, 1), largest
+        else:
+            rank, n_features = self.components.shape
+            gain = sqrt(rank * n_features) * _largest_norm(self.components)
+            room = sqrt(largest) - self.farthest
+        usual = REACH[self.dtype.name]
+        return usual if usual * gain <= room else room / gain
+
     def check_reach(self, rows: Floats, start: int = 0) -> None:
         """Raise on queries so far away that their squared distances would overflow.
 
         ``start`` is the number of the first query among all of the caller's rows.
         """
-        reach, inner = REACH[self.dtype.name], self.coordinates
+        reach, inner = self.reach, self.coordinates
         centre = float(np.abs(inner.centre).max())
         if max(float(rows.max()), -float(rows.min())) + centre <= reach * inner.scale:
             return
@@ -202,6 +222,18 @@ def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
     identity: Floats = np.eye(rows.shape[1], dtype=rows.dtype)
     points = coordinates.into(rows)
     return FittedModel.of_metric(coordinates, identity, points, codes, n_classes)
+
+
+def _largest_norm(rows: Floats, order: int = 2) -> float:
+    """The largest norm of a row; nothing overflows unless the norm does."""
+    peak = float(np.abs(rows).max(initial=0))
+    if peak == 0:
+        return 0.0
+    largest = 0.0
+    for block in row_blocks(len(rows), 8 * rows.shape[1]):
+        scaled = rows[block].astype(np.float64) / peak
+        largest = max(largest, float(np.linalg.norm(scaled, order, axis=1).max()))
+    return peak * largest
 
 
 def _similar(similarity: Floats, rows: InnerRows) -> References:

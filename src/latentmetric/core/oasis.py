@@ -23,7 +23,12 @@ import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import blas_threads
-from latentmetric.core.random_triplets import RandomTriplets, of_unit_norm, part_sizes
+from latentmetric.core.random_triplets import (
+    RandomTriplets,
+    block_sizes,
+    of_unit_norm,
+    part_sizes,
+)
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats, Ints
@@ -70,14 +75,17 @@ def _next_state(
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
     similarity = state.similarity.copy()
+    total, n_active = 0.0, 0
     with blas_threads(n_threads):
-        triplets = draw(sizes[number], generator)
-        hinges = learn_similarity(similarity, rows, triplets, aggressiveness)
+        for size in block_sizes(sizes[number]):
+            hinges = learn_similarity(similarity, rows, draw(size, generator), aggressiveness)
+            total += float(hinges.sum())
+            n_active += int(np.count_nonzero(hinges > 0))
     record = {
         "round": number + 1,
-        "iterations": state.record["iterations"] + len(triplets),
-        "objective": float(hinges.mean()),
-        "active_share": float((hinges > 0).mean()),
+        "iterations": state.record["iterations"] + sizes[number],
+        "objective": total / sizes[number],
+        "active_share": n_active / sizes[number],
         "norm": float(np.linalg.norm(similarity)),
         "seconds": {"metric": perf_counter() - since},
     }

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, RLock, get_ident
+from time import monotonic, sleep
 from typing import Any, TypeVar
+from weakref import WeakSet
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Item = TypeVar("Item")
 
@@ -23,6 +25,9 @@ THREADED_FEATURES = 1_024
 
 On a busy machine they get slower: the BLAS threads wait for each other thousands of times.
 """
+
+FORK_SECONDS = 1.0
+"""A fork waits this long at most for blocks to end: longer than any one matrix product takes."""
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -76,47 +81,125 @@ def blas_threads(n_threads: int) -> Iterator[None]:
     The limit applies to the whole process. If blocks overlap, nested or in several threads, the
     smallest limit applies, and the last block to end restores what the first one found.
     """
-    block = object()
+    block = _Block(n_threads)
     try:
-        _LIMITS.enter(block, n_threads)
-        yield
-    finally:
+        try:
+            _LIMITS.enter(block)
+            yield
+        finally:
+            _LIMITS.leave(block)
+    except BaseException:  # perhaps of a signal's handler while the block was left: leave it again
         _LIMITS.leave(block)
+        raise
+
+
+class _Block:
+    """An open block, which counts only as long as the code inside it exists."""
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads, self.thread = n_threads, get_ident()
 
 
 class _SharedLimits:
     """The limits of all open blocks, and what BLAS was set to before the first.
 
     An interrupt may come between any two lines, so the original setting is saved before it is
-    changed and dropped only after it is restored.
+    changed and dropped only after it is restored. The lock is reentrant, because the handler of a
+    signal may compute, too.
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._limits: dict[object, int] = {}
+        self.lock = RLock()
+        self._blocks: WeakSet[_Block] = WeakSet()
         self._before: Any = None
+        self._forks: dict[int, _Block] = {}
 
-    def enter(self, block: object, n_threads: int) -> None:
-        with self._lock:
+    def enter(self, block: _Block) -> None:
+        with self.lock:
             if self._before is None:
                 self._before = _controller().limit(limits=None, user_api="blas")
-            self._limits[block] = n_threads
+            self._blocks.add(block)
             self._apply()
 
-    def leave(self, block: object) -> None:
-        with self._lock:
-            self._limits.pop(block, None)
+    def leave(self, block: _Block) -> None:
+        with self.lock:
+            self._blocks.discard(block)
             self._apply()
 
     def _apply(self) -> None:
-        if self._limits:
-            _controller().limit(limits=min(self._limits.values()), user_api="blas")
+        limits = [block.n_threads for block in self._blocks]
+        _let_any_thread_limit()
+        if limits:
+            _controller().limit(limits=min(limits), user_api="blas")
         elif self._before is not None:
             self._before.restore_original_limits()
             self._before = None
+        _let_any_thread_limit()
+
+    def before_fork(self) -> None:
+        """Wait until other threads no longer compute with threads of BLAS; called with the lock.
+
+        These end with the fork, even in the parent, and a product that needs them never ends.
+        Products that begin from now on need none.
+        """
+        here = get_ident()
+        threaded = {block for block in self._blocks if block.thread != here and block.n_threads > 1}
+        if not threaded:
+            return
+        self._forks[here] = _Block(1)
+        self.enter(self._forks[here])
+        since = monotonic()
+        while monotonic() < since + FORK_SECONDS and not threaded.isdisjoint(self._blocks):
+            self.lock.release()
+            sleep(0.001)
+            self.lock.acquire()
+
+    def after_fork(self) -> None:
+        """In the parent: the limits are again those of the open blocks."""
+        block = self._forks.pop(get_ident(), None)
+        if block is not None:
+            self.leave(block)
+
+    def after_fork_in_child(self) -> None:
+        """In the child: blocks of other threads will never end, because these are gone."""
+        self._forks.clear()
+        for block in list(self._blocks):
+            if block.thread != get_ident():
+                self._blocks.discard(block)
+        self._apply()
+
+
+def _let_any_thread_limit() -> None:
+    """Newer versions of threadpoolctl ignore every thread but the first one that set a limit."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+def keep_over_forks(lock: Any, **hooks: Callable[[], object]) -> None:
+    """Let forks wait until the lock is free, so that no child finds it taken by a lost thread.
+
+    The lock is an ``RLock``, because its owner may fork. The standard library treats its own
+    locks like this, down to the method with an underscore. ``hooks`` are further arguments of
+    ``os.register_at_fork``, and are called while this thread holds the lock.
+    """
+    if hasattr(os, "register_at_fork"):  # Windows has no forks
+        if hooks:  # registered first, called last before a fork and first after it
+            os.register_at_fork(**hooks)
+        os.register_at_fork(
+            before=lock.acquire,
+            after_in_parent=lock.release,
+            after_in_child=lock._at_fork_reinit,
+        )
 
 
 _LIMITS = _SharedLimits()
+keep_over_forks(
+    _LIMITS.lock,
+    before=_LIMITS.before_fork,
+    after_in_parent=_LIMITS.after_fork,
+    after_in_child=_LIMITS.after_fork_in_child,
+)
 
 
 _SCANNED: list[tuple[int, ThreadpoolController]] = []

@@ -50,11 +50,15 @@ def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
 def psd_factor(matrix: Floats) -> Floats:
     """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; one row per rank.
 
+    A matrix without positive eigenvalues gives one row of zeros.
+
     Runs on one thread: an eigendecomposition gains little from more, and on a busy machine it
     has to wait for them.
     """
     with blas_threads(1):
         values, directions = project_psd((matrix + matrix.T) / 2)
+    if not len(values):
+        return np.zeros((1, len(matrix)), dtype=matrix.dtype)
     return np.sqrt(values)[:, None] * directions
 
 

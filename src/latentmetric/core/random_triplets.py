@@ -1,10 +1,11 @@
 """Triplets drawn at random from labelled rows: what OASIS and HR-SGD learn from.
 
-Time and memory O(1) per triplet, after O(n log n) once to sort the rows by class.
+Time and memory O(1) per triplet drawn at once, after O(n log n) once to sort the rows by class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
 
 import numpy as np
@@ -12,6 +13,9 @@ import numpy as np
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Ints
+
+DRAWN_AT_ONCE = 1_000_000
+"""Triplets in memory at most, unless one mini-batch has more."""
 
 
 def of_unit_norm(rows: InnerRows) -> InnerRows:
@@ -54,3 +58,10 @@ def part_sizes(n_triplets: int, n_parts: int, batch_size: int = 1) -> list[int]:
     """Divide the whole batches in ``n_triplets`` into parts of nearly equal size."""
     ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
     return [n_batches * batch_size for n_batches in np.diff(ends).tolist()]
+
+
+def block_sizes(n_triplets: int, batch_size: int = 1) -> Iterator[int]:
+    """Divide triplets that are whole batches into blocks to draw one after the other."""
+    most = max(1, DRAWN_AT_ONCE // batch_size) * batch_size
+    for done in range(0, n_triplets, most):
+        yield min(most, n_triplets - done)

@@ -44,6 +44,8 @@ class Triplets:
     def check(self, n_latents: int) -> None:
         """Raise ``ValueError`` unless these are triplets of ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        if not self.anchors.ndim == self.targets.ndim == self.impostors.ndim == 1:
+            raise ValueError("its triplets are not three lists of latent examples")
         if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
             raise ValueError("its margins are not one number per triplet")
 
@@ -71,6 +73,8 @@ class Candidates:
     def check(self, n_latents: int) -> None:
         """Raise ``ValueError`` unless these are candidates among ``n_latents`` latent examples."""
         _check_rows(n_latents, self.anchors, self.targets, self.impostors)
+        if (self.anchors.ndim, self.targets.ndim, self.impostors.ndim) != (1, 2, 2):
+            raise ValueError("its candidates are not lists of latent examples for each anchor")
         shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
         if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
             raise ValueError("its candidates do not have a hinge for each pair")
@@ -99,6 +103,27 @@ class Candidates:
             self.impostors[line, impostor],
             self.margins[line],
         )
+
+
+@dataclass(frozen=True)
+class DrawnTriplets:
+    """Candidates drawn with repeats, as many as there are steps, when they are needed.
+
+    Slices must be taken in order, each once. Together they are the draws of one call.
+    """
+
+    candidates: Candidates
+    numbers: Ints
+    """The candidates to draw from."""
+    n_triplets: int
+    generator: np.random.Generator
+
+    def __len__(self) -> int:
+        return self.n_triplets
+
+    def __getitem__(self, rows: slice) -> Triplets:
+        size = len(range(self.n_triplets)[rows])
+        return self.candidates.take(self.generator.choice(self.numbers, size=size))
 
 
 def _check_rows(n_latents: int, *numbers: Ints) -> None:

@@ -60,7 +60,8 @@ def _kernel(squared: Floats, temperature: float) -> Floats:
     """exp(−D²/T), relative to the nearest neighbour; at T = 0 only the nearest ones vote."""
     beyond_nearest = (squared - squared[:, :1]).astype(np.float64)
     if temperature > 0:
-        return np.exp(-beyond_nearest / temperature)
+        with np.errstate(over="ignore"):  # the weight is 0 then
+            return np.exp(-beyond_nearest / temperature)
     return (beyond_nearest <= 0).astype(np.float64)
 
 

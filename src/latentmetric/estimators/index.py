@@ -6,13 +6,14 @@ the groups nearest to it. The distances of the neighbours it finds are exact.
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from latentmetric.core.distances import References, ranked, search
+from latentmetric.core.parallel import keep_over_forks
 from latentmetric.core.types import Floats, Ints
 
 MIN_REFERENCES = 4_096
@@ -32,6 +33,8 @@ class ApproximateIndex:
 
     def __init__(self, references: References) -> None:
         faiss = import_faiss()
+        if _FORKED:
+            faiss.omp_set_num_threads(1)
         rows = np.ascontiguousarray(references.rows, dtype=np.float32)
         n_groups = max(1, round(GROUPS_PER_ROOT * len(rows) ** 0.5))
         self._index = faiss.IndexIVFFlat(
@@ -54,7 +57,11 @@ class ApproximateIndex:
 
 
 _BUILT: WeakKeyDictionary[References, ApproximateIndex] = WeakKeyDictionary()
-_BUILDING = Lock()
+_BUILDING = RLock()
+_FORKED: list[bool] = []
+"""Not empty in a forked child, where faiss would wait for threads that only the parent has."""
+
+keep_over_forks(_BUILDING, after_in_child=lambda: _FORKED.append(True))
 
 
 def index_of(references: References) -> ApproximateIndex:

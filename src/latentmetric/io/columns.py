@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.io.rows import RowFile, needs
-from latentmetric.validation.labels import as_words
+from latentmetric.validation.labels import as_words, text_array
 
 
 class ColumnFile(ABC):
@@ -76,7 +76,8 @@ class ColumnFile(ABC):
             values: np.ndarray[Any, Any] = column.to_numpy()
             if values.dtype.kind in "iu":
                 return values
-        return np.array(["" if value is None else str(value) for value in column.to_pylist()])
+        texts = ["" if value is None else str(value) for value in column.to_pylist()]
+        return text_array(texts, f"column {name!r} of {self.path}")
 
 
 class _Parquet(ColumnFile):

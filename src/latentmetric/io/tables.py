@@ -169,7 +169,7 @@ def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
     values = values.reshape(n_rows)
     if values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8")
-    return values if values.dtype.kind in "iuU" else values.astype(str)
+    return values if values.dtype.kind in "iuUO" else values.astype(str)
 
 
 def _features_key(file: ArrayFile, choice: Choice) -> str:

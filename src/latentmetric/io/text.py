@@ -127,7 +127,7 @@ class TextFile:
                 encoding=self.encoding, skiprows=self.lines_before, converters=converters,
             )  # fmt: skip
         found = [
-            text_array(list(known), self.name)[table[:, place].astype(np.intp)]
+            text_array(list(known), self.name, len(table))[table[:, place].astype(np.intp)]
             for place, known in zip(texts, codes, strict=True)
         ]
         is_whole = list(features) == list(range(len(self.names)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from inspect import signature
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -228,10 +229,36 @@ def _model(
     temperature = number_from_json(document.get("temperature"), "temperature", 0)
     references, codes = checked.references(document)
     similarity = attributes["similarity_"] if components is None else None
-    return FittedModel(
+    model = FittedModel(
         Coordinates(centre, scale), references, codes, checked.n_classes, temperature, components,
         similarity,
     )  # fmt: skip
+    _check_computable(model)
+    return model
+
+
+def _check_computable(model: FittedModel) -> None:
+    """Raise on numbers whose distances overflow in the model's dtype."""
+    dtype, inner = model.dtype, model.coordinates
+    largest = float(np.finfo(dtype).max)
+    with np.errstate(over="ignore", under="ignore"):
+        divisor = float(dtype.type(inner.scale))
+    if not 0 < divisor <= largest or np.abs(inner.centre).max() > largest:
+        raise ModelFileError(
+            f"the scale {inner.scale:g} and the centre, up to {np.abs(inner.centre).max():g}, are "
+            f"not numbers that {dtype} can compute with, which holds at most {largest:g}"
+        )
+    if model.reach < 1 or (model.is_metric and model.farthest > largest / inner.scale):
+        what = "the metric" if model.is_metric else "the similarity"
+        raise ModelFileError(
+            f"{what} and the references, of norms up to {model.farthest:g}, are too large: "
+            f"distances would overflow in {dtype}, which holds at most {largest:g}"
+        )
+    if model.similarity is not None and np.abs(model.similarity).max() > sqrt(largest):
+        raise ModelFileError(
+            f"the similarity holds {np.abs(model.similarity).max():g}, too large to compute with "
+            f"in {dtype}"
+        )
 
 
 def _restored_value(
@@ -300,6 +327,11 @@ class _CheckedArrays:
         """The factor of the metric, which maps the references."""
         factor = self.take("components", (None, self.n_features))
         self._rank = len(factor)
+        if not 1 <= self._rank <= self.n_features:
+            raise ModelFileError(
+                f"the metric has the rank {self._rank}, but {self.n_features} features allow only "
+                f"1 to {self.n_features}"
+            )
         return factor
 
     def references(self, document: dict[str, Any]) -> tuple[References, Any]:

@@ -24,6 +24,9 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 WIDE = {"i": np.int64, "u": np.int64, "b": np.int64}
 """The dtype in which a model file stores each kind of integer or boolean array."""
 
+KINDS = {np.floating: "f", np.intp: "iu", np.bool_: "b"}
+"""The kinds of dtypes that an array may have for each type that a state declares."""
+
 
 def packed(value: Any, name: str, arrays: Arrays) -> Any:
     """A value as JSON; its arrays are added to ``arrays`` under names that begin with ``name``."""
@@ -68,7 +71,7 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
     if origin is tuple:
         return tuple(_unpacked(get_args(kind)[0], item, arrays) for item in stored)
     if origin is np.ndarray:
-        return _array(stored, arrays)
+        return _array(kind, stored, arrays)
     if origin is dict:
         return history_from_json([stored])[0]
     if origin in (Union, types.UnionType):
@@ -85,9 +88,12 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
     return kind(value)
 
 
-def _array(stored: Any, arrays: Arrays) -> np.ndarray[Any, Any]:
+def _array(kind: Any, stored: Any, arrays: Arrays) -> np.ndarray[Any, Any]:
     array, dtype = arrays[stored["array"]], np.dtype(stored["dtype"])
+    (declared,) = get_args(get_args(kind)[1])
+    if dtype.kind not in KINDS[get_origin(declared) or declared]:
+        raise ValueError(f"{stored['array']} holds {dtype}, which is not what belongs there")
     narrowed = array.astype(dtype, copy=False)
-    if dtype.kind not in "fiub" or not np.array_equal(narrowed, array, equal_nan=True):
+    if not np.array_equal(narrowed, array, equal_nan=True):
         raise ValueError(f"{stored['array']} does not fit into {dtype}")
     return narrowed.reshape(stored["shape"])

@@ -19,6 +19,10 @@ from latentmetric.validation.parameters import Number
 Labels = np.ndarray[Any, Any]
 
 
+MAX_PADDED_BYTES = 64 * 2**20
+"""Text that would take more than this as an array of fixed width is kept as objects."""
+
+
 def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
     """Labels as a 1d array; raise if any is missing."""
     if y is None:
@@ -38,14 +42,20 @@ def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
     return text_array([str(value) for value in objects.ravel()], name).reshape(objects.shape)
 
 
-def text_array(texts: list[str], name: str) -> Labels:
-    """Texts as an array; raise on one that ends in a zero character, which arrays drop."""
+def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
+    """Texts as an array of fixed width, or of objects if one text is long and there are many.
+
+    ``n_labels`` is how many labels will be taken from the array, if more than it holds. Raise on a
+    text that ends in a zero character, which arrays drop.
+    """
     cut = [text for text in texts if text.endswith("\0")]
     if cut:
         raise ValueError(
             f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
         )
-    return np.array(texts, dtype=str)
+    width = 4 * max(map(len, texts), default=0)
+    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
+    return np.array(texts, dtype=str if padded else object)
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
@@ -176,7 +186,13 @@ def _without_words_for_nan(y: Any) -> Any:
 
 
 def _without_rounding(y: Any) -> Any:
-    """Pandas' nullable integers as plain integers: scikit-learn would convert them to floats."""
+    """Labels as NumPy should take them.
+
+    Pandas' nullable integers become plain integers, where scikit-learn would convert them to
+    floats, and lists of text an array that is not much larger than they are.
+    """
+    if isinstance(y, list | tuple) and y and all(isinstance(label, str) for label in y):
+        return text_array(list(y), "Input y")
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
         return np.asarray(_without_rounding(y.iloc[:, 0])).reshape(-1, 1)
     if isinstance(y, np.ma.MaskedArray):
