@@ -7,7 +7,7 @@
 # make dist         build the source archive and the wheel, and check what they say
 # make format       rewrite the code in the project's style
 #
-# The tests' matrices are small: threads of BLAS would only wait for each other.
+# The tests' matrices are small: threads of BLAS would only wait for each other. Processes do not.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -20,7 +20,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -37,7 +37,7 @@ audit: $(VENV)/.test
 # Old libraries warn of what newer ones among their own dependencies will remove. The tests with
 # the newest versions are where a warning is an error.
 test-oldest: $(OLDEST)/.test
-	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning
 
 coverage: $(VENV)/.test
 	$(BIN)/coverage erase

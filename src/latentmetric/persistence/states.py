@@ -90,10 +90,16 @@ def _unpacked(kind: Any, stored: Any, arrays: Arrays) -> Any:
 
 def _array(kind: Any, stored: Any, arrays: Arrays) -> np.ndarray[Any, Any]:
     array, dtype = arrays[stored["array"]], np.dtype(stored["dtype"])
-    (declared,) = get_args(get_args(kind)[1])
-    if dtype.kind not in KINDS[get_origin(declared) or declared]:
+    if dtype.kind not in _kinds(kind):
         raise ValueError(f"{stored['array']} holds {dtype}, which is not what belongs there")
     narrowed = array.astype(dtype, copy=False)
     if not np.array_equal(narrowed, array, equal_nan=True):
         raise ValueError(f"{stored['array']} does not fit into {dtype}")
     return narrowed.reshape(stored["shape"])
+
+
+def _kinds(kind: Any) -> str:
+    """The kinds of dtypes that the declared type of an array allows: all, if it names none."""
+    found = [get_args(dtype) for dtype in get_args(kind)[1:]]
+    declared: Any = found[0][0] if found and found[0] else object
+    return KINDS.get(get_origin(declared) or declared, "".join(KINDS.values()))

@@ -177,9 +177,9 @@ def predicted_dtype(
 def _without_words_for_nan(y: Any) -> Any:
     """Labels as objects where NumPy would turn NaN among words into the word nan."""
     if isinstance(y, list | tuple):
-        is_text = np.asarray(y).dtype.kind in "US"
-        objects = np.array(y, dtype=object) if is_text else np.empty(0, dtype=object)
-        return objects if _missing(objects.ravel()).any() else y
+        objects = np.array(y, dtype=object)
+        has_text = any(isinstance(label, str | bytes) for label in objects.ravel().tolist())
+        return objects if has_text and _missing(objects.ravel()).any() else y
     if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # NumPy's text of any length
         return y.astype(object)
     return y
