@@ -78,7 +78,7 @@ def denoising(rows: Floats, positions: Ints) -> tuple[Floats, float]:
     variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
     varies = variances > NO_VARIANCE * variances[-1]
     equal = len(rows) * variances[-1] <= EQUAL * float(np.vdot(rows, rows))
-    if equal or not freedom:  # or no group has two rows
+    if equal or not freedom:  # without freedom, no group has two rows
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
     away = (centred - group_means(centred, groups, int(groups.max()) + 1)[groups]) @ directions
     noise = np.einsum("ij,ij->j", away, away) / freedom

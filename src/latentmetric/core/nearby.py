@@ -156,13 +156,15 @@ def _near_own(
     """
     near: Ints = np.empty((len(mapped), n_near), dtype=np.intp)
     squared = np.empty(near.shape, dtype=mapped.dtype)
+    norms = squared_norms(points)
     order = np.argsort(own, kind="stable")
     bounds = np.flatnonzero(np.diff(own[order])) + 1
     for members in np.split(order, bounds):
         listed = lists[own[members[0]]]
-        there, here = points[listed], mapped[members]
-        comparable = here @ (-2 * there.T)
-        comparable += squared_norms(there)
+        here = mapped[members]
+        comparable = here @ points[listed].T
+        comparable *= -2
+        comparable += norms[listed]
         columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
         near[members] = listed[columns]
         values = np.take_along_axis(comparable, columns, axis=1)

@@ -30,7 +30,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    labels: Labels = column_or_1d(_without_rounding(_without_words_for_nan(y)), warn=True)
+    labels: Labels = column_or_1d(_without_rounding(_without_words_for_nan(y), name), warn=True)
     _refuse_missing(labels, f"Input {name}", start)
     return labels
 
@@ -185,16 +185,16 @@ def _without_words_for_nan(y: Any) -> Any:
     return y
 
 
-def _without_rounding(y: Any) -> Any:
+def _without_rounding(y: Any, name: str) -> Any:
     """Labels as NumPy should take them.
 
     Pandas' nullable integers become plain integers, where scikit-learn would convert them to
     floats, and lists of text an array that is not much larger than they are.
     """
     if isinstance(y, list | tuple) and y and all(isinstance(label, str) for label in y):
-        return text_array(list(y), "Input y")
+        return text_array(list(y), f"Input {name}")
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
-        return np.asarray(_without_rounding(y.iloc[:, 0])).reshape(-1, 1)
+        return np.asarray(_without_rounding(y.iloc[:, 0], name)).reshape(-1, 1)
     if isinstance(y, np.ma.MaskedArray):
         if not np.ma.is_masked(y):
             return y.data
