@@ -249,25 +249,34 @@ def _settle(
     )  # fmt: skip
     if not settings.judged:
         return state
-    points = state.start.into(state.latents) @ reduced(state, settings.final_rank).T
-    spacing = temperature_from_references(References.of(points), settings.temperature_share)
-    return with_judgement(replace(state, temperature=spacing), rows, settings, clock)
+    kept = reduced(state, settings.final_rank)
+    spaced = References.of(state.start.into(state.latents) @ kept.T)
+    spacing = temperature_from_references(spaced, settings.temperature_share)
+    state = replace(state, temperature=spacing)
+    return with_judgement(state, rows, settings, clock, points if kept is components else None)
 
 
 def reduced(state: State, rank: int | None) -> Floats:
     """The factor of the state's metric at this rank, in the coordinates of the start."""
+    if rank is None:
+        return state.components
     latents = state.start.into(state.latents)
     return most_discriminating(state.components, latents, state.class_starts, state.counts, rank)
 
 
-def with_judgement(state: State, rows: Population, settings: Settings, clock: Clock) -> State:
-    """The state with its leave-one-out likelihood and error in the record."""
+def with_judgement(
+    state: State, rows: Population, settings: Settings, clock: Clock, points: Floats | None = None
+) -> State:
+    """The state with its leave-one-out likelihood and error in the record.
+
+    ``points`` are the latent examples under the metric, of the final rank, if the caller has them.
+    """
     components = state.start.fold(reduced(state, settings.final_rank))
+    points = state.latents @ components.T if points is None else points
     positions = positions_of(rows, state.judges)
     judgement = judge(
-        rows.sample(state.judges) @ components.T, positions, state.latents @ components.T,
-        state.class_starts, state.counts, state.temperature, settings.exponent,
-        settings.n_threads,
+        rows.sample(state.judges) @ components.T, positions, points, state.class_starts,
+        state.counts, state.temperature, settings.exponent, settings.n_threads,
     )  # fmt: skip
     clock.lap("judging")
     record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}

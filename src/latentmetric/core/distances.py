@@ -98,11 +98,13 @@ class References:
         """Overwrite the references with these indices in place, by others of the same factor."""
         self.rows[which], self.norms[which] = others.rows, others.norms
 
-    def comparable(self, queries: Floats, tile: slice = slice(None)) -> Floats:
+    def comparable(
+        self, queries: Floats, tile: slice = slice(None), out: Floats | None = None
+    ) -> Floats:
         """‖r‖² − 2 q·r: the squared distance less ‖q‖², which does not affect a query's ranking."""
         if self.factor != 1:
             queries = queries * queries.dtype.type(self.factor)
-        block = queries @ self.rows[tile].T
+        block: Floats = np.matmul(queries, self.rows[tile].T, out=out)
         block += self.norms[tile]
         return block
 

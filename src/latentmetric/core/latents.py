@@ -136,7 +136,10 @@ class Table:
     def update(self, block: slice, rows: Floats) -> Ints:
         """The nearest latent examples of all rows."""
         table, before = self._comparable, self._latent
-        table[:, self._moved] = self._there.comparable(rows)
+        if len(self._moved) == table.shape[1]:
+            self._there.comparable(rows, out=table)
+        else:
+            table[:, self._moved] = self._there.comparable(rows)
         latent: Ints = table.argmin(axis=1)
         if before is not None:
             changed = np.flatnonzero(latent != before)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -154,23 +155,34 @@ def _near_own(
 
     ``own`` are numbers of the class's latent examples, which begin at ``offset`` in ``points``.
     """
+    order = np.argsort(own, kind="stable")
+    here, listed = mapped[order], lists[own[order]]
+    comparable = _with_listed(here, own[order], points, lists)
+    comparable *= -2
+    comparable += squared_norms(points)[listed]
+    columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
+    values = np.take_along_axis(comparable, columns, axis=1)
     near: Ints = np.empty((len(mapped), n_near), dtype=np.intp)
     squared = np.empty(near.shape, dtype=mapped.dtype)
-    norms = squared_norms(points)
-    order = np.argsort(own, kind="stable")
-    bounds = np.flatnonzero(np.diff(own[order])) + 1
-    for members in np.split(order, bounds):
-        listed = lists[own[members[0]]]
-        here = mapped[members]
-        comparable = here @ points[listed].T
-        comparable *= -2
-        comparable += norms[listed]
-        columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
-        near[members] = listed[columns]
-        values = np.take_along_axis(comparable, columns, axis=1)
-        squared[members] = np.maximum(values + squared_norms(here)[:, None], 0)
+    near[order] = np.take_along_axis(listed, columns, axis=1)
+    squared[order] = np.maximum(values + squared_norms(here)[:, None], 0)
     _include(near, squared, offset + own, mapped, points)
     return near, squared
+
+
+def _with_listed(mapped: Floats, own: Ints, points: Floats, lists: Ints) -> Floats:
+    """The inner products of rows with those listed for their own latent example.
+
+    ``own`` ascends. The listed points are gathered once for all rows of a latent example.
+    """
+    products = np.empty((len(mapped), lists.shape[1]), dtype=mapped.dtype)
+    gathered = np.empty((lists.shape[1], points.shape[1]), dtype=points.dtype)
+    bounds = np.flatnonzero(np.diff(own)) + 1
+    for first, end in pairwise((0, *bounds.tolist(), len(own))):
+        # Indices are in range; "clip" only spares numpy a copy of what it has gathered.
+        np.take(points, lists[own[first]], axis=0, out=gathered, mode="clip")
+        np.matmul(mapped[first:end], gathered.T, out=products[first:end])
+    return products
 
 
 def _include(near: Ints, squared: Floats, own: Ints, mapped: Floats, points: Floats) -> None:

@@ -59,13 +59,11 @@ def refine(
     temperature: float, moments: Moments, done: int, plan: Plan, generator: np.random.Generator,
 ) -> Refined:  # fmt: skip
     """One pass over all rows, in batches, after ``done`` passes."""
-    inner = start.fold(components)
-    points = latents @ inner.T
-    lists = list_neighbors(points, class_starts, plan.n_threads)
-    land = Landscape(inner, points, class_starts, lists, temperature)
-    nearby = rows.nearby(land, plan.n_threads)
-    batches = _Batches(rows.sizes, class_starts, nearby, temperature, plan)
+    points = latents @ start.fold(components).T
+    nearby = _nearby(rows, start.fold(components), points, class_starts, temperature, plan)
+    batches = _Batches(rows.sizes, class_starts, nearby, points, temperature, plan)
     adam = Adam(components, points, moments)
+    del points
     steps = draw_batches(len(nearby.own), moments.reach, generator)
     for number, drawn in enumerate(steps):
         active = drawn[nearby.likelihood[drawn] < CERTAIN]
@@ -73,15 +71,37 @@ def refine(
             continue
         which, batch = batches.of(active, adam)
         found = rows.gradient(active, batch, start, plan.n_threads)
-        pulled = batches.pull(found.points, adam.points[which] - points[which], len(drawn))
+        pulled = batches.pull(found.points, adam.points, which, len(drawn))
         mean = Gradient(found.components / len(drawn), pulled / len(drawn))
         adam.step(mean, which, cosine((done + number / len(steps)) / plan.n_passes))
-    inside = start.into(latents)  # where units do not matter, so that no direction is neglected
-    moved = latents + start.out_of(preimages(inside, adam.components, adam.points) - inside)
-    active_share = float(np.mean(nearby.likelihood < CERTAIN))
     return Refined(
-        adam.components, moved, nearby.spreads, batches.counts, adam.moments, active_share
-    )
+        adam.components, _moved(latents, start, adam), nearby.spreads, batches.counts,
+        adam.moments, float(np.mean(nearby.likelihood < CERTAIN)),
+    )  # fmt: skip
+
+
+def _nearby(
+    rows: Population, inner: Floats, points: Floats, class_starts: Ints, temperature: float,
+    plan: Plan,
+) -> Nearby:  # fmt: skip
+    """The latent examples near all rows; ``inner`` is the factor of the metric for inner rows."""
+    lists = list_neighbors(points, class_starts, plan.n_threads)
+    return rows.nearby(Landscape(inner, points, class_starts, lists, temperature), plan.n_threads)
+
+
+def _moved(latents: Floats, start: Start, adam: Adam) -> Floats:
+    """The latent examples that lie at the points.
+
+    They are found in the coordinates of the start, where units do not matter, so that no direction
+    is neglected.
+    """
+    inside = start.into(latents)
+    moves = preimages(inside, adam.components, adam.points)
+    moves -= inside
+    del inside
+    moved = start.out_of(moves)
+    moved += latents
+    return moved
 
 
 def shortened(refined: Refined, temperature: float, factor: float) -> tuple[Refined, float]:
@@ -98,9 +118,11 @@ class _Batches:
     """Builds the batches of one pass."""
 
     def __init__(
-        self, sizes: Ints, class_starts: Ints, nearby: Nearby, temperature: float, plan: Plan
-    ) -> None:
+        self, sizes: Ints, class_starts: Ints, nearby: Nearby, points: Floats,
+        temperature: float, plan: Plan,
+    ) -> None:  # fmt: skip
         self._nearby, self._temperature, self._plan = nearby, temperature, plan
+        self._points = points if plan.latent_reg else None
         self._ends = np.cumsum(sizes)
         self._class_starts = class_starts
         self.counts = np.bincount(nearby.own, minlength=int(class_starts[-1]))
@@ -120,8 +142,10 @@ class _Batches:
             self._temperature, self._plan.exponent,
         )  # fmt: skip
 
-    def pull(self, slopes: Floats, away: Floats, n_rows: int) -> Floats:
-        """Add the pull towards the start of the pass to the slopes of points."""
+    def pull(self, slopes: Floats, points: Floats, which: Ints, n_rows: int) -> Floats:
+        """Add the pull towards the start of the pass to the slopes of some of the points."""
+        if self._points is None:
+            return slopes
         share = 2 * self._plan.latent_reg * n_rows / self._ends[-1] / self._temperature
         pull = slopes.dtype.type(min(share, STRONGEST_PULL))
-        return slopes + pull * away if share else slopes
+        return slopes + pull * (points[which] - self._points[which])

@@ -16,6 +16,7 @@ import numpy as np
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
 from latentmetric.core.distances import References
 from latentmetric.core.likelihood import Judgement, judge
+from latentmetric.core.parallel import for_each
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import LocalPopulation, Population, draw_numbers, positions_of
 from latentmetric.core.refinement import Moments
@@ -96,16 +97,22 @@ def race(
     judges = judges[np.isin(positions_of(rows, judges), present)]
     if len(present) < 2 or not len(judges):
         return {}
-    sample = LocalPopulation.of(rows.sample(fitted), codes, settings.n_threads)
-    requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
-    counts = np.clip(requested, 1, sample.sizes)
+    fitted_rows, judging_rows = rows.sample(fitted), rows.sample(judges)
     truth = np.searchsorted(present, positions_of(rows, judges))
-    truth = np.argsort(sample.codes)[truth]
-    inside = sample.coordinates.into(rows.sample(judges))
     seed = int(generator.integers(2**32))
-    return {
-        name: _run(sample, name, counts, init, settings, inside, truth, seed) for name in STARTS
-    }
+    found: dict[str, Judgement] = {}
+    alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
+
+    def run(name: str) -> None:
+        sample = LocalPopulation.of(fitted_rows, codes)
+        requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
+        counts = np.clip(requested, 1, sample.sizes)
+        inside = sample.coordinates.into(judging_rows)
+        of_judges = np.argsort(sample.codes)[truth]
+        found[name] = _run(sample, name, counts, init, alone, inside, of_judges, seed)
+
+    for_each(run, STARTS, settings.n_threads)
+    return {name: found[name] for name in STARTS}
 
 
 def _run(

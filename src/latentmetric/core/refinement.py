@@ -32,6 +32,7 @@ from math import cos, pi, sqrt
 import numpy as np
 from scipy.sparse import csr_array
 
+from latentmetric.core.distances import squared_norms
 from latentmetric.core.nearby import responsibilities
 from latentmetric.core.steps import check_arrays
 from latentmetric.core.types import Bools, Floats, Ints
@@ -103,7 +104,7 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
     for rank in range(near.shape[1]):
         away = batch.points[near[:, rank]]
         away -= mapped
-        squared[:, rank] = np.einsum("ij,ij->i", away, away)
+        squared[:, rank] = squared_norms(away)
     p, q, likelihood = responsibilities(squared * batch.stretch, batch.same, batch.temperature)
     trust = 2 * likelihood**batch.exponent / batch.temperature
     weights = (q - p) * batch.stretch * trust[:, None].astype(rows.dtype)
@@ -222,9 +223,11 @@ class Adam:
         """Points that are near no row of the batch stay, and so do their moments."""
         dtype = slopes.dtype
         first, square = self._points[which], self._points_square[which]
-        first += dtype.type(1 - FIRST_DECAY) * (slopes - first)
-        mean = np.einsum("ij,ij->i", slopes, slopes) / dtype.type(slopes.shape[1])
+        mean = squared_norms(slopes) / dtype.type(slopes.shape[1])
         square += dtype.type(1 - SECOND_DECAY) * (mean - square)
+        change = slopes - first
+        change *= dtype.type(1 - FIRST_DECAY)
+        first += change
         self._points[which], self._points_square[which] = first, square
         self._points_steps[which] += 1
         steps = self._points_steps[which]
@@ -244,4 +247,8 @@ def preimages(latents: Floats, components: Floats, points: Floats) -> Floats:
     gram = components.astype(np.float64) @ components.T
     gram += PREIMAGE_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
     back: Floats = np.linalg.solve(gram, components).astype(latents.dtype)
-    return latents + (points - latents @ components.T) @ back
+    away = latents @ components.T
+    np.subtract(points, away, out=away)
+    moved: Floats = away @ back
+    moved += latents
+    return moved
