@@ -8,6 +8,7 @@ import numpy as np
 
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.nearby import Landscape, Nearby, list_neighbors
+from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
 from latentmetric.core.population import Population
 from latentmetric.core.refinement import (
     CERTAIN,
@@ -65,15 +66,17 @@ def refine(
     adam = Adam(components, points, moments)
     del points
     steps = draw_batches(len(nearby.own), moments.reach, generator)
-    for number, drawn in enumerate(steps):
-        active = drawn[nearby.likelihood[drawn] < CERTAIN]
-        if not len(active):
-            continue
-        which, batch = batches.of(active, adam)
-        found = rows.gradient(active, batch, start, plan.n_threads)
-        pulled = batches.pull(found.points, adam.points, which, len(drawn))
-        mean = Gradient(found.components / len(drawn), pulled / len(drawn))
-        adam.step(mean, which, cosine((done + number / len(steps)) / plan.n_passes))
+    wide = rows.n_features >= THREADED_FEATURES
+    with blas_threads(plan.n_threads if wide else 1):
+        for number, drawn in enumerate(steps):
+            active = drawn[nearby.likelihood[drawn] < CERTAIN]
+            if not len(active):
+                continue
+            which, batch = batches.of(active, adam)
+            found = rows.gradient(active, batch, start, plan.n_threads)
+            pulled = batches.pull(found.points, adam.points, which, len(drawn))
+            mean = Gradient(found.components / len(drawn), pulled / len(drawn))
+            adam.step(mean, which, cosine((done + number / len(steps)) / plan.n_passes))
     return Refined(
         adam.components, _moved(latents, start, adam), nearby.spreads, batches.counts,
         adam.moments, float(np.mean(nearby.likelihood < CERTAIN)),

@@ -24,6 +24,9 @@ from latentmetric.core.types import Floats, Ints
 CHUNK_ROWS, MOST_CHUNKS = 32, 4
 """A batch is divided into chunks of at least so many rows, at most so many, one per thread."""
 
+THREADED_NUMBERS = 2**19
+"""Batches of fewer numbers (rows times features) gain less from threads than these cost."""
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -140,7 +143,8 @@ class LocalPopulation(ClassRows):
             rows = start.into(self.sample(numbers[chunk]))
             found[number] = gradient(rows, batch.part(chunk))
 
-        for_each(compute, range(len(chunks)), n_threads)
+        large = len(numbers) * self.n_features >= THREADED_NUMBERS
+        for_each(compute, range(len(chunks)), n_threads if large else 1)
         return reduce(add, cast("list[Gradient]", found))
 
 
