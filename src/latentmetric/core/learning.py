@@ -94,30 +94,34 @@ def _following(
     return _next_pass(state, generator, rows, settings, done - max_iter, plan)
 
 
+def _before_refinement(state: State, n_rows: int, settings: Settings) -> State:
+    """The state with the rank, the temperature and the moments that the first pass starts from."""
+    components = reduced(state, settings.final_rank)
+    points = state.start.into(state.latents) @ components.T
+    spacing = temperature_from_references(References.of(points), settings.temperature_share)
+    moments = Moments.zero(components, points, n_rows)
+    return replace(state, components=components, temperature=spacing, moments=moments)
+
+
 def _next_pass(
     state: State, generator: np.random.Generator, rows: Population, settings: Settings,
     done: int, plan: Plan,
 ) -> State:  # fmt: skip
     """One pass of the refinement."""
     clock = Clock()
-    temperature, moments = state.temperature, state.moments
     if done == 0:
-        state = replace(state, components=reduced(state, settings.final_rank))
-        points = state.start.into(state.latents) @ state.components.T
-        references = References.of(points)
-        temperature = temperature_from_references(references, settings.temperature_share)
-        moments = Moments.zero(state.components, points, int(rows.sizes.sum()))
+        state = _before_refinement(state, int(rows.sizes.sum()), settings)
     number = state.record["round"] + 1
-    if not temperature > 0:  # no distances to learn from
+    if not state.temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}
         return replace(state, record=record, finished=True)
     refined = refine(
-        rows, state.start, state.components, state.latents, state.class_starts, temperature,
-        moments, done, plan, generator,
+        rows, state.start, state.components, state.latents, state.class_starts,
+        state.temperature, state.moments, done, plan, generator,
     )  # fmt: skip
     bound, length = settings.max_norm * sqrt(rows.n_features), norm(refined.components)
     shorter = sqrt(bound / length) if length > bound else 1.0
-    refined, temperature = shortened(refined, temperature, shorter)
+    refined, temperature = shortened(refined, state.temperature, shorter)
     clock.lap("refinement")
     record = {
         "round": number,

@@ -41,16 +41,31 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def for_each(function: Callable[[Item], object], items: Sequence[Item], n_threads: int) -> None:
-    """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error."""
+    """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error.
+
+    This thread is one of them: memory that a thread has freed is not free for others.
+    """
     n_workers = min(n_threads, len(items))
+    waiting = iter(items)  # each thread takes the next one
+
+    def work() -> None:
+        try:
+            for item in waiting:
+                function(item)
+        except BaseException:
+            for _ in waiting:  # leave nothing to the others
+                pass
+            raise
+
     if n_workers <= 1:
-        for item in items:
-            function(item)
+        work()
         return
     share = max(1, n_threads // n_workers)
-    with blas_threads(share), ThreadPoolExecutor(n_workers) as pool:
-        for _ in pool.map(function, items):
-            pass
+    with blas_threads(share), ThreadPoolExecutor(n_workers - 1) as pool:
+        others = [pool.submit(work) for _ in range(n_workers - 1)]
+        work()
+        for other in others:
+            other.result()
 
 
 class OrderedSum:

@@ -45,11 +45,15 @@ class Start:
         return cls("euclidean", np.ones(n_features, dtype=dtype))
 
     def into(self, rows: Floats) -> Floats:
-        """Inner rows in the coordinates of the start."""
+        """Inner rows in the coordinates of the start; the array itself if nothing changes."""
+        if self.name == "euclidean":
+            return rows
         return rows * self.factor if self.factor.ndim == 1 else rows @ self.factor.T
 
     def out_of(self, rows: Floats) -> Floats:
         """What ``into`` was given."""
+        if self.name == "euclidean":
+            return rows
         if self.factor.ndim == 1:
             return rows / self.factor
         solved = np.linalg.solve(self.factor.astype(np.float64), rows.T)
