@@ -39,6 +39,34 @@ def test_an_error_in_a_thread_reaches_the_caller(n_threads):
         for_each(fail_on_three, range(5), n_threads)
 
 
+@pytest.mark.parametrize("in_caller", [True, False])
+def test_an_error_in_one_thread_ends_the_others_after_their_item(in_caller):
+    caller, seen = threading.get_ident(), []
+    both = threading.Barrier(2)
+
+    def fail(item):
+        if item < 2:  # so that both threads have an item
+            both.wait(10)
+        seen.append(item)
+        if (threading.get_ident() == caller) == in_caller:
+            raise RuntimeError("enough")
+        time.sleep(0.05)
+
+    with pytest.raises(RuntimeError, match="enough"):
+        for_each(fail, range(1_000), 2)
+    assert len(seen) < 1_000
+
+
+def test_the_caller_works_alone_if_no_thread_can_start(monkeypatch):
+    def refuse(self, function):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(parallel.ThreadPoolExecutor, "submit", refuse)
+    seen = []
+    for_each(seen.append, range(20), 2)
+    assert seen == list(range(20))
+
+
 def test_threads_run_single_threaded_blas_and_restore_it():
     with threadpool_limits(2, user_api="blas"):
         inside = []

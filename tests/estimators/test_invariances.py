@@ -148,6 +148,19 @@ def test_dtype_is_kept_or_converted_once(given_dtype, kept):
     assert np.all(np.isfinite(model.components_))
 
 
+@pytest.mark.parametrize("offset", [0, 1e5, 1e6])
+def test_float32_learns_the_metric_of_float64_however_far_the_rows_are(rng, offset):
+    y = np.arange(300) % 3
+    rows = rng.standard_normal((300, 5)) * [1, 1, 1, 3, 1]
+    rows[:, 0] += 2 * y
+    single = (rows + offset).astype(np.float32)
+    metrics = [
+        MaPML.as_published(max_iter=3, random_state=0).fit(X, y).get_mahalanobis_matrix()
+        for X in (single, single.astype(np.float64))
+    ]
+    np.testing.assert_allclose(*metrics, atol=1e-5 * np.abs(metrics[1]).max())
+
+
 def test_float32_and_float64_find_nearly_the_same_metric():
     X, y = make_blobs()
     wide, narrow = fit(X, y), fit(X.astype(np.float32), y)

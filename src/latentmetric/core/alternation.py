@@ -250,10 +250,11 @@ def _settle(
     if not settings.judged:
         return state
     kept = reduced(state, settings.final_rank)
-    spaced = References.of(state.start.into(state.latents) @ kept.T)
-    spacing = temperature_from_references(spaced, settings.temperature_share)
+    if kept is not components:
+        points = moved.latents @ basis.start.fold(kept).T
+    spacing = temperature_from_references(References.of(points), settings.temperature_share)
     state = replace(state, temperature=spacing)
-    return with_judgement(state, rows, settings, clock, points if kept is components else None)
+    return with_judgement(state, kept, points, rows, settings, clock)
 
 
 def reduced(state: State, rank: int | None) -> Floats:
@@ -265,17 +266,17 @@ def reduced(state: State, rank: int | None) -> Floats:
 
 
 def with_judgement(
-    state: State, rows: Population, settings: Settings, clock: Clock, points: Floats | None = None
-) -> State:
+    state: State, components: Floats, points: Floats, rows: Population, settings: Settings,
+    clock: Clock,
+) -> State:  # fmt: skip
     """The state with its leave-one-out likelihood and error in the record.
 
-    ``points`` are the latent examples under the metric, of the final rank, if the caller has them.
+    ``components`` is the factor of the state's metric at the final rank, ``points`` are the latent
+    examples under it.
     """
-    components = state.start.fold(reduced(state, settings.final_rank))
-    points = state.latents @ components.T if points is None else points
-    positions = positions_of(rows, state.judges)
+    judging = rows.sample(state.judges) @ state.start.fold(components).T
     judgement = judge(
-        rows.sample(state.judges) @ components.T, positions, points, state.class_starts,
+        judging, positions_of(rows, state.judges), points, state.class_starts,
         state.counts, state.temperature, settings.exponent, settings.n_threads,
     )  # fmt: skip
     clock.lap("judging")

@@ -67,16 +67,21 @@ class OneClass:
 
     @cached_property
     def mean(self) -> Floats:
-        """The mean of the class in inner coordinates, in float64; its rows are centred on it."""
+        """The mean of the class in inner coordinates, in float64; its rows are centred on it.
+
+        It is such that subtracting it from the caller's rows is not rounded once more.
+        """
         total = np.zeros(self._rows.n_features)
         for block in self.blocks:
             total += self._rows[self._members[block]].sum(axis=0, dtype=np.float64)
-        return total / len(self)
+        scale, origin = self._rows.coordinates.scale, self._rows.coordinates.origin(self.dtype)
+        centre = Coordinates(origin + scale * (total / len(self)), scale)
+        return (centre.origin(self.dtype) - origin) / scale
 
     @cached_property
     def _from_mean(self) -> InnerRows:
         globally = self._rows.coordinates
-        centre = globally.centre + globally.scale * self.mean
+        centre = globally.origin(self.dtype) + globally.scale * self.mean
         return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
 
     def checksum(self) -> int:

@@ -67,6 +67,10 @@ class Coordinates:
         for_each(measure, list(row_blocks(len(rows), 8 * rows.shape[1])), n_threads)
         return radii
 
+    def origin(self, dtype: np.dtype[Any]) -> Floats:
+        """What ``into`` maps to 0, in float64: the centre, rounded to the dtype of the rows."""
+        return self.centre.astype(dtype).astype(np.float64)
+
     def into(self, rows: Floats, out: Floats | None = None) -> Floats:
         """The rows in these coordinates, in their own dtype; a new array, or ``out``."""
         inside = np.subtract(rows, self.centre.astype(rows.dtype), out=out)

@@ -137,4 +137,7 @@ def _next_pass(
         counts=refined.counts, temperature=temperature, record=record, moments=refined.moments,
         lineage=None,
     )  # fmt: skip
-    return with_judgement(state, rows, settings, clock) if settings.judged else state
+    if not settings.judged:
+        return state
+    points = state.latents @ state.start.fold(state.components).T
+    return with_judgement(state, state.components, points, rows, settings, clock)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock, RLock, get_ident
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -62,7 +62,9 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
         return
     share = max(1, n_threads // n_workers)
     with blas_threads(share), ThreadPoolExecutor(n_workers - 1) as pool:
-        others = [pool.submit(work) for _ in range(n_workers - 1)]
+        others = []
+        with suppress(RuntimeError):  # no thread starts while Python ends
+            others = [pool.submit(work) for _ in range(n_workers - 1)]
         work()
         for other in others:
             other.result()

@@ -21,11 +21,8 @@ from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
 
-CHUNK_ROWS, MOST_CHUNKS = 32, 4
-"""A batch is divided into chunks of at least so many rows, at most so many, one per thread."""
-
-THREADED_NUMBERS = 2**19
-"""Batches of fewer numbers (rows times features) gain less from threads than these cost."""
+CHUNKS, CHUNKED_NUMBERS = 4, 2**19
+"""Batches of many numbers (rows times features) are divided into chunks, one per thread."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ class LocalPopulation(ClassRows):
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
         """See ``Population``; the rows are divided in the same way whatever the threads."""
-        n_chunks = min(max(len(numbers) // CHUNK_ROWS, 1), MOST_CHUNKS)
+        n_chunks = CHUNKS if len(numbers) * self.n_features >= CHUNKED_NUMBERS else 1
         chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
         found: list[Gradient | None] = [None] * len(chunks)
 
@@ -143,8 +140,7 @@ class LocalPopulation(ClassRows):
             rows = start.into(self.sample(numbers[chunk]))
             found[number] = gradient(rows, batch.part(chunk))
 
-        large = len(numbers) * self.n_features >= THREADED_NUMBERS
-        for_each(compute, range(len(chunks)), n_threads if large else 1)
+        for_each(compute, range(len(chunks)), n_threads)
         return reduce(add, cast("list[Gradient]", found))
 
 
