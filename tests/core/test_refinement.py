@@ -18,6 +18,7 @@ from latentmetric.core.refinement import (
     FEWEST_STEPS,
     FIRST_DECAY,
     POINT_RATE,
+    QUIET,
     SECOND_DECAY,
     Adam,
     Batch,
@@ -288,22 +289,39 @@ class PlainAdam:
         self.of_points = [[np.zeros_like(point), 0.0, 0] for point in points]
 
     @staticmethod
-    def change(slope, moments, length, square):
+    def unbiased(slope, moments, square):
+        """The new moments: mean slope and root of the mean square, both without bias."""
         first, second, steps = moments
         moments[0] = FIRST_DECAY * first + (1 - FIRST_DECAY) * slope
         moments[1] = SECOND_DECAY * second + (1 - SECOND_DECAY) * square
         moments[2] = steps + 1
-        unbiased = moments[0] / (1 - FIRST_DECAY ** moments[2])
         root = np.sqrt(moments[1] / (1 - SECOND_DECAY ** moments[2]))
-        return length * unbiased / root if root > 0 else 0 * slope
+        return moments[0] / (1 - FIRST_DECAY ** moments[2]), root
 
     def step(self, of_factor, of_points, which, share):
         length = FACTOR_RATE * share * self.unit * np.sqrt(len(self.factor))
-        square = np.square(of_factor).sum()
-        self.factor -= self.change(of_factor, self.of_factor, length, square)
-        for slope, point in zip(of_points, which, strict=True):
-            length, square = POINT_RATE * share * self.unit, np.square(slope).mean()
-            self.points[point] -= self.change(slope, self.of_points[point], length, square)
+        mean, root = self.unbiased(of_factor, self.of_factor, np.square(of_factor).sum())
+        self.factor -= length * mean / (root or 1)
+        found = [
+            self.unbiased(slope, self.of_points[point], np.square(slope).mean())
+            for slope, point in zip(of_points, which, strict=True)
+        ]
+        least = QUIET * np.mean([root for _, root in found])
+        for (mean, root), point in zip(found, which, strict=True):
+            length = POINT_RATE * share * self.unit
+            self.points[point] -= length * mean / (max(root, least) or 1)
+
+
+@pytest.mark.parametrize("size", [1e-18, 1e-21, 1e-25, 1e-38])
+def test_gradients_too_small_to_be_squared_move_a_point_no_farther_than_others(size):
+    points = np.ones((3, 4), dtype=np.float32)
+    factor = np.eye(4, dtype=np.float32)
+    adam = Adam(factor, points, Moments.zero(factor, points, 3))
+    slopes = np.array([1e-3, 1e-3, size], dtype=np.float32)[:, None] * np.ones((3, 4), np.float32)
+    for _ in range(50):
+        adam.step(Gradient(np.zeros_like(factor), slopes), np.arange(3), 1.0)
+    quiet, usual = np.abs(adam.points - points).max(axis=1)[[2, 0]]
+    assert 0 <= quiet <= 1e-10 < usual
 
 
 def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):

@@ -55,6 +55,10 @@ for more rows have farther to go: steps are longer by the root of the number, an
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
 """Decay of the moments of gradients, and a bound for divisions."""
 
+QUIET = 1e-3
+"""Points whose gradients are below this share of the usual ones move less. Without this, gradients
+whose squares are too small for float32 would be followed by steps without bound."""
+
 CERTAIN = 0.99
 """Rows whose label is at least this likely at the start of a pass take no part in it."""
 
@@ -232,6 +236,7 @@ class Adam:
         self._points_steps[which] += 1
         steps = self._points_steps[which]
         root = np.sqrt(square / (1 - SECOND_DECAY**steps)) + TINY
+        root = np.maximum(root, QUIET * root.mean())
         length = rate / (1 - FIRST_DECAY**steps) / root
         first *= length.astype(dtype)[:, None]
         self.points[which] -= first
