@@ -13,6 +13,7 @@ from latentmetric.core.nearby import (
     LISTING_AXES,
     NEAR,
     Landscape,
+    Visit,
     list_neighbors,
     responsibilities,
 )
@@ -36,7 +37,8 @@ def landscape(X, y, counts, factor=None, temperature=T):
     points = latents @ components.T
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     lists = list_neighbors(points, class_starts, 1)
-    return rows, Landscape(components, points, class_starts, lists, temperature)
+    known = np.full(len(points), 7)
+    return rows, Landscape(components, points, class_starts, lists, known, temperature)
 
 
 def squared_distances(rows, land):
@@ -100,6 +102,27 @@ def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
     assert found.near.shape == (150, min(NEAR, sum(counts)))
     assert found.likelihood.dtype == dtype
     assert 0 < found.likelihood.min() < found.likelihood.max() <= 1
+
+
+@pytest.mark.parametrize("visit", [Visit(3, 0), Visit(3, 2), Visit(40, 39), Visit(500, 499)])
+def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
+    X, y = make_blobs(200, 4, 6)
+    rows, land = landscape(X, y, (12, 10, 11, 9))
+    every = rows.nearby(land, 1)
+    counts = np.bincount(every.own, minlength=len(land.points))
+    numbers = visit.numbers(rows.sizes)
+    found = rows.nearby(replace(land, visit=visit, counts=counts), 2)
+    np.testing.assert_array_equal(np.unique(positions_of(rows, numbers)), np.arange(4))
+    np.testing.assert_array_equal(found.own, every.own[numbers])
+    np.testing.assert_array_equal(np.sort(found.near), np.sort(every.near[numbers]))
+    np.testing.assert_allclose(found.likelihood, every.likelihood[numbers], rtol=1e-9)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 7])
+def test_as_many_visits_as_the_stride_see_every_row_once(stride):
+    sizes = np.array([7, 30, 8])
+    visited = np.concatenate([Visit(stride, first).numbers(sizes) for first in range(stride)])
+    np.testing.assert_array_equal(np.sort(visited), np.arange(45))
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -9,14 +9,17 @@ from helpers import make_blobs
 from scipy.optimize import check_grad
 from scipy.special import logsumexp
 
+from latentmetric.core import refinement
 from latentmetric.core.learning import WRONG_LABELS_EXPONENT
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
+    BATCH,
     CERTAIN,
     FACTOR_RATE,
     FEWEST_STEPS,
     FIRST_DECAY,
+    MOST_STEPS,
     POINT_RATE,
     QUIET,
     SECOND_DECAY,
@@ -29,6 +32,7 @@ from latentmetric.core.refinement import (
     draw_batches,
     gradient,
     preimages,
+    visit_of,
 )
 from latentmetric.core.starts import STARTS, start_from
 
@@ -423,6 +427,38 @@ def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(
     assert n_steps >= FEWEST_STEPS
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "stride"), [(1, 1), (256_000, 1), (256_001, 2), (1_281_167, 6), (10**9, 3907)]
+)
+def test_passes_over_very_many_rows_visit_a_part_of_bounded_size(n_rows, stride):
+    firsts = [visit_of(n_rows, done).first for done in range(5)]
+    assert visit_of(n_rows, 0).stride == stride
+    assert firsts == [done % stride for done in range(5)]
+    assert n_rows / stride <= BATCH * MOST_STEPS
+
+
+def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
+    monkeypatch.setattr(refinement, "BATCH", 45)
+    monkeypatch.setattr(refinement, "MOST_STEPS", 1)
+    asked = []
+
+    class Watched(LocalPopulation):
+        def gradient(self, numbers, *rest):
+            asked.append(numbers)
+            return super().gradient(numbers, *rest)
+
+    X, y = make_blobs(90, 3, 4)
+    begun = Refinement()
+    begun.rows = Watched.of(X, y)
+    for done in (0, 1):
+        refined = begun.refined(done)
+        numbers, asked[:] = np.unique(np.concatenate(asked)), []
+        visited = visit_of(90, done).numbers(begun.rows.sizes)
+        assert len(visited) == 45
+        assert np.isin(numbers, visited).all()
+        np.testing.assert_array_equal(refined.counts, np.full(12, 7))
+
+
 @pytest.mark.parametrize(("n_rows", "reach"), [size[:2] for size in SIZES])
 def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows, reach):
     drawn = np.concatenate(draw_batches(n_rows, reach, rng))
@@ -472,7 +508,7 @@ class Refinement:
     def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1):
         return refine(
             self.rows, self.start, self.components, self.latents, self.class_starts,
-            self.temperature, self.moments, done,
+            np.full(len(self.latents), 7), self.temperature, self.moments, done,
             Plan(n_passes, latent_reg, exponent, n_threads), np.random.default_rng(7),
         )  # fmt: skip
 

@@ -134,12 +134,13 @@ def test_every_pass_goes_on_from_the_one_before(blobs, monkeypatch):
     passes = recorded_calls(monkeypatch, "refine")
     fit(*blobs)
     for (_, before), (arguments, _) in pairwise(passes):
-        _, _, components, latents, _, temperature, moments, *_ = arguments
+        _, _, components, latents, _, counts, temperature, moments, *_ = arguments
         np.testing.assert_array_equal(components, before.components)
         np.testing.assert_array_equal(latents, before.latents)
         assert moments is before.moments
-        assert temperature == passes[0][0][5]
-    assert [arguments[7] for arguments, _ in passes] == [0, 1, 2]
+        assert counts is before.counts
+        assert temperature == passes[0][0][6]
+    assert [arguments[8] for arguments, _ in passes] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

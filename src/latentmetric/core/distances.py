@@ -356,11 +356,11 @@ def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
     if k > REPEATED_ARGMIN_LIMIT:
-        columns = np.argpartition(block, k - 1, axis=1)[:, :k]
-        last = np.take_along_axis(block, columns, axis=1).max(axis=1)
-        for row in np.flatnonzero(np.count_nonzero(block <= last[:, None], axis=1) > k):
-            columns[row] = np.argsort(block[row], kind="stable")[:k]
-        columns.sort(axis=1)
+        inside = block <= np.partition(block, k - 1, axis=1)[:, k - 1 : k]
+        for row in np.flatnonzero(np.count_nonzero(inside, axis=1) > k):
+            inside[row] = False
+            inside[row, np.argsort(block[row], kind="stable")[:k]] = True
+        columns = np.flatnonzero(inside).reshape(len(block), k) % block.shape[1]
         values = np.take_along_axis(block, columns, axis=1)
         order = np.argsort(values, axis=1, kind="stable")
         return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)

@@ -117,7 +117,7 @@ def _next_pass(
         return replace(state, record=record, finished=True)
     refined = refine(
         rows, state.start, state.components, state.latents, state.class_starts,
-        state.temperature, state.moments, done, plan, generator,
+        state.counts, state.temperature, state.moments, done, plan, generator,
     )  # fmt: skip
     bound, length = settings.max_norm * sqrt(rows.n_features), norm(refined.components)
     shorter = sqrt(bound / length) if length > bound else 1.0

@@ -12,7 +12,7 @@ for lists from A axes. Memory: a block of rows, and K numbers per row for the re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -44,7 +44,7 @@ LISTING_AXES = 96
 
 @dataclass(frozen=True)
 class Nearby:
-    """The latent examples near the rows of one or more classes, rows in drawing order."""
+    """The latent examples near the rows visited of one or more classes, in drawing order."""
 
     near: Ints
     """Numbers of the latent examples near each row, its own one among them."""
@@ -67,6 +67,28 @@ class Nearby:
 
 
 @dataclass(frozen=True)
+class Visit:
+    """The rows that a pass visits: of every class, each so many, in drawing order."""
+
+    stride: int = 1
+    first: int = 0
+
+    def of(self, n_rows: int) -> slice:
+        """The rows of a class of this size; at least one."""
+        return slice(self.first % n_rows, None, self.stride)
+
+    def numbers(self, sizes: Ints) -> Ints:
+        """The drawing numbers of all rows visited."""
+        ends = np.cumsum(sizes)
+        return np.concatenate(
+            [
+                np.arange(end - size, end)[self.of(int(size))]
+                for size, end in zip(sizes, ends, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True)
 class Landscape:
     """The latent examples under the metric, as the refinement sees them."""
 
@@ -76,7 +98,10 @@ class Landscape:
     class_starts: Ints
     lists: Ints
     """The latent examples near each latent example, in no particular order."""
+    counts: Ints
+    """Rows of every latent example, as known before; counted again if all rows are visited."""
     temperature: float
+    visit: Visit = field(default_factory=Visit)
 
 
 def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
@@ -124,11 +149,12 @@ def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints
 
 
 def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
-    """The latent examples near the rows of the class at this position."""
+    """The latent examples near the rows visited of the class at this position."""
     first, end = land.class_starts[position], land.class_starts[position + 1]
     n_near = min(NEAR, len(land.points))
-    near: Ints = np.empty((len(rows), n_near), dtype=np.int32)
-    own: Ints = np.empty(len(rows), dtype=np.int32)
+    visited = rows.drawing_order[land.visit.of(len(rows))]
+    near: Ints = np.empty((len(visited), n_near), dtype=np.int32)
+    own: Ints = np.empty(len(visited), dtype=np.int32)
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
@@ -138,13 +164,15 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
     points, lists = land.points[listed] - centre, np.searchsorted(listed, lists)
     offset = int(np.searchsorted(listed, first))
     of_class = References.of(points[offset : offset + int(end - first)])
-    for block in row_blocks(len(rows), 4 * rows.n_features * rows.dtype.itemsize):
-        mapped = rows[rows.drawing_order[block]] @ land.components.T
+    for block in row_blocks(len(visited), 4 * rows.n_features * rows.dtype.itemsize):
+        mapped = rows[visited[block]] @ land.components.T
         nearest = search(mapped, of_class, 1)[1][:, 0]
         own[block] = first + nearest
         found, squared[block] = _near_own(mapped, nearest, offset, points, lists, n_near)
         near[block] = listed[found]
-    counts = np.bincount(own - first, minlength=int(end - first))
+    counts = land.counts[first:end]
+    if land.visit.stride == 1:
+        counts = np.bincount(own - first, minlength=int(end - first))
     return _measured(near, own, squared, stretches(counts)[own - first], (first, end), land)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from latentmetric.core.likelihood import stretches
-from latentmetric.core.nearby import Landscape, Nearby, list_neighbors
+from latentmetric.core.nearby import Landscape, list_neighbors
 from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
 from latentmetric.core.population import Population
 from latentmetric.core.refinement import (
@@ -19,6 +19,7 @@ from latentmetric.core.refinement import (
     cosine,
     draw_batches,
     preimages,
+    visit_of,
 )
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
@@ -57,14 +58,21 @@ class Refined:
 
 def refine(
     rows: Population, start: Start, components: Floats, latents: Floats, class_starts: Ints,
-    temperature: float, moments: Moments, done: int, plan: Plan, generator: np.random.Generator,
+    counts: Ints, temperature: float, moments: Moments, done: int, plan: Plan,
+    generator: np.random.Generator,
 ) -> Refined:  # fmt: skip
-    """One pass over all rows, in batches, after ``done`` passes."""
-    points = latents @ start.fold(components).T
-    nearby = _nearby(rows, start.fold(components), points, class_starts, temperature, plan)
-    batches = _Batches(rows.sizes, class_starts, nearby, points, temperature, plan)
-    adam = Adam(components, points, moments)
-    del points
+    """One pass over the rows, in batches, after ``done`` passes.
+
+    ``counts`` are the rows of every latent example, before.
+    """
+    inner = start.fold(components)
+    points = latents @ inner.T
+    lists = list_neighbors(points, class_starts, plan.n_threads)
+    visit = visit_of(int(rows.sizes.sum()), done)
+    land = Landscape(inner, points, class_starts, lists, counts, temperature, visit)
+    batches = _Batches(rows, land, plan)
+    nearby, adam = batches.nearby, Adam(components, points, moments)
+    del inner, points, lists, land
     steps = draw_batches(len(nearby.own), moments.reach, generator)
     wide = rows.n_features >= THREADED_FEATURES
     with blas_threads(plan.n_threads if wide else 1):
@@ -72,8 +80,8 @@ def refine(
             active = drawn[nearby.likelihood[drawn] < CERTAIN]
             if not len(active):
                 continue
-            which, batch = batches.of(active, adam)
-            found = rows.gradient(active, batch, start, plan.n_threads)
+            numbers, which, batch = batches.of(active, adam)
+            found = rows.gradient(numbers, batch, start, plan.n_threads)
             pulled = batches.pull(found.points, adam.points, which, len(drawn))
             mean = Gradient(found.components / len(drawn), pulled / len(drawn))
             adam.step(mean, which, cosine((done + number / len(steps)) / plan.n_passes))
@@ -81,15 +89,6 @@ def refine(
         adam.components, _moved(latents, start, adam), nearby.spreads, batches.counts,
         adam.moments, float(np.mean(nearby.likelihood < CERTAIN)),
     )  # fmt: skip
-
-
-def _nearby(
-    rows: Population, inner: Floats, points: Floats, class_starts: Ints, temperature: float,
-    plan: Plan,
-) -> Nearby:  # fmt: skip
-    """The latent examples near all rows; ``inner`` is the factor of the metric for inner rows."""
-    lists = list_neighbors(points, class_starts, plan.n_threads)
-    return rows.nearby(Landscape(inner, points, class_starts, lists, temperature), plan.n_threads)
 
 
 def _moved(latents: Floats, start: Start, adam: Adam) -> Floats:
@@ -120,27 +119,28 @@ def shortened(refined: Refined, temperature: float, factor: float) -> tuple[Refi
 class _Batches:
     """Builds the batches of one pass."""
 
-    def __init__(
-        self, sizes: Ints, class_starts: Ints, nearby: Nearby, points: Floats,
-        temperature: float, plan: Plan,
-    ) -> None:  # fmt: skip
-        self._nearby, self._temperature, self._plan = nearby, temperature, plan
-        self._points = points if plan.latent_reg else None
-        self._ends = np.cumsum(sizes)
-        self._class_starts = class_starts
-        self.counts = np.bincount(nearby.own, minlength=int(class_starts[-1]))
-        self._stretches = stretches(self.counts).astype(nearby.likelihood.dtype)
+    def __init__(self, rows: Population, land: Landscape, plan: Plan) -> None:
+        self._plan, self._temperature = plan, land.temperature
+        self._class_starts = land.class_starts
+        self._points = land.points if plan.latent_reg else None
+        self._ends = np.cumsum(rows.sizes)
+        self.nearby, self.counts = rows.nearby(land, plan.n_threads), land.counts
+        self._numbers = land.visit.numbers(rows.sizes)
+        if land.visit.stride == 1:
+            self.counts = np.bincount(self.nearby.own, minlength=len(land.points))
+        self._stretches = stretches(self.counts).astype(self.nearby.likelihood.dtype)
 
-    def of(self, numbers: Ints, adam: Adam) -> tuple[Ints, Batch]:
-        """The latent examples near these rows, and the batch."""
-        near, own = self._nearby.near[numbers], self._nearby.own[numbers]
+    def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
+        """The drawing numbers of these rows, the latent examples near them, and the batch."""
+        numbers = self._numbers[visited]
+        near, own = self.nearby.near[visited], self.nearby.own[visited]
         positions = np.searchsorted(self._ends, numbers, side="right")
         first, end = self._class_starts[positions], self._class_starts[positions + 1]
         same = (near >= first[:, None]) & (near < end[:, None])
         own_stretch = self._stretches[own][:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, places = np.unique(near, return_inverse=True)
-        return which, Batch(
+        return numbers, which, Batch(
             adam.components, adam.points[which], places.reshape(near.shape), same, stretch,
             self._temperature, self._plan.exponent,
         )  # fmt: skip
@@ -149,6 +149,6 @@ class _Batches:
         """Add the pull towards the start of the pass to the slopes of some of the points."""
         if self._points is None:
             return slopes
-        share = 2 * self._plan.latent_reg * n_rows / self._ends[-1] / self._temperature
+        share = 2 * self._plan.latent_reg * n_rows / len(self._numbers) / self._temperature
         pull = slopes.dtype.type(min(share, STRONGEST_PULL))
         return slopes + pull * (points[which] - self._points[which])

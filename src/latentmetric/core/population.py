@@ -73,7 +73,7 @@ class Population(Protocol):
         """Inner rows by their drawing numbers: class by class, in each in its drawing order."""
 
     def nearby(self, land: Landscape, n_threads: int) -> Nearby:
-        """The latent examples near all rows, in the order of their drawing numbers."""
+        """The latent examples near the rows visited, in the order of their drawing numbers."""
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
         """The sum of the gradients of the rows with these drawing numbers."""

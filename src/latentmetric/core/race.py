@@ -137,7 +137,7 @@ def _run(
     if temperature > 0:
         plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(
-            sample, start, components, state.latents, state.class_starts, temperature,
+            sample, start, components, state.latents, state.class_starts, state.counts, temperature,
             Moments.zero(components, points, len(numbers)), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T

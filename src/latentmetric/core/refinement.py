@@ -32,8 +32,8 @@ from math import cos, pi, sqrt
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import squared_norms
-from latentmetric.core.nearby import responsibilities
+from latentmetric.core.distances import row_blocks, squared_norms
+from latentmetric.core.nearby import Visit, responsibilities
 from latentmetric.core.steps import check_arrays
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -42,7 +42,7 @@ BATCH, SMALLEST_BATCH, BATCHES = 256, 16, 20
 
 FEWEST_STEPS, MOST_STEPS = 134, 1_000
 """Steps of a pass: at least the first number, so it goes over few rows several times; at most the
-second, so batches of many rows are larger."""
+second, so of very many rows it visits a part."""
 
 FACTOR_RATE, POINT_RATE = 1e-2, 2e-2
 """Length of the first steps: of the factor, relative to its norm; of a point, for each of its
@@ -61,6 +61,9 @@ whose squares are too small for float32 would be followed by steps without bound
 
 CERTAIN = 0.99
 """Rows whose label is at least this likely at the start of a pass take no part in it."""
+
+CACHED_BYTES = 2**18
+"""Bytes of points that are moved at a time: few enough to stay in the cache of a core."""
 
 PREIMAGE_RIDGE = 1e-4
 """Share of the mean eigenvalue of LLᵀ that is added to it when points are mapped back."""
@@ -115,7 +118,8 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
     starts = np.arange(0, near.size + 1, near.shape[1])
     sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(batch.points)))
     of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ batch.points
-    of_points = sparse.sum(axis=0)[:, None] * batch.points - sparse.T @ mapped
+    of_points = sparse.sum(axis=0)[:, None] * batch.points
+    of_points -= np.asarray(sparse.T @ mapped)
     return Gradient(of_rows.T @ rows, of_points)
 
 
@@ -123,6 +127,12 @@ def batch_size(n_rows: int, reach: float) -> int:
     """Rows per step; for ``reach`` see ``Moments``."""
     most = max(int(BATCH / reach), SMALLEST_BATCH, -(-n_rows // MOST_STEPS))
     return min(max(n_rows // BATCHES, SMALLEST_BATCH), most, n_rows)
+
+
+def visit_of(n_rows: int, done: int) -> Visit:
+    """The rows of the next pass: all, or of very many a part; the next part after each pass."""
+    stride = -(-n_rows // (BATCH * MOST_STEPS))
+    return Visit(stride, done % stride)
 
 
 def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> list[Ints]:
@@ -226,20 +236,23 @@ class Adam:
     def _move_points(self, slopes: Floats, which: Ints, rate: float) -> None:
         """Points that are near no row of the batch stay, and so do their moments."""
         dtype = slopes.dtype
-        first, square = self._points[which], self._points_square[which]
+        self._points_steps[which] += 1
+        steps, square = self._points_steps[which], self._points_square[which]
         mean = squared_norms(slopes) / dtype.type(slopes.shape[1])
         square += dtype.type(1 - SECOND_DECAY) * (mean - square)
-        change = slopes - first
-        change *= dtype.type(1 - FIRST_DECAY)
-        first += change
-        self._points[which], self._points_square[which] = first, square
-        self._points_steps[which] += 1
-        steps = self._points_steps[which]
+        self._points_square[which] = square
         root = np.sqrt(square / (1 - SECOND_DECAY**steps)) + TINY
         root = np.maximum(root, QUIET * root.mean())
-        length = rate / (1 - FIRST_DECAY**steps) / root
-        first *= length.astype(dtype)[:, None]
-        self.points[which] -= first
+        length = (rate / (1 - FIRST_DECAY**steps) / root).astype(dtype)
+        for block in row_blocks(len(which), slopes[:1].nbytes, CACHED_BYTES):
+            some = which[block]
+            first = self._points[some]
+            change = slopes[block] - first
+            change *= dtype.type(1 - FIRST_DECAY)
+            first += change
+            self._points[some] = first
+            first *= length[block, None]
+            self.points[some] -= first
 
 
 def cosine(done: float) -> float:

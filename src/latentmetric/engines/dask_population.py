@@ -21,7 +21,7 @@ from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import Landscape, Nearby
+from latentmetric.core.nearby import Landscape, Nearby, Visit
 from latentmetric.core.population import (
     Moved,
     first_latents_of,
@@ -158,14 +158,15 @@ class DaskPopulation:
         )
         futures = [
             self._client.submit(
-                _nearby, part, own, components, points, lists, land.class_starts,
-                land.temperature, pure=False,
+                _nearby, part, own, components, points, lists, land.class_starts, land.counts,
+                land.temperature, land.visit, pure=False,
             )
             for part, own in zip(self._parts, self._positions, strict=True)
         ]  # fmt: skip
+        visited = np.array([len(range(size)[land.visit.of(size)]) for size in self.sizes.tolist()])
         by_class: list[Nearby | None] = [None] * len(self)
         for own, found in zip(self._positions, self._client.gather(futures), strict=True):
-            for position, of_class in zip(own, _split(found, self.sizes[own]), strict=True):
+            for position, of_class in zip(own, _split(found, visited[own]), strict=True):
                 by_class[position] = of_class
         return Nearby.together(cast("list[Nearby]", by_class))
 
@@ -342,9 +343,9 @@ def _sample(part: _Ready, numbers: Ints) -> Floats:
 
 def _nearby(
     part: _Ready, positions: Ints, components: Floats, points: Floats, lists: Ints,
-    class_starts: Ints, temperature: float,
+    class_starts: Ints, counts: Ints, temperature: float, visit: Visit,
 ) -> Nearby:  # fmt: skip
-    land = Landscape(components, points, class_starts, lists, temperature)
+    land = Landscape(components, points, class_starts, lists, counts, temperature, visit)
     return nearby_of_classes(part.classes, positions.tolist(), land, n_threads=1)
 
 
