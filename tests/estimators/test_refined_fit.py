@@ -157,7 +157,7 @@ def test_the_model_votes_with_the_temperature_of_the_refinement(
 ):
     passes = recorded_calls(monkeypatch, "refine")
     model = fit(*blobs, keep="last", **parameters)
-    _, start, components, latents, _, temperature, _, _, plan, _ = passes[0][0]
+    _, start, components, latents, _, _, temperature, _, _, plan, _ = passes[0][0]
     references = References.of(start.into(latents) @ components.T)
     assert temperature == pytest.approx(temperature_from_references(references, share))
     assert model.model_.temperature == temperature
@@ -182,7 +182,7 @@ def test_every_state_is_judged_by_the_likelihood_of_all_rows(
          state.temperature) for state in states
     ]  # fmt: skip
     results += [
-        (refined.components, refined.latents, refined.counts, arguments[5])
+        (refined.components, refined.latents, refined.counts, arguments[6])
         for arguments, refined in passes
     ]
     rows, start, class_starts = passes[0][0][0], states[0].start, states[0].class_starts
