@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latentmetric.io.text import LABEL_NAMES
+from latentmetric.io.headers import LABEL_NAMES
 
 INDEX_NAMES = ("__index_level_0__",)
 """What pandas calls an index without a name in a file of columns."""
@@ -115,8 +115,22 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
         raise ValueError(
             f"{columns.file} has no column of numbers for the features: {listed(columns.names)}"
         )
+    if wanted is None:
+        _refuse_same_names(columns, features)
     left_out = sorted(set(others) - set(features))
     return Roles(features, label, id_place, left_out)
+
+
+def _refuse_same_names(columns: ColumnsOfFile, features: list[int]) -> None:
+    """A model finds its features by name: two of one name would be one feature twice."""
+    first: dict[str, int] = {}
+    for place in features:
+        name = columns.names[place]
+        if first.setdefault(name, place) != place:
+            raise ValueError(
+                f"{columns.file}: columns {first[name] + 1} and {place + 1} are both called "
+                f"{name!r}; rename one, or leave it out with --ignore {place + 1}"
+            )
 
 
 def _find_label(
@@ -125,7 +139,7 @@ def _find_label(
     if choice.label is not None and own_labels:
         return find_column(columns.names, choice.label, columns.file)
     free = [place for place in range(len(columns.names)) if place not in taken]
-    known = [place for place in free if columns.names[place].lower() in LABEL_NAMES]
+    known = [place for place in free if _is_label_name(columns.names[place])]
     if len(known) == 1:
         return known[0]
     index = _index_column(columns)
@@ -139,6 +153,10 @@ def _find_label(
             "name one with --label, or give a file of labels"
         )
     return None
+
+
+def _is_label_name(name: str) -> bool:
+    return name.strip().lower() in LABEL_NAMES
 
 
 def _refuse_two_roles(
@@ -231,6 +249,12 @@ def _by_number(text: str, n_columns: int) -> int | None:
 
 def places_of(wanted: Sequence[str], names: list[str], file: str | Path) -> list[int]:
     """The places of the features that a model was fitted with."""
+    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"the model was fitted with several features called {twice!r}, and they cannot be told "
+            f"apart in {file}: give the features without names, in the order of the fit"
+        )
     held = Counter(names)
     missing = [name for name in wanted if name not in held]
     if missing:
@@ -251,7 +275,7 @@ def only_column(names: list[str], choice: Choice, file: str | Path) -> int:
         return find_column(names, choice.label, file)
     if len(names) == 1:
         return 0
-    known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
+    known = [place for place, name in enumerate(names) if _is_label_name(name)]
     if len(known) != 1:
         raise ValueError(
             f"{file} has {len(names)} columns ({listed(names)}): name one with --label"

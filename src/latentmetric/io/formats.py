@@ -65,6 +65,7 @@ def _text(delimiter: str | None = None) -> Opener:
         encoding=choice.encoding,
         delimiter=delimiter,
         decimal=choice.decimal,
+        known=choice.names,
     )
 
 
