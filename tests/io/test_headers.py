@@ -1,6 +1,7 @@
 """The first line of a text: dropped only if it cannot be data, and asked about where it may be."""
 
 import codecs
+from contextlib import nullcontext as nothing
 
 import numpy as np
 import pandas
@@ -68,6 +69,8 @@ DOUBTS = {
     "wavelengths and a label": "400,410,label\n0.1,0.2,x\n0.3,0.4,y\n",
     "a name beside a number": "width,2019\n1.5,2.5\n3.5,4.5\n",
     "a number that is missing, and a label": "NA,label\n1.5,x\n2.5,y\n",
+    "a number above words": "0,1\n2,A\n0,A\n",
+    "years above fractions": "2019,2020,species\n0.1,0.2,x\n0.3,0.4,y\n",
     "a word that occurs again": "none of it,x\n1,x\n2,y\n",
 }
 
@@ -116,6 +119,17 @@ def test_a_mark_of_another_encoding_is_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes(codecs.BOM_UTF8 + b"a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"mark of utf-8, but --encoding says latin-1"):
         open_table(tmp_path / "t.csv", choice=Choice(labelled=False, encoding="latin-1"))
+
+
+def test_a_column_that_is_asked_for_by_name_is_named(tmp_path):
+    content = "400,410,kind\n1,2,x\n3,4,y\n"
+    for choice in ({"label": "kind"}, {"id": "kind"}, {"ignore": ["7,kind"]}):
+        with pytest.raises(ValueError, match="no column '7'") if "ignore" in choice else nothing():
+            table = opened(tmp_path, content, **{"labelled": "label" in choice, **choice})
+            assert table.feature_names == ["400", "410"]
+    assert len(opened(tmp_path, content, label="3").rows) == 3
+    with pytest.raises(ValueError, match="--header or --no-header"):
+        opened(tmp_path, "1,2,kind\n3,4,x\n5,6,kind\n", label="kind")
 
 
 numbers = st.one_of(

@@ -54,6 +54,12 @@ class Choice:
     decimal: str = "."
     labelled: bool = True
 
+    @property
+    def wanted(self) -> list[str]:
+        """The names and numbers of columns that are given one by one."""
+        listed = [part.strip() for entry in self.ignore for part in entry.split(",")]
+        return [name for name in (self.label, self.id, *self.ignore, *listed) if name]
+
 
 @dataclass(frozen=True)
 class ColumnsOfFile:

@@ -66,6 +66,7 @@ def _text(delimiter: str | None = None) -> Opener:
         delimiter=delimiter,
         decimal=choice.decimal,
         known=choice.names,
+        wanted=choice.wanted,
     )
 
 

@@ -16,8 +16,10 @@ from latentmetric.io.cells import may_be_value, mostly_values
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
 
-MISSING_NUMBERS = ("NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaT", "null", "NULL", "None", "none")
-MISSING_NUMBERS += ("missing", "-", "--", "?", ".", "*")
+MISSING_NUMBERS = (
+    "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaT", "null", "NULL", "None", "none", "missing",
+    "-", "--", "?", ".", "*",
+)  # fmt: skip
 """What people write for a number that they do not have."""
 
 MANY = 8
@@ -35,9 +37,20 @@ def is_header(records: Sequence[Sequence[str]], decimal: str) -> bool | None:
         return _is_header_of_names(line)
     if line.counts_up:
         return _is_header_of_numbers(line)
-    if line.has_known or line.names:
+    is_doubtful = line.has_known or bool(line.names) or line.is_whole_above_fractions
+    return None if is_doubtful else False
+
+
+def is_header_for(wanted: Sequence[str], records: Sequence[Sequence[str]]) -> bool | None:
+    """Whether the first record has the name of a column that the user wants.
+
+    None if that word occurs again below it; False if no name is there.
+    """
+    names = {name for name in wanted if not may_be_value(name, ".")}
+    places = [place for place, cell in enumerate(records[0]) if cell in names]
+    if any(records[0][p] in [r[p] for r in records[1:] if p < len(r)] for p in places):
         return None
-    return False
+    return bool(places)
 
 
 def are_names(known: Sequence[str], first: Sequence[str], decimal: str) -> bool:
@@ -66,6 +79,7 @@ class _FirstLine:
     has_fractions: bool
     """Whether no number below a number is whole."""
     has_value_above_words: bool
+    """Whether a number stands above words, and not again among them."""
 
     @classmethod
     def of(cls, records: Sequence[Sequence[str]], decimal: str) -> _FirstLine:
@@ -86,8 +100,14 @@ class _FirstLine:
             bool(known),
             known == {"y"},
             not any(WHOLE.fullmatch(cell) for p in values if p in numbers for cell in held[p]),
-            any(held[p] and p not in numbers for p in values),
+            any(held[p] and p not in numbers and first[p] not in held[p] for p in values),
         )
+
+    @property
+    def is_whole_above_fractions(self) -> bool:
+        """Whether the numbers are of another kind than those below, as wavelengths or years are."""
+        are_whole = all(WHOLE.fullmatch(cell) for cell in self.values)
+        return len(self.values) > 1 and are_whole and self.has_fractions
 
     @property
     def counts_up(self) -> bool:
@@ -114,13 +134,12 @@ def _is_header_of_names(line: _FirstLine) -> bool | None:
 
 def _is_header_of_numbers(line: _FirstLine) -> bool | None:
     """Column numbers as pandas writes them, unless they are data that happens to count up."""
+    n_numbers, has_name = len(line.values), line.has_known and not line.is_only_y
     is_clear = (
         not line.cells[0]
-        or len(line.values) >= MANY
-        or line.has_value_above_words
-        or (
-            len(line.values) > 1 and (line.has_fractions or (line.has_known and not line.is_only_y))
-        )
+        or n_numbers >= MANY
+        or (n_numbers > 2 and line.has_value_above_words)
+        or (n_numbers > 1 and (line.has_fractions or has_name))
     )
     if line.is_repeated:
         return None if is_clear else False

@@ -29,7 +29,7 @@ from latentmetric.io.cells import (
     is_value,
     value,
 )
-from latentmetric.io.headers import are_names, is_header
+from latentmetric.io.headers import are_names, is_header, is_header_for
 from latentmetric.io.quoting import CannotSplitError, QuoteError, content, marked
 from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
@@ -220,8 +220,12 @@ def open_text(
     delimiter: str | None = None,
     decimal: str = ".",
     known: Sequence[str] | None = None,
+    wanted: Sequence[str] = (),
 ) -> TextFile:
-    """Read the first lines and detect what is None; ``known`` are names that a header may have."""
+    """Read the first lines and detect what is None.
+
+    A header is recognised by the names that a model has, ``known``, and those given, ``wanted``.
+    """
     name = name or str(path)
     if decimal not in (".", ","):
         raise ValueError(f"the decimal mark is {decimal!r}; it must be a point or a comma")
@@ -233,7 +237,9 @@ def open_text(
     if not sample:
         raise ValueError(f"{name} is empty")
     records = [cells for _, cells in sample]
-    has_header = _has_header(records, name, decimal, known) if header is None else header
+    has_header = header
+    if has_header is None:
+        has_header = _has_header(records, name, decimal, known, wanted)
     names = [f"column {place}" for place in range(1, len(records[0]) + 1)]
     has_index = has_header and records[0][0].strip() in ("", "Unnamed: 0")
     if has_header:
@@ -254,10 +260,16 @@ def open_text(
 
 
 def _has_header(
-    records: list[list[str]], name: str, decimal: str, known: Sequence[str] | None
+    records: list[list[str]],
+    name: str,
+    decimal: str,
+    known: Sequence[str] | None,
+    wanted: Sequence[str],
 ) -> bool:
     """Whether the first record is a header; raise if it may be data as well."""
-    found = is_header(records, decimal)
+    found = is_header_for(wanted, records)
+    if found is False:
+        found = is_header(records, decimal)
     if found is None and known is not None and are_names(known, records[0], decimal):
         return True
     if found is None:
