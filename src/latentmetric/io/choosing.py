@@ -35,9 +35,10 @@ class Choice:
     names : sequence of str, default=None
         The features wanted, by name and in this order, where the file names its columns.
     header : bool, default=None
-        Whether the first line of a text file names its columns.
+        Whether the first line of a text file names its columns; None takes it for a header if it
+        cannot be data, and raises ``ValueError`` if it may be both.
     encoding : str, default=None
-        Of a text file; None means by its byte order mark, else UTF-8.
+        Of a text file; None means by its byte order mark, else UTF-8. A mark is never text.
     decimal : {".", ","}, default="."
         The mark before the decimals in a text file.
     labelled : bool, default=True
