@@ -276,3 +276,22 @@ def test_a_model_that_can_be_saved_nowhere_leaves_no_files(folder, monkeypatch):
     done = call("fit", "table.csv", "-o", "new", "--estimator", "euclidean", code=1)
     assert done.stderr.splitlines()[-1] == "Error: new: no space left on device"
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("command", ["predict", "neighbors"])
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
+def test_a_file_is_written_and_json_is_printed(folder, command, suffix):
+    alone = call(command, "model", "table.csv", "-o", f"alone{suffix}")
+    assert alone.stdout == ""
+    printed = call(command, "model", "table.csv", "--json").stdout
+    both = call(command, "model", "table.csv", "-o", f"both{suffix}", "--json")
+    assert both.stdout == printed
+    assert (folder / f"both{suffix}").read_bytes() == (folder / f"alone{suffix}").read_bytes()
+
+
+def test_an_id_must_fit_both_the_file_and_the_json(folder):
+    table = pandas.read_csv("table.csv")
+    for name, options in (("labels", ["--json"]), ("rank", ["-o", "out.csv", "--json"])):
+        table.assign(**{name: range(len(table))}).to_csv("named.csv", index=False)
+        done = call("neighbors", "model", "named.csv", "--id", name, *options, code=1)
+        assert f"the id is called '{name}'" in done.stderr

@@ -43,9 +43,11 @@ def test_layouts(tmp_path, content, header, names):
 
 
 def test_column_numbers_as_pandas_writes_them_are_a_header(tmp_path):
-    table = opened(tmp_path, "0,1,2\n5,6,7\n8,9,1\n", label="2")
-    assert table.rows.tolist() == [[5.0, 6.0], [8.0, 9.0]]
-    table = opened(tmp_path, "0,1,2\n5,6,7\n8,9,1\n", label="-1", header=False)
+    table = opened(tmp_path, "0,1,2\n5.5,6.5,7.0\n8.5,9.5,1.0\n", label="2")
+    assert table.rows.tolist() == [[5.5, 6.5], [8.5, 9.5]]
+    whole = "0,1,2\n5,6,7\n8,9,1\n"
+    assert opened(tmp_path, whole, label="2", header=True).rows.tolist() == [[5, 6], [8, 9]]
+    table = opened(tmp_path, whole, label="-1", header=False)
     assert table.rows.tolist() == [[0.0, 1.0], [5.0, 6.0], [8.0, 9.0]]
 
 

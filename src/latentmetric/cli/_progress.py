@@ -114,7 +114,7 @@ def keeping_the_best(follower: Follower) -> Iterator[None]:
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -77,7 +77,7 @@ reads_tables = made_of(
             "header",
             bool | None,
             "--header/--no-header",
-            text="Whether the first line of text names the columns. Default: detected.",
+            text="Whether the first line of text names the columns. Default: detected if clear.",
         ),
         _reading(
             "encoding",

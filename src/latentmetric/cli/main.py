@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -36,9 +35,9 @@ def run() -> None:
         raise SystemExit(message) from error
     from latentmetric.characters import write_what_encodings_lack_as_codes
     from latentmetric.cli._errors import run_into_pipes, show_traceback
+    from latentmetric.cli._streams import take_streams
 
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 it lives as long as the process
+    take_streams()
     write_what_encodings_lack_as_codes()
     sys.excepthook = show_traceback
     run_into_pipes(application())

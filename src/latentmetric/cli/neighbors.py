@@ -21,6 +21,12 @@ from latentmetric.cli._output import (
 from latentmetric.cli._tables import Features, Json, Model, load_model, read_for, reads_tables
 from latentmetric.io import Choice
 
+COLUMNS = ("rank", "reference", "label", "distance")
+"""Of the answers in files and on standard output, after the row."""
+
+KEYS = ("references", "labels", "distances")
+"""Of the answers in JSON: a list for each row."""
+
 
 @reads_tables
 def neighbors(
@@ -37,26 +43,21 @@ def neighbors(
 
     References are latent examples, or rows of the file given to fit, both numbered from 0. --id
     puts a column of the file before the number of the row. An .npy file holds the numbers of the
-    references alone, a row for each row.
+    references alone, a row for each row. --json prints all answers, also where -o writes them to a
+    file.
     """
     check_answers(out, [model, features], overwrite)
     fitted = load_model(model)
     table = read_for(fitted, features, None, choice, labelled=False)
-    answers = (
-        ["references", "labels", "distances"]
-        if json
-        else ["rank", "reference", "label", "distance"]
-    )
-    check_id_name(table.id_name, answers)
+    check_id_name(table.id_name, [*(COLUMNS if out or not json else ()), *(KEYS if json else ())])
     distances, found = fitted.kneighbors(table.rows, k)
     labels = fitted.classes_[fitted.model_.codes[found]]
-    if json:
-        print_json(ids_of(table) | dict(zip(answers, (found, labels, distances), strict=True)))
-        return
     if out is not None and out.suffix == ".npy":
         write_array(found, out)
-        return
-    rows = {name: np.repeat(column, k) for name, column in numbered(len(found), table).items()}
-    ranks = np.tile(np.arange(1, k + 1), len(found))
-    columns = (ranks, found.ravel(), labels.ravel(), distances.ravel())
-    write_columns(rows | dict(zip(answers, columns, strict=True)), out)
+    elif out is not None or not json:
+        rows = {name: np.repeat(column, k) for name, column in numbered(len(found), table).items()}
+        ranks = np.tile(np.arange(1, k + 1), len(found))
+        columns = (ranks, found.ravel(), labels.ravel(), distances.ravel())
+        write_columns(rows | dict(zip(COLUMNS, columns, strict=True)), out)
+    if json:
+        print_json(ids_of(table) | dict(zip(KEYS, (found, labels, distances), strict=True)))

@@ -43,7 +43,8 @@ def predict(
     Rows are numbered from 0; --id puts a column of the file before that number. With --proba there
     is a column for each class under its name; that of a class called row or label is "probability
     of row" or "probability of label". An .npy file holds the labels alone, or with --proba the
-    probabilities alone, columns in the order of the classes.
+    probabilities alone, columns in the order of the classes. --json prints all answers, also where
+    -o writes them to a file.
     """
     check_answers(out, [model, features], overwrite)
     fitted = load_model(model)
@@ -51,17 +52,16 @@ def predict(
     check_id_name(table.id_name, ["label"])
     shares = fitted.predict_proba(table.rows) if proba else None
     labels = fitted.predict(table.rows) if shares is None else fitted.classes_[shares.argmax(1)]
-    if out is not None and out.suffix == ".npy" and not json:
-        write_array(labels if shares is None else shares, out)
-        return
     answers: Columns = {"label": labels}
     if shares is not None:
         names = _share_names(fitted.classes_.tolist(), table.id_name)
         answers |= dict(zip(names, shares.T, strict=True))
+    if out is not None and out.suffix == ".npy":
+        write_array(labels if shares is None else shares, out)
+    elif out is not None or not json:
+        write_columns(numbered(len(labels), table) | answers, out)
     if json:
         print_json(ids_of(table) | answers)
-    else:
-        write_columns(numbered(len(labels), table) | answers, out)
 
 
 def _share_names(classes: list[Any], id_name: str | None) -> list[str]:

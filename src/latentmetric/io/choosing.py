@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from latentmetric.io.text import LABEL_NAMES
+from latentmetric.io.headers import LABEL_NAMES
 
 INDEX_NAMES = ("__index_level_0__",)
 """What pandas calls an index without a name in a file of columns."""
@@ -35,9 +35,10 @@ class Choice:
     names : sequence of str, default=None
         The features wanted, by name and in this order, where the file names its columns.
     header : bool, default=None
-        Whether the first line of a text file names its columns.
+        Whether the first line of a text file names its columns; None takes it for a header if it
+        cannot be data, and raises ``ValueError`` if it may be both.
     encoding : str, default=None
-        Of a text file; None means by its byte order mark, else UTF-8.
+        Of a text file; None means by its byte order mark, else UTF-8. A mark is never text.
     decimal : {".", ","}, default="."
         The mark before the decimals in a text file.
     labelled : bool, default=True
@@ -53,6 +54,12 @@ class Choice:
     encoding: str | None = None
     decimal: str = "."
     labelled: bool = True
+
+    @property
+    def wanted(self) -> list[str]:
+        """The names and numbers of columns that are given one by one."""
+        listed = [part.strip() for entry in self.ignore for part in entry.split(",")]
+        return [name for name in (self.label, self.id, *self.ignore, *listed) if name]
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,22 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
         raise ValueError(
             f"{columns.file} has no column of numbers for the features: {listed(columns.names)}"
         )
+    if wanted is None:
+        _refuse_same_names(columns, features)
     left_out = sorted(set(others) - set(features))
     return Roles(features, label, id_place, left_out)
+
+
+def _refuse_same_names(columns: ColumnsOfFile, features: list[int]) -> None:
+    """A model finds its features by name: two of one name would be one feature twice."""
+    first: dict[str, int] = {}
+    for place in features:
+        name = columns.names[place]
+        if first.setdefault(name, place) != place:
+            raise ValueError(
+                f"{columns.file}: columns {first[name] + 1} and {place + 1} are both called "
+                f"{name!r}; rename one, or leave it out with --ignore {place + 1}"
+            )
 
 
 def _find_label(
@@ -125,7 +146,7 @@ def _find_label(
     if choice.label is not None and own_labels:
         return find_column(columns.names, choice.label, columns.file)
     free = [place for place in range(len(columns.names)) if place not in taken]
-    known = [place for place in free if columns.names[place].lower() in LABEL_NAMES]
+    known = [place for place in free if _is_label_name(columns.names[place])]
     if len(known) == 1:
         return known[0]
     index = _index_column(columns)
@@ -139,6 +160,10 @@ def _find_label(
             "name one with --label, or give a file of labels"
         )
     return None
+
+
+def _is_label_name(name: str) -> bool:
+    return name.strip().lower() in LABEL_NAMES
 
 
 def _refuse_two_roles(
@@ -231,6 +256,12 @@ def _by_number(text: str, n_columns: int) -> int | None:
 
 def places_of(wanted: Sequence[str], names: list[str], file: str | Path) -> list[int]:
     """The places of the features that a model was fitted with."""
+    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"the model was fitted with several features called {twice!r}, and they cannot be told "
+            f"apart in {file}: give the features without names, in the order of the fit"
+        )
     held = Counter(names)
     missing = [name for name in wanted if name not in held]
     if missing:
@@ -251,7 +282,7 @@ def only_column(names: list[str], choice: Choice, file: str | Path) -> int:
         return find_column(names, choice.label, file)
     if len(names) == 1:
         return 0
-    known = [place for place, name in enumerate(names) if name.lower() in LABEL_NAMES]
+    known = [place for place, name in enumerate(names) if _is_label_name(name)]
     if len(known) != 1:
         raise ValueError(
             f"{file} has {len(names)} columns ({listed(names)}): name one with --label"

@@ -65,6 +65,8 @@ def _text(delimiter: str | None = None) -> Opener:
         encoding=choice.encoding,
         delimiter=delimiter,
         decimal=choice.decimal,
+        known=choice.names,
+        wanted=choice.wanted,
     )
 
 

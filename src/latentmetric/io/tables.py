@@ -28,8 +28,9 @@ from latentmetric.io.choosing import (
 from latentmetric.io.columns import ColumnFile, ColumnRows
 from latentmetric.io.files import Source, SourceRows
 from latentmetric.io.formats import STREAM, Format, format_of
+from latentmetric.io.headers import LABEL_NAMES, is_header_of_labels
 from latentmetric.io.rows import RowFile
-from latentmetric.io.text import LABEL_NAMES, TextFile, as_ids, as_labels
+from latentmetric.io.text import TextFile, as_ids, as_labels
 from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
@@ -255,8 +256,14 @@ def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Tab
     with Source(path, form, str(path)).opened():
         labels, notes = _labels_of(path, form, choice, len(table.rows))
     if len(labels) != len(table.rows):
+        is_detected = form.kind == "text" and choice.header is None
+        hint = {
+            1: "; if its first line is not a label, add --header",
+            -1: "; if its first line is a label, add --no-header",
+        }.get(len(labels) - len(table.rows), "")
         raise ValueError(
             f"{features} has {len(table.rows):,} rows, but {path} has {len(labels):,} labels"
+            f"{hint if is_detected else ''}"
         )
     return replace(table, labels=labels, notes=[*table.notes, *notes])
 
@@ -264,7 +271,7 @@ def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Tab
 def _labels_of(
     path: Path, form: Format, choice: Choice, n_rows: int
 ) -> tuple[np.ndarray[Any, Any], list[str]]:
-    file = form.open(path, choice, str(path))
+    file = _open_labels(path, form, choice)
     if isinstance(file, ArrayFile):
         name = choice.label
         if name is None:
@@ -275,15 +282,40 @@ def _labels_of(
         values = file.values(file.find(name))
         return _as_stored(values, file.named(name)), [f"labels: {file.named(name)}"]
     place = only_column(file.names, choice, path)
-    note = f"labels: column {file.names[place]!r} of {path}"
     if isinstance(file, ColumnFile):
+        note = f"labels: column {file.names[place]!r} of {path}"
         return _column(file, file.names[place]), [note]
+    return _labels_of_text(file, place, choice, n_rows)
+
+
+def _open_labels(path: Path, form: Format, choice: Choice) -> Any:
+    """A file of labels; the header of one column is found by the number of its lines."""
+    choice = replace(choice, names=None)
+    if choice.header is None and form.kind == "text":
+        file = form.open(path, replace(choice, header=False), str(path))
+        if isinstance(file, TextFile) and len(file.names) == 1:
+            return file
+    return form.open(path, choice, str(path))
+
+
+def _labels_of_text(
+    file: TextFile, place: int, choice: Choice, n_rows: int
+) -> tuple[np.ndarray[Any, Any], list[str]]:
     labels = file.read([], [place])[1][0]
+    if file.has_header or choice.header is not None:
+        file.check_labels(labels, place)
+        named = f"column {file.names[place]!r} of {file.path}" if file.has_header else file.path
+        return as_labels(labels), [f"labels: {named}"]
+    note, first = f"labels: {file.path}", str(labels[0])
+    is_header = is_header_of_labels(labels.tolist())
+    if len(labels) == n_rows and is_header:
+        raise ValueError(
+            f"{file.path} has {len(labels):,} lines for {n_rows:,} rows, but the first, {first!r}, "
+            "looks like a header; add the label that is missing, or say --no-header"
+        )
     file.check_labels(labels, place)
-    note = note if file.has_header else f"labels: {path}"
-    if len(labels) == n_rows + 1 and not file.has_header and choice.header is None:
-        note = f"{note}, the first line, {str(labels[0])!r}, read as a header"
-        labels = labels[1:]
+    if len(labels) == n_rows + 1 and is_header is not False:
+        return as_labels(labels[1:]), [f"{note}, the first line, {first!r}, read as a header"]
     return as_labels(labels), [note]
 
 

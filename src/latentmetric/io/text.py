@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +22,15 @@ from typing import Any, BinaryIO, TextIO, cast
 import numpy as np
 
 from latentmetric.core.types import Floats
+from latentmetric.io.cells import (
+    DECIMAL_COMMA,
+    booleans_in,
+    is_boolean,
+    is_value,
+    value,
+)
+from latentmetric.io.headers import are_names, is_header, is_header_for
+from latentmetric.io.quoting import CannotSplitError, QuoteError, content, marked
 from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
@@ -31,12 +40,6 @@ DELIMITERS = "\t;|,"
 SAMPLE = 20
 """Records that are read to detect the delimiter, the header and the kinds of columns."""
 
-LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
-"""What people call the column or array of labels, in lower case."""
-
-BOOLEANS = {"true": 1.0, "false": 0.0}
-"""Words that are numbers, in lower case."""
-
 MISSING = ("", "nan", "NaN", "NaT", "<NA>")
 """What a cell of labels holds where NumPy or pandas wrote a missing one."""
 
@@ -45,7 +48,12 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 GZIP_MARK = b"\x1f\x8b"
 
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+MARKS = {
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-8": (codecs.BOM_UTF8,),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+"""Byte order marks; that of UTF-32 begins like one of UTF-16."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +80,12 @@ class TextFile:
     def kind(self, place: int) -> str:
         """What most of the first cells of a column hold: "number" (Booleans are) or "text"."""
         cells = self._first_cells(place)
-        values = sum(_is_value(cell, self.decimal) for cell in cells)
+        values = sum(is_value(cell, self.decimal) for cell in cells)
         return "number" if 2 * values >= len(cells) else "text"
 
     def described(self, place: int) -> str:
         """What a column of text holds, for messages."""
-        cell = next(c for c in self._first_cells(place) if not _is_value(c, self.decimal))
+        cell = next(c for c in self._first_cells(place) if not is_value(c, self.decimal))
         return f"text such as {cell[:40]!r}{self._hint(cell)}"
 
     def _first_cells(self, place: int) -> list[str]:
@@ -94,16 +102,16 @@ class TextFile:
     ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
         """Columns as numbers, and others as text."""
         with _faults_named(self.path, self.name, self.encoding):
-            converted = _booleans_in(self.sample, features)
+            converted = booleans_in(self.sample, features)
             if self.decimal != ".":
                 converted = set(features)
             try:
                 return self._read(features, texts, converted)
-            except UnicodeError:
+            except (UnicodeError, QuoteError):
                 raise
             except ValueError as error:
                 # Plain numbers are read fastest; Booleans that come late are looked for only here.
-                booleans = _booleans_in((cells for _, cells in self._records()), features)
+                booleans = booleans_in((cells for _, cells in self._records()), features)
                 if booleans <= converted:
                     raise self._fault(set(features), error) from error
             try:
@@ -122,9 +130,12 @@ class TextFile:
         for place, known in zip(texts, codes, strict=True):
             converters[place] = _encoder(known)
         with _opened(self.path, self.encoding) as file:
+            lines = islice(file, self.lines_before, None)
+            first = self.lines_before + 1
             table = np.loadtxt(
-                file, delimiter=self.delimiter, comments=None, quotechar='"', ndmin=2,
-                encoding=self.encoding, skiprows=self.lines_before, converters=converters,
+                marked(lines, self.name, self.delimiter, first, self._row_detector()),
+                delimiter=self.delimiter, comments=None, quotechar='"', ndmin=2,
+                encoding=self.encoding, converters=converters,
             )  # fmt: skip
         found = [
             text_array(list(known), self.name, len(table))[table[:, place].astype(np.intp)]
@@ -132,6 +143,18 @@ class TextFile:
         ]
         is_whole = list(features) == list(range(len(self.names)))
         return table if is_whole else np.ascontiguousarray(table[:, list(features)]), found
+
+    def _row_detector(self) -> Callable[[str], bool]:
+        """Tells whether a line could be a row: as many cells, and numbers where these belong."""
+        n_columns = len(self.names)
+        numbers = [place for place in range(n_columns) if self.kind(place) == "number"]
+
+        def is_row(line: str) -> bool:
+            cells = line.split(self.delimiter)
+            is_as_wide = bool(numbers) and len(cells) == n_columns > 1
+            return is_as_wide and all(is_value(cells[place], self.decimal) for place in numbers)
+
+        return is_row
 
     def check_finite(self, rows: Floats, features: Sequence[int]) -> None:
         """Refuse NaN and infinity, with line and column."""
@@ -156,7 +179,7 @@ class TextFile:
         return f"{self.name}, line {line}, column {self.names[column]!r}"
 
     def _number(self, cell: str) -> float:
-        return _value(cell, self.decimal)
+        return value(cell, self.decimal)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The line each record of data starts on, and its cells."""
@@ -165,8 +188,9 @@ class TextFile:
 
     def _fault(self, features: set[int], error: ValueError) -> ValueError:
         """What is wrong with the first record that cannot be read."""
-        n_columns = len(self.names)
+        n_columns, first = len(self.names), None
         for line, cells in self._records():
+            first = first or line
             if len(cells) != n_columns:
                 return ValueError(
                     f"{self.name}, line {line}: {len(cells)} cells, but {n_columns} in the first "
@@ -174,13 +198,15 @@ class TextFile:
                     f"{self.delimiter!r}, or fill in what is missing"
                 )
             for place in sorted(features):
-                if not _is_value(cells[place], self.decimal):
+                if not is_value(cells[place], self.decimal):
                     what = f"{cells[place][:40]!r} is not a number{self._hint(cells[place])}"
                     if not cells[place].strip():
                         what = "the cell is empty"
+                    is_first = line == first and not self.has_header
+                    is_name = "; if it names the column, add --header" if is_first else ""
                     return ValueError(
                         f"{self.name}, line {line}, column {self.names[place]!r}: {what}; fix "
-                        "it, or leave the column out with --ignore"
+                        f"it, or leave the column out with --ignore{is_name}"
                     )
         return ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}")
 
@@ -193,23 +219,33 @@ def open_text(
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
+    known: Sequence[str] | None = None,
+    wanted: Sequence[str] = (),
 ) -> TextFile:
-    """Read the first lines and detect what is None."""
+    """Read the first lines and detect what is None.
+
+    A header is recognised by the names that a model has, ``known``, and those given, ``wanted``.
+    """
     name = name or str(path)
     if decimal not in (".", ","):
         raise ValueError(f"the decimal mark is {decimal!r}; it must be a point or a comma")
-    encoding = encoding or _encoding_by_mark(path, name)
+    with _faults_named(path, name, encoding or ""):
+        encoding = _encoding(path, name, encoding)
     with _faults_named(path, name, encoding):
         delimiter = delimiter or _delimiter(path, name, encoding, decimal)
         sample = list(islice(_records(path, name, encoding, delimiter), SAMPLE))
     if not sample:
         raise ValueError(f"{name} is empty")
     records = [cells for _, cells in sample]
-    has_header = _is_header(records, decimal) if header is None else header
+    has_header = header
+    if has_header is None:
+        has_header = _has_header(records, name, decimal, known, wanted)
     names = [f"column {place}" for place in range(1, len(records[0]) + 1)]
     has_index = has_header and records[0][0].strip() in ("", "Unnamed: 0")
     if has_header:
-        names = [cell.strip() or given for cell, given in zip(records[0], names, strict=True)]
+        names = [
+            cell if cell.strip() else given for cell, given in zip(records[0], names, strict=True)
+        ]
         if len(sample) == 1:
             raise ValueError(f"{name} has a header but no rows below it")
     line, first = sample[int(has_header)]
@@ -221,6 +257,29 @@ def open_text(
     return TextFile(
         path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below
     )
+
+
+def _has_header(
+    records: list[list[str]],
+    name: str,
+    decimal: str,
+    known: Sequence[str] | None,
+    wanted: Sequence[str],
+) -> bool:
+    """Whether the first record is a header; raise if it may be data as well."""
+    found = is_header_for(wanted, records)
+    if found is False:
+        found = is_header(records, decimal)
+    if found is None and known is not None and are_names(known, records[0], decimal):
+        return True
+    if found is None:
+        shown = ", ".join(records[0])
+        shown = f"{shown[:60]}…" if len(shown) > 60 else shown
+        raise ValueError(
+            f"{name}: the first line, {shown!r}, may name the columns or be data; say which with "
+            "--header or --no-header"
+        )
+    return found
 
 
 def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -242,7 +301,7 @@ def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Numbers where all texts are such, however written: for labels known to be numbers."""
     words = texts.tolist()
-    if not all(_is_value(word) and not _is_boolean(word) for word in words):
+    if not all(is_value(word) and not is_boolean(word) for word in words):
         return texts
     numbers = texts.astype(np.float64)
     return numbers if (np.abs(numbers) < 2**53).all() else texts
@@ -264,9 +323,17 @@ def _is_given_back(text: str) -> bool:
     return isfinite(number) and repr(number) == text
 
 
-def _opened(path: Path, encoding: str, newline: str | None = None) -> TextIO:
+def _opened(path: Path, encoding: str) -> TextIO:
+    """The text with its line ends as they are, after the byte order mark."""
     codecs.lookup(encoding)  # before the file is open, so that nothing is left open
-    return io.TextIOWrapper(_opened_bytes(path), encoding=encoding, newline=newline)
+    file = io.TextIOWrapper(_opened_bytes(path), encoding=encoding, newline="")
+    try:
+        if file.read(1) != "\ufeff":
+            file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _opened_bytes(path: Path) -> BinaryIO:
@@ -276,40 +343,40 @@ def _opened_bytes(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path)) if is_packed else path.open("rb")
 
 
-def _encoding_by_mark(path: Path, name: str) -> str:
+def _encoding(path: Path, name: str, given: str | None) -> str:
+    """The encoding that is given or marked; refuse what these two or zero bytes rule out."""
     with _opened_bytes(path) as file:
         start = file.read(2**16)
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8-sig"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if start.startswith(mark):
-            return encoding
-    if b"\0" in start:
+    found = next((family for family, marks in MARKS.items() if start.startswith(marks)), None)
+    if given is not None:
+        family = codecs.lookup(given).name
+        if found is not None and not family.startswith(found):
+            raise ValueError(
+                f"{name} begins with the mark of {found}, but --encoding says {given}; leave that "
+                "out"
+            )
+        return given
+    if found is None and b"\0" in start:
         raise ValueError(f"{name} holds zero bytes: it is not a table in text")
-    return "utf-8"
+    return found or "utf-8"
 
 
 def _records(
     path: Path, name: str, encoding: str, delimiter: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Lines that are not blank, as cells, each with the number of the line it starts on."""
-    with _opened(path, encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter)
+    with _opened(path, encoding) as file:
+        lines = marked(file, name, delimiter, longest=csv.field_size_limit())
+        reader = csv.reader(lines, delimiter=delimiter)
         line = 1
         try:
             for cells in reader:
                 if cells:
-                    yield line, cells
+                    yield line, [content(cell) for cell in cells]
                 line = reader.line_num + 1
         except csv.Error as error:
             message = f"{name}, line {line} cannot be split into cells: {error}"
-            raise _CannotSplitError(message) from error
-
-
-class _CannotSplitError(ValueError):
-    """A cell is longer than the csv module takes: perhaps the delimiter is another one."""
+            raise CannotSplitError(message) from error
 
 
 def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
@@ -328,71 +395,24 @@ def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
 
 def _widths(path: Path, name: str, encoding: str, delimiter: str) -> set[int]:
     """How many cells the first records have; nothing if the delimiter leaves one too long."""
+    found = set()
     try:
-        return {
-            len(cells) for _, cells in islice(_records(path, name, encoding, delimiter), SAMPLE)
-        }
-    except _CannotSplitError:
+        for _, cells in islice(_records(path, name, encoding, delimiter), SAMPLE):
+            found.add(len(cells))
+    except QuoteError as error:
+        return found | {error.n_cells}
+    except CannotSplitError:
         return set()
+    return found
 
 
 def _is_spaced(path: Path, name: str, encoding: str, decimal: str) -> bool:
     """Whether the first record is numbers with spaces between."""
     try:
         cells = next(_records(path, name, encoding, " "), (1, []))[1]
-    except _CannotSplitError:
+    except CannotSplitError:
         return False
-    return len(cells) > 1 and all(_is_value(cell, decimal) for cell in cells)
-
-
-def _is_header(sample: list[list[str]], decimal: str) -> bool:
-    """Names above numbers; or column numbers from 0 on, as pandas writes them; or a known name."""
-    first, below = sample[0], sample[1:2]
-    if any(cell.strip().lower() in LABEL_NAMES for cell in first):
-        return True
-    unnamed = first[1:] if first and not first[0].strip() else first
-    if len(unnamed) > 1 and unnamed == [str(place) for place in range(len(unnamed))]:
-        return True
-    return any(
-        bool(cell.strip()) and not _may_be_value(cell, decimal) and _may_be_value(beneath, decimal)
-        for row in below
-        for cell, beneath in zip(first, row, strict=False)
-    )
-
-
-def _value(cell: str, decimal: str) -> float:
-    """The number that a cell holds; raise ``ValueError`` if it holds none."""
-    word = cell.strip()
-    if word.lower() in BOOLEANS:
-        return BOOLEANS[word.lower()]
-    if "_" in word or (decimal == "," and "." in word):
-        raise ValueError(f"{word!r} is not a number")
-    return float(word.replace(",", ".") if decimal == "," else word)
-
-
-def _is_value(cell: str, decimal: str = ".") -> bool:
-    try:
-        _value(cell, decimal)
-    except ValueError:
-        return False
-    return True
-
-
-def _may_be_value(cell: str, decimal: str) -> bool:
-    """Whether a cell looks like a number, also with a decimal comma, which is reported later."""
-    return _is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell.strip()))
-
-
-def _booleans_in(records: Iterable[list[str]], places: Sequence[int]) -> set[int]:
-    """The columns, among these, that hold a Boolean somewhere."""
-    found: set[int] = set()
-    for cells in records:
-        found |= {place for place in places if place < len(cells) and _is_boolean(cells[place])}
-    return found
-
-
-def _is_boolean(cell: str) -> bool:
-    return cell.strip().lower() in BOOLEANS
+    return len(cells) > 1 and all(is_value(cell, decimal) for cell in cells)
 
 
 def _skip(cell: str) -> float:
@@ -401,7 +421,7 @@ def _skip(cell: str) -> float:
 
 def _encoder(codes: dict[str, int]) -> Any:
     """A converter that numbers texts by their first occurrence."""
-    return lambda cell: codes.setdefault(cell.strip(), len(codes))
+    return lambda cell: codes.setdefault(content(cell), len(codes))
 
 
 @contextmanager
@@ -410,6 +430,8 @@ def _faults_named(path: Path, name: str, encoding: str) -> Iterator[None]:
         yield
     except UnicodeError as error:
         raise _undecodable(path, name, encoding, error) from error
+    except CannotSplitError as error:
+        raise ValueError(str(error)) from error
     except LookupError as error:
         raise ValueError(f"{encoding!r} is not an encoding that Python knows") from error
 
