@@ -65,14 +65,19 @@ def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
     ``n_labels`` is how many labels will be taken from the array, if more than it holds. Raise on a
     text that ends in a zero character, which arrays drop.
     """
+    refuse_cut(texts, name)
+    width = 4 * max(map(len, texts), default=0)
+    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
+    return np.array(texts, dtype=str if padded else object)
+
+
+def refuse_cut(texts: list[str], name: str) -> None:
+    """Raise on a text that ends in a zero character, which arrays of a fixed width drop."""
     cut = [text for text in texts if text.endswith("\0")]
     if cut:
         raise ValueError(
             f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
         )
-    width = 4 * max(map(len, texts), default=0)
-    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
-    return np.array(texts, dtype=str if padded else object)
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
