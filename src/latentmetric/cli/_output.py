@@ -126,7 +126,7 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
 def refuse_what_is_read(
     named: Path, written: Path, reads: Sequence[Path | None], advice: str
 ) -> None:
-    """Refuse to write a file that is read, or into a folder that is; ``named`` is what was given."""
+    """Refuse to write a file that is read, or into a folder that is; messages say ``named``."""
     for path in reads:
         if path is not None and _would_destroy(written, path):
             raise FileExistsError(f"{named} is not written: this command reads {path}; {advice}")
