@@ -22,7 +22,11 @@ class Hdf5File(GroupFile):
 
     def __init__(self, path: Path) -> None:
         top = h5py.File(path, "r")
-        super().__init__(path, top, top)
+        names = list(top) if isinstance(top, h5py.Group) else []
+        super().__init__(path, top, [name for name in names if isinstance(name, str)])
+        for name in names:
+            if isinstance(name, bytes):
+                self.unopened[ascii(name)] = "its name is not UTF-8"
 
     def _get(self, name: str) -> Any:
         found, left, n_links = self._top, _parts(name), 0

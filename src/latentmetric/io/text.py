@@ -45,6 +45,12 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 GZIP_MARK = b"\x1f\x8b"
 
+MOST_LINE = 2**24
+"""Characters of a line in a packed file, of which a few kilobytes can hold gigabytes."""
+
+MOST_CELLS = 2**20
+"""Cells of a line, each of which takes some 200 bytes before it is a number."""
+
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
@@ -266,7 +272,24 @@ def _is_given_back(text: str) -> bool:
 
 def _opened(path: Path, encoding: str, newline: str | None = None) -> TextIO:
     codecs.lookup(encoding)  # before the file is open, so that nothing is left open
-    return io.TextIOWrapper(_opened_bytes(path), encoding=encoding, newline=newline)
+    file = _opened_bytes(path)
+    kind = _Lines if isinstance(file, gzip.GzipFile) else io.TextIOWrapper
+    return kind(file, encoding=encoding, newline=newline)
+
+
+class _Lines(io.TextIOWrapper):
+    """Text whose lines are of a bounded length; that of plain files is bounded by their size."""
+
+    def __next__(self) -> str:  # type: ignore[override]
+        line = self.readline(MOST_LINE + 1)
+        if len(line) > MOST_LINE:
+            raise ValueError(
+                f"a line has more than {MOST_LINE:,} characters; unpack the file, or store the "
+                "table as .npy or .parquet"
+            )
+        if not line:
+            raise StopIteration
+        return line
 
 
 def _opened_bytes(path: Path) -> BinaryIO:
@@ -281,6 +304,8 @@ def _encoding_by_mark(path: Path, name: str) -> str:
         start = file.read(2**16)
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF32_LE, "utf-32"),  # begins like the one of UTF-16
+        (codecs.BOM_UTF32_BE, "utf-32"),
         (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"),
     ):
@@ -300,6 +325,11 @@ def _records(
         line = 1
         try:
             for cells in reader:
+                if len(cells) > MOST_CELLS:
+                    raise ValueError(
+                        f"{name}, line {line}: {len(cells):,} cells, more than {MOST_CELLS:,}; "
+                        "store a table of so many columns as .npy or .parquet"
+                    )
                 if cells:
                     yield line, cells
                 line = reader.line_num + 1
@@ -419,7 +449,8 @@ def _undecodable(path: Path, name: str, encoding: str, error: UnicodeError) -> V
     advice = "name its encoding, for example --encoding latin-1"
     if encoding.startswith("utf-8"):
         with _opened_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
+            lines = iter(lambda: file.readline(MOST_LINE), b"")
+            for number, line in enumerate(lines, start=1):
                 try:
                     line.decode(encoding)
                 except UnicodeDecodeError as fault:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import zarr
 from zarr.abc.store import ByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
+from latentmetric.io.rows import RowFile
 from latentmetric.io.watching import mark
-from latentmetric.io.zarr_blosc import with_checked_blosc
 from latentmetric.io.zarr_codecs import refuse_unknown_2, refuse_unknown_3
+from latentmetric.io.zarr_unpacking import bounded, chunk_shape, most_bytes
 
 FORMATS: dict[str, Literal[2, 3]] = {"zarr.json": 3, ".zarray": 2, ".zgroup": 2}
 """Files that describe an array or a group, and the format they belong to."""
@@ -30,6 +34,12 @@ UNUSED = (".zattrs", ".zmetadata")
 
 MOST_BYTES = 2**26
 """Of a description."""
+
+PACKING = ("compressor", "filters", "codecs")
+"""Where a description names its codecs."""
+
+MOST_TRIED = 10_000
+"""Chunks beside each other that are looked for before all are taken to be missing."""
 
 
 class ZarrFolder(GroupFile):
@@ -50,6 +60,69 @@ class ZarrFolder(GroupFile):
         if kind == ".zgroup" or description.get("node_type") == "group":
             return None
         return zarr.open_array(self._store, path=place, mode="r", zarr_format=FORMATS[kind])
+
+    def rows(self, name: str) -> RowFile:
+        """An array of numbers as rows of features, whose chunks are looked for as they are read."""
+        return _RowsOfChunks(super().rows(name), self._chunks(name))
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        """An array, read."""
+        chunks = self._chunks(name)
+        chunks.check(0, chunks.shape[0] if chunks.shape else 0)
+        return super().values(name)
+
+    def _chunks(self, name: str) -> _Chunks:
+        array = self._array(name)
+        place = "/".join(part for part in name.split("/") if part)
+        kind = _kind(self._root / place)
+        described = self._store.description(f"{place}/{kind}".removeprefix("/"))
+        return _Chunks(
+            tuple(array.shape),
+            tuple(chunk_shape(described)),
+            lambda numbers: f"{place}/{array.metadata.encode_chunk_key(numbers)}".removeprefix("/"),
+            self._store.mark,
+        )
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """The files that hold an array."""
+
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    key: Callable[[tuple[int, ...]], str]
+    """The name of the file with these numbers."""
+    found: Callable[[str], Any]
+    """None if there is no such file."""
+
+    def check(self, start: int, stop: int) -> None:
+        """Refuse rows of which no chunk is there: zarr would make them up of the fill value.
+
+        A chunk beside others may be missing, as those that hold only zeros often do.
+        """
+        beside = [range(-(-n // size)) for n, size in zip(self.shape, self.chunk, strict=True)]
+        for block in range(start // self.chunk[0], -(-stop // self.chunk[0])) if stop else ():
+            keys = (self.key((block, *numbers)) for numbers in product(*beside[1:]))
+            if all(self.found(key) is None for key in islice(keys, MOST_TRIED)):
+                first = block * self.chunk[0]
+                last = min(first + self.chunk[0], self.shape[0]) - 1
+                raise ValueError(
+                    f"rows {first} to {last} (counted from 0) are not there: no file "
+                    f"{self.key((block,) + (0,) * len(beside[1:]))}; copy the folder again with "
+                    "all its chunks, or write it with write_empty_chunks=True"
+                )
+
+
+class _RowsOfChunks(RowFile):
+    """Rows that are read only if there are chunks that hold them."""
+
+    def __init__(self, rows: RowFile, chunks: _Chunks) -> None:
+        self._rows, self._chunks = rows, chunks
+        self.shape, self.dtype = rows.shape, rows.dtype
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        self._chunks.check(start, stop)
+        return self._rows[slice(start, stop)]
 
 
 def _kind(folder: Path) -> str | None:
@@ -76,7 +149,7 @@ class CheckedStore(Store):
 
     def description(self, key: str) -> dict[str, Any]:
         """What describes an array or a group, if it asks for nothing that may run code."""
-        found = self._mark(key)
+        found = self.mark(key)
         if found is None or found[0] > MOST_BYTES:
             size = "nothing" if found is None else f"{found[0]} bytes"
             raise ValueError(f"{key} holds {size}, not the description of an array")
@@ -92,9 +165,10 @@ class CheckedStore(Store):
             refuse_unknown_2(description)
         elif key.endswith("zarr.json") and description.get("node_type") != "group":
             refuse_unknown_3(description)
-        for held in ("compressor", "filters", "codecs"):
-            if held in description:
-                description[held] = with_checked_blosc(description[held])
+        packing = {key: description[key] for key in PACKING if key in description}
+        if packing:
+            most = most_bytes(description)
+            description |= {key: bounded(held, most) for key, held in packing.items()}
         return description
 
     async def get(
@@ -102,7 +176,7 @@ class CheckedStore(Store):
     ) -> Buffer | None:
         """The content of a file, or a part of it; descriptions are given as they were checked."""
         name = key.rpartition("/")[2]
-        if name in UNUSED or self._mark(key) is None:
+        if name in UNUSED or self.mark(key) is None:
             return None
         if name in FORMATS:
             return prototype.buffer.from_bytes(json.dumps(self.description(key)).encode())
@@ -116,7 +190,7 @@ class CheckedStore(Store):
         """Parts of files."""
         return [await self.get(key, prototype, wanted) for key, wanted in key_ranges]
 
-    def _mark(self, key: str) -> tuple[int, int] | None:
+    def mark(self, key: str) -> tuple[int, int] | None:
         """Size and time of a regular file in the folder, the same each time; None if there is none.
 
         Chunks that are not there hold the fill value, so one that vanished would be zeros.
@@ -140,7 +214,7 @@ class CheckedStore(Store):
 
     async def exists(self, key: str) -> bool:
         """Whether there is such a file."""
-        return self._mark(key) is not None
+        return self.mark(key) is not None
 
     async def set(self, key: str, value: Buffer) -> None:
         """Nothing is written."""
