@@ -184,6 +184,24 @@ def test_rows_without_chunks_are_not_made_up(tmp_path, zarr_format, fill):
         open_rows(path)[3:5]
 
 
+@pytest.mark.parametrize("options", [{"chunks": (4, 1)}, {"chunks": (4, 1), "compression": "gzip"}])
+def test_rows_of_an_h5_file_that_were_never_written_are_refused(tmp_path, options):
+    with h5py.File(tmp_path / "table.h5", "w") as file:
+        rows = file.create_dataset("x", (10, 2), "f8", **options)
+        rows[:5] = ROWS[:5]
+        file.create_dataset("y", (10,), "i8")
+        file.create_dataset("zeros", data=np.zeros((10, 2)))
+        file["scalar"], file["empty"] = 3, np.empty((0, 2))
+    path = tmp_path / "table.h5"
+    np.testing.assert_array_equal(open_rows(path, key="x")[:5], ROWS[:5])
+    assert not open_rows(path, key="zeros")[:].any()
+    assert open_rows(path, key="empty").shape == (0, 2)
+    with pytest.raises(ValueError, match=r"rows 8 to 9 .* are not there: they were never written"):
+        open_rows(path, key="x")[:]
+    with pytest.raises(ValueError, match=r"rows 0 to 9 .* are not there: they were never written"):
+        open_table(path, choice=Choice(key="zeros", label="y"))
+
+
 def test_labels_without_chunks_are_not_made_up(tmp_path):
     group = zarr.open_group(tmp_path / "table.zarr", mode="w")
     group.create_array("x", data=ROWS)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
-from itertools import islice, product
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
+from latentmetric.io.chunks import Chunks, RowsOfChunks
 from latentmetric.io.rows import RowFile
 from latentmetric.io.watching import mark
 from latentmetric.io.zarr_codecs import refuse_unknown_2, refuse_unknown_3
@@ -37,9 +36,6 @@ MOST_BYTES = 2**26
 
 PACKING = ("compressor", "filters", "codecs")
 """Where a description names its codecs."""
-
-MOST_TRIED = 10_000
-"""Chunks beside each other that are looked for before all are taken to be missing."""
 
 
 class ZarrFolder(GroupFile):
@@ -63,66 +59,32 @@ class ZarrFolder(GroupFile):
 
     def rows(self, name: str) -> RowFile:
         """An array of numbers as rows of features, whose chunks are looked for as they are read."""
-        return _RowsOfChunks(super().rows(name), self._chunks(name))
+        return RowsOfChunks(super().rows(name), self._chunks(name))
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
         """An array, read."""
-        chunks = self._chunks(name)
-        chunks.check(0, chunks.shape[0] if chunks.shape else 0)
+        self._chunks(name).check()
         return super().values(name)
 
-    def _chunks(self, name: str) -> _Chunks:
+    def _chunks(self, name: str) -> Chunks:
         array = self._array(name)
         place = "/".join(part for part in name.split("/") if part)
-        kind = _kind(self._root / place)
-        described = self._store.description(f"{place}/{kind}".removeprefix("/"))
-        return _Chunks(
-            tuple(array.shape),
-            tuple(chunk_shape(described)),
-            lambda numbers: f"{place}/{array.metadata.encode_chunk_key(numbers)}".removeprefix("/"),
-            self._store.mark,
+        described = self._store.description(
+            f"{place}/{_kind(self._root / place)}".removeprefix("/")
         )
 
+        def key(numbers: tuple[int, ...]) -> str:
+            return f"{place}/{array.metadata.encode_chunk_key(numbers)}".removeprefix("/")
 
-@dataclass(frozen=True)
-class _Chunks:
-    """The files that hold an array."""
-
-    shape: tuple[int, ...]
-    chunk: tuple[int, ...]
-    key: Callable[[tuple[int, ...]], str]
-    """The name of the file with these numbers."""
-    found: Callable[[str], Any]
-    """None if there is no such file."""
-
-    def check(self, start: int, stop: int) -> None:
-        """Refuse rows of which no chunk is there: zarr would make them up of the fill value.
-
-        A chunk beside others may be missing, as those that hold only zeros often do.
-        """
-        beside = [range(-(-n // size)) for n, size in zip(self.shape, self.chunk, strict=True)]
-        for block in range(start // self.chunk[0], -(-stop // self.chunk[0])) if stop else ():
-            keys = (self.key((block, *numbers)) for numbers in product(*beside[1:]))
-            if all(self.found(key) is None for key in islice(keys, MOST_TRIED)):
-                first = block * self.chunk[0]
-                last = min(first + self.chunk[0], self.shape[0]) - 1
-                raise ValueError(
-                    f"rows {first} to {last} (counted from 0) are not there: no file "
-                    f"{self.key((block,) + (0,) * len(beside[1:]))}; copy the folder again with "
-                    "all its chunks, or write it with write_empty_chunks=True"
-                )
-
-
-class _RowsOfChunks(RowFile):
-    """Rows that are read only if there are chunks that hold them."""
-
-    def __init__(self, rows: RowFile, chunks: _Chunks) -> None:
-        self._rows, self._chunks = rows, chunks
-        self.shape, self.dtype = rows.shape, rows.dtype
-
-    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        self._chunks.check(start, stop)
-        return self._rows[slice(start, stop)]
+        return Chunks(
+            tuple(array.shape),
+            tuple(chunk_shape(described)),
+            lambda numbers: self._store.mark(key(numbers)) is not None,
+            lambda numbers: (
+                f"no file {key(numbers)}; copy the folder again with all its chunks, or write it "
+                "with write_empty_chunks=True"
+            ),
+        )
 
 
 def _kind(folder: Path) -> str | None:
