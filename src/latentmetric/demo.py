@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric.characters import visible, write_what_encodings_lack_as_codes
 from latentmetric.estimators.mapml import MaPML
+from latentmetric.persistence.replacing import check_replaceable
 from latentmetric.viz.gallery import plot_latent_examples
 
 
@@ -36,6 +37,9 @@ def show(folder: Path) -> None:
         message = "the demo needs rich and matplotlib: pip install 'latentmetric[demo]'"
         raise SystemExit(message) from error
     console = Console()
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / "latent_examples.png"
+    check_replaceable(picture)
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.3, stratify=y, random_state=0
@@ -50,8 +54,6 @@ def show(folder: Path) -> None:
         measure(name, model, X_train, y_train, X_test, y_test) for name, model in models.items()
     ]
     console.print(as_table(rows))
-    folder.mkdir(parents=True, exist_ok=True)
-    picture = folder / "latent_examples.png"
     plot_latent_examples(models["MaPML"], X_train, y_train, (8, 8)).savefig(picture, dpi=150)
     written = f"latent examples (framed) beside five originals each: {visible(picture)}"
     console.print(written, soft_wrap=True, markup=False)

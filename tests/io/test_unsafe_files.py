@@ -13,8 +13,8 @@ import pytest
 import zarr
 
 from latentmetric.io import Choice, open_rows, open_table
-from latentmetric.io.zarr_blosc import NAME
 from latentmetric.io.zarr_codecs import CODECS
+from latentmetric.io.zarr_unpacking import NAME
 
 ROWS = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 LABELS = np.array(["cat", "dog", "eel"])[np.arange(30) % 3]

@@ -23,8 +23,9 @@ from latentmetric.characters import visible, visible_json
 from latentmetric.cli._csv import Columns, write_csv
 from latentmetric.cli._errors import note
 from latentmetric.io import Table
-from latentmetric.persistence.model_file import is_model_file
+from latentmetric.persistence.model_file import holds_model
 from latentmetric.persistence.replacing import check_replaceable, replacing
+from latentmetric.validation.labels import refuse_cut
 
 ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
@@ -116,14 +117,19 @@ def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: 
         raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}")
-    for path in reads:
-        if path is not None and _would_destroy(out, path):
-            raise FileExistsError(
-                f"{out} is not written: this command reads {path}; name another file with -o"
-            )
+    refuse_what_is_read(out, out, reads, "name another file with -o")
     if out.exists():
         _refuse_others(out, kind, overwrite)
     check_replaceable(out)
+
+
+def refuse_what_is_read(
+    named: Path, written: Path, reads: Sequence[Path | None], advice: str
+) -> None:
+    """Refuse to write a file that is read, or into a folder that is; messages say ``named``."""
+    for path in reads:
+        if path is not None and _would_destroy(written, path):
+            raise FileExistsError(f"{named} is not written: this command reads {path}; {advice}")
 
 
 def _refuse_others(out: Path, kind: str, overwrite: bool) -> None:
@@ -171,7 +177,7 @@ def _is_arrays_beside_index(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return {"labels.npy", "centre.npy", "scale.npy"} <= set(archive.namelist())
-    except zipfile.BadZipFile:
+    except Exception:  # a damaged one, or one of a version that Python does not know
         return False
 
 
@@ -184,11 +190,11 @@ def _has_header_of_answers(delimiter: str) -> Callable[[Path], bool]:
 
 
 def _is_parquet_of_answers(path: Path) -> bool:
-    from pyarrow import ArrowInvalid, parquet
+    from pyarrow import parquet
 
     try:
         return _are_names_of_answers(parquet.read_schema(path).names)
-    except (ArrowInvalid, OSError):
+    except Exception:  # a damaged one, or one that uses what this pyarrow does not know
         return False
 
 
@@ -201,7 +207,7 @@ def _are_names_of_answers(names: list[str]) -> bool:
 
 
 KINDS: dict[str, tuple[str, Callable[[Path], bool]]] = {
-    "model": ("a latentmetric model file", is_model_file),
+    "model": ("a latentmetric model file", holds_model),
     "report": ("a report of latentmetric", _is_report),
     "onnx": ("an ONNX model of latentmetric", _begins_with(b"\x08", b"latentmetric")),
     "faiss": ("a flat index of faiss", _begins_with(b"IxF")),
@@ -233,9 +239,16 @@ def write_columns(columns: Columns, out: Path | None) -> None:
 def write_array(values: np.ndarray[Any, Any], out: Path) -> None:
     """An array as an .npy file; objects become text, because nothing is pickled."""
     with replacing(out) as file:
-        plain = values.astype(str) if values.dtype.kind == "O" else values
-        np.save(file, plain, allow_pickle=False)
+        np.save(file, without_objects(values, str(out)), allow_pickle=False)
     note(f"{out}: {len(values):,} rows")
+
+
+def without_objects(values: np.ndarray[Any, Any], out: str) -> np.ndarray[Any, Any]:
+    """Objects as text of a fixed width; refuse what NumPy would cut."""
+    if values.dtype.kind != "O":
+        return values
+    refuse_cut([str(value) for value in values.ravel()], f"{out} is not written: the model")
+    return values.astype(str)
 
 
 def ids_of(table: Table) -> Columns:
@@ -265,5 +278,10 @@ def _write_parquet(columns: Columns, file: Any) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    table = pyarrow.table({name: pyarrow.array(column) for name, column in columns.items()})
+    # An array of text would be cut at the first zero character of each value.
+    plain = {
+        name: column.tolist() if column.dtype.kind == "U" else column
+        for name, column in columns.items()
+    }
+    table = pyarrow.table({name: pyarrow.array(column) for name, column in plain.items()})
     pyarrow.parquet.write_table(table, file)

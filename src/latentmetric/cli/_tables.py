@@ -8,13 +8,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from latentmetric.cli._errors import note
 from latentmetric.cli._signature import made_of, option
 from latentmetric.io import Choice, Table, open_table
 from latentmetric.io.formats import suffixes
-from latentmetric.io.text import as_numbers
+from latentmetric.io.text import BOOLEANS, as_numbers
 from latentmetric.persistence.model_file import ModelFileError, is_model_file
 
 STANDARD_INPUT = Path("-")
@@ -129,6 +130,9 @@ def _like(labels: Any, model: Any) -> Any:
     is_text = labels.dtype.kind in "UO"
     if model.classes_.dtype.kind in "UO":
         return labels if is_text else labels.astype(str)
+    if model.classes_.dtype.kind == "b" and is_text:
+        words = [word.lower() for word in labels.tolist()]
+        return np.array(words) == "true" if BOOLEANS.keys() >= set(words) else labels
     return as_numbers(labels) if is_text and model.classes_.dtype.kind in "iuf" else labels
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._output import Overwrite, check_output, print_json, say
+from latentmetric.cli._output import Overwrite, check_output, print_json, say, without_objects
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.persistence.replacing import replacing
 
@@ -61,14 +61,14 @@ def _write_faiss(fitted: Any, out: Path) -> list[Path]:
     exported = to_faiss(fitted)
     import faiss
 
-    labels, model = exported.labels, fitted.model_
-    beside = _beside(out)
+    model, beside = fitted.model_, _beside(out)
+    labels = without_objects(exported.labels, str(beside))
     with replacing(out) as file:
         file.write(faiss.serialize_index(exported.index).data)
     with replacing(beside) as file:
         np.savez(
             file,
-            labels=labels.astype(str) if labels.dtype.kind == "O" else labels,
+            labels=labels,
             centre=model.coordinates.centre,
             scale=model.coordinates.scale,
             components=np.eye(model.n_features, dtype=np.float32)

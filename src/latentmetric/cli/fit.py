@@ -15,7 +15,13 @@ import typer
 
 from latentmetric import save
 from latentmetric.cli._errors import INTERRUPTED, in_words
-from latentmetric.cli._output import Overwrite, check_output, print_json, say
+from latentmetric.cli._output import (
+    Overwrite,
+    check_output,
+    print_json,
+    refuse_what_is_read,
+    say,
+)
 from latentmetric.cli._parameters import (
     DEFAULT_ESTIMATOR,
     Estimator,
@@ -63,6 +69,9 @@ def fit(
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
     model = make_estimator(estimator, parameters)
     check_output(out, "model", [features, labels, *_checkpoint_files(checkpoint)], overwrite)
+    if checkpoint is not None:
+        advice = "name another folder with --checkpoint"
+        refuse_what_is_read(checkpoint, checkpoint / FILE_NAME, [features, labels], advice)
     table = read_table(features, labels, choice)
     check_names(table.labels, table.feature_names)
     since = perf_counter()

@@ -10,6 +10,7 @@ import typer
 
 from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._tables import (
+    STANDARD_INPUT,
     Features,
     Json,
     Labels,
@@ -53,6 +54,11 @@ def report(
     and sends no request.
     """
     shape = _shape(image_shape)
+    if features == train == STANDARD_INPUT:
+        raise typer.BadParameter(
+            "standard input can be read only once, and the test rows are read from it; name a file",
+            param_hint="--train",
+        )
     check_output(out, "report", [model, features, labels, train, train_labels], overwrite)
     fitted = load_model(model)
     table = read_for(fitted, features, labels, choice, labelled=True)

@@ -6,6 +6,7 @@ Listing reads headers only. Nothing is ever unpickled.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
@@ -14,7 +15,9 @@ from contextlib import contextmanager, suppress
 from io import BytesIO
 from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
+from weakref import finalize
 
 import numpy as np
 
@@ -108,7 +111,7 @@ class _Npy(ArrayFile):
 
 
 class _Npz(ArrayFile):
-    """Rows are unpacked once, to a temporary file that is deleted when it is closed."""
+    """Members are found by their headers, and unpacked when their rows or values are read."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.shapes, self.unopened = path, {}, {}
@@ -119,15 +122,7 @@ class _Npz(ArrayFile):
                     self.shapes[name.removesuffix(".npy")] = _npy_header(member, name)[0]
 
     def rows(self, name: str) -> RowFile:
-        unpacked = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the rows
-        try:
-            with self._member(name) as packed:
-                _unpack(packed, unpacked, self.named(name))
-        except BaseException:
-            unpacked.close()
-            raise
-        unpacked.seek(0)
-        return _npy_rows(unpacked, self.named(name))
+        return _PackedRows(self.path, self.find(name) + ".npy", self.named(name))
 
     def values(self, name: str) -> np.ndarray[Any, Any]:
         with self._member(name) as file:
@@ -144,12 +139,54 @@ class _Npz(ArrayFile):
             yield member
 
 
+class _PackedRows(RowFile):
+    """Rows of a member, unpacked when the first are read: what has a wrong width never is.
+
+    They are in a temporary file, which is deleted when it is closed.
+    """
+
+    def __init__(self, path: Path, member: str, name: str) -> None:
+        self._archive = zipfile.ZipFile(path)  # as it is now, should another take its name
+        finalize(self, self._archive.close)
+        self._member, self._name = member, name
+        self._turn = Lock()
+        self._rows: RowFile | None = None
+        with self._archive.open(member) as packed:
+            shape, _, dtype = _npy_header(packed, name)
+        _refuse_objects(dtype, name)
+        self.shape, self.dtype = check_table(shape, dtype, name), dtype
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+        with self._turn:
+            if self._rows is None:
+                self._rows = self._unpacked()
+        return self._rows[slice(start, stop)]
+
+    def _unpacked(self) -> RowFile:
+        unpacked = tempfile.TemporaryFile()  # noqa: SIM115 it lives as long as the rows
+        try:
+            with self._archive.open(self._member) as packed:
+                _unpack(packed, unpacked, self._name)
+        except BaseException:
+            unpacked.close()
+            raise
+        unpacked.seek(0)
+        return _npy_rows(unpacked, self._name)
+
+
 def _unpack(packed: Any, unpacked: BinaryIO, name: str) -> None:
     """Unpack what the header promises: a few kilobytes could become a full disk."""
     start = _npy_start(packed, name)
     shape, _, dtype = _npy_header(BytesIO(start), name)
     _refuse_objects(dtype, name)
     left = prod(shape) * dtype.itemsize
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if left > free:
+        raise OSError(
+            f"{name} unpacks to {left:,} bytes, but only {free:,} are free in {folder}; make room, "
+            "or name another folder for temporary files by TMPDIR"
+        )
     unpacked.write(start)
     while left and (block := packed.read(min(left, 2**20))):
         unpacked.write(block)
@@ -264,6 +301,8 @@ def _npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[A
         read_header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
+            # Only the names of fields may differ, and arrays with fields are refused.
+            (3, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, fortran_order, dtype = read_header(held)
     except Exception as error:  # its parser can raise almost anything

@@ -72,7 +72,7 @@ class ColumnsOfFile:
     are_named: bool
     """Whether the file gives the names."""
     kinds: list[str]
-    """Of each column: "number", "text", "list" (of numbers) or "nested"."""
+    """Of each column: "number", "text", "list" (of numbers), "nested" or "other"."""
     described: Callable[[int], str]
     """What a column that holds no numbers holds, for messages."""
     has_index: bool = False
@@ -186,7 +186,7 @@ def _features_among(columns: ColumnsOfFile, places: list[int]) -> list[int]:
     """The columns of numbers, or the only one of lists; refuse what is neither."""
     kinds, index = columns.kinds, _index_column(columns)
     left = [place for place in places if place != index]
-    texts = [place for place in left if kinds[place] == "text"]
+    texts = [place for place in left if kinds[place] in ("text", "other")]
     if texts:
         raise ValueError(_text_is_no_feature(columns, texts))
     features = [place for place in left if kinds[place] == "number"]

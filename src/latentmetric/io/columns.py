@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.io.rows import RowFile, needs
-from latentmetric.validation.labels import as_words, text_array
+from latentmetric.validation.labels import as_words, text_array, words_of
 
 
 class ColumnFile(ABC):
@@ -30,18 +30,21 @@ class ColumnFile(ABC):
             )
 
     def kind(self, name: str) -> str:
-        """What a column holds: "number", "list" (of numbers), "nested" or "text".
+        """What a column holds: "number", "text", "list" (of numbers), "nested" or "other".
 
-        Booleans are numbers. "text" is whatever else has one value a row, dates too.
+        Booleans and decimals are numbers, bytes are text. "other" is whatever else has one value a
+        row, such as dates. A dictionary is what its values are.
         """
         from pyarrow import types
 
-        held = self.schema.field(name).type
+        held = _without_dictionary(self.schema.field(name).type)
         if _is_list(held):
             return "list" if _is_number(held.value_type) else "nested"
         if types.is_nested(held):
             return "nested"
-        return "number" if _is_number(held) else "text"
+        if _is_number(held) or types.is_decimal(held):
+            return "number"
+        return "text" if _is_text(held) else "other"
 
     def described(self, name: str) -> str:
         """What a column that holds no numbers holds, for messages."""
@@ -59,11 +62,13 @@ class ColumnFile(ABC):
         if self.kind(name) in ("list", "nested"):
             held = self.schema.field(name).type
             raise ValueError(f"{self.path}: column {name!r} is nested ({held}), not labels")
-        column = self.read([name], 0, self.n_rows).column(name)
+        column = _unpacked(self.read([name], 0, self.n_rows).column(name))
         _refuse_nulls(column, self.path, name, 0)
         values: np.ndarray[Any, Any] = column.to_numpy()
         if values.dtype.kind != "O":
             return values
+        if self.kind(name) == "other":
+            values = np.array(column.to_pylist(), dtype=object)  # a uuid as such, not its bytes
         return as_words(values, f"column {name!r} of {self.path}")
 
     def ids(self, name: str) -> np.ndarray[Any, Any]:
@@ -71,13 +76,14 @@ class ColumnFile(ABC):
         if self.kind(name) in ("list", "nested"):
             held = self.schema.field(name).type
             raise ValueError(f"{self.path}: column {name!r} is nested ({held}), not an id")
-        column = self.read([name], 0, self.n_rows).column(name)
+        column = _unpacked(self.read([name], 0, self.n_rows).column(name))
         if not column.null_count:
             values: np.ndarray[Any, Any] = column.to_numpy()
             if values.dtype.kind in "iu":
                 return values
-        texts = ["" if value is None else str(value) for value in column.to_pylist()]
-        return text_array(texts, f"column {name!r} of {self.path}")
+        held = ["" if value is None else value for value in column.to_pylist()]
+        where = f"column {name!r} of {self.path}"
+        return text_array(words_of(held, where), where)
 
 
 class _Parquet(ColumnFile):
@@ -94,6 +100,7 @@ class _Parquet(ColumnFile):
         first = int(np.searchsorted(self._starts, start, side="right")) - 1
         last = int(np.searchsorted(self._starts, stop, side="left"))
         table = self._file.read_row_groups(list(range(first, last)), columns=names)
+        table = table.select(names)  # "a.b" also gives the field b of a column a
         return table.slice(start - int(self._starts[first]), stop - start)
 
 
@@ -122,7 +129,7 @@ class ColumnRows(RowFile):
                 raise ValueError(f"{file.path}: column {name!r} holds {held}, not numbers")
         types = [file.schema.field(name).type for name in self.columns]
         values = [kind.value_type if self._of_lists else kind for kind in types]
-        self.dtype = np.result_type(*[value.to_pandas_dtype() for value in values])
+        self.dtype = np.result_type(*map(_dtype_of, values))
         self.shape = (file.n_rows, self._width() if self._of_lists else len(self.columns))
         self.feature_names = None if self._of_lists else self.columns
 
@@ -136,15 +143,15 @@ class ColumnRows(RowFile):
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         table = self._file.read(self.columns, start, stop)
         if self._of_lists:
-            return self._unpacked(table.column(0), start)
+            return self._from_lists(table.column(0), start)
         rows = np.empty((len(table), self.shape[1]), dtype=self.dtype)
         for place, name in enumerate(self.columns):
-            column = table.column(place)
+            column = _unpacked(table.column(place))
             _refuse_nulls(column, self._file.path, name, start)
-            rows[:, place] = column.to_numpy()
+            rows[:, place] = _numbers(column)
         return rows
 
-    def _unpacked(self, column: Any, start: int) -> np.ndarray[Any, Any]:
+    def _from_lists(self, column: Any, start: int) -> np.ndarray[Any, Any]:
         from pyarrow import compute
 
         name, path, width = self.columns[0], self._file.path, self.shape[1]
@@ -165,10 +172,40 @@ class ColumnRows(RowFile):
         return np.array(values.to_numpy(), dtype=self.dtype).reshape(len(column), width)
 
 
+def _unpacked(column: Any) -> Any:
+    """The values of a column that may be a dictionary of them, which may hold nulls of its own."""
+    from pyarrow import types
+
+    is_packed = types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_packed else column
+
+
+def _numbers(column: Any) -> np.ndarray[Any, Any]:
+    from pyarrow import float64, types
+
+    plain = column.cast(float64()) if types.is_decimal(column.type) else column
+    numbers: np.ndarray[Any, Any] = plain.to_numpy()
+    return numbers
+
+
+def _dtype_of(kind: Any) -> np.dtype[Any]:
+    """The dtype that numbers of a column become."""
+    from pyarrow import types
+
+    held = _without_dictionary(kind)
+    return np.dtype(np.float64 if types.is_decimal(held) else held.to_pandas_dtype())
+
+
 def _refuse_nulls(column: Any, path: Path, name: str, start: int) -> None:
     if column.null_count:
         row = start + int(column.is_null().to_numpy().argmax())
         raise ValueError(f"{path}: column {name!r} has no value in row {row} (counted from 0)")
+
+
+def _without_dictionary(kind: Any) -> Any:
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _is_list(kind: Any) -> bool:
@@ -181,3 +218,11 @@ def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a type holds text, or bytes that may be text: older writers do not say which."""
+    name = str(kind)
+    return name.removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
+        name.startswith("fixed_size_binary")
+    )

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
+from latentmetric.io.chunks import Chunks, RowsOfChunks
+from latentmetric.io.rows import RowFile
 
 MOST_LINKS = 16
 """Soft links that are followed for one name, which may lead in circles."""
@@ -22,7 +25,11 @@ class Hdf5File(GroupFile):
 
     def __init__(self, path: Path) -> None:
         top = h5py.File(path, "r")
-        super().__init__(path, top, top)
+        names = list(top) if isinstance(top, h5py.Group) else []
+        super().__init__(path, top, [name for name in names if isinstance(name, str)])
+        for name in names:
+            if isinstance(name, bytes):
+                self.unopened[ascii(name)] = "its name is not UTF-8"
 
     def _get(self, name: str) -> Any:
         found, left, n_links = self._top, _parts(name), 0
@@ -43,6 +50,35 @@ class Hdf5File(GroupFile):
                 raise AbsentError(name)
         _refuse_other_files(found)
         return found
+
+    def rows(self, name: str) -> RowFile:
+        """A data set of numbers as rows of features, whose chunks are looked for first."""
+        return RowsOfChunks(super().rows(name), _chunks(self._array(name)))
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        """A data set, read."""
+        values = super().values(name)
+        _chunks(self._array(name)).check()
+        return values
+
+
+def _chunks(array: Any) -> Chunks:
+    """What was written of a data set: one that is not chunked has either all values or none."""
+    missed = "they were never written; write the file again, to its end"
+    if array.chunks is None:
+        is_written = bool(array.id.get_storage_size())
+        return Chunks(array.shape, array.shape, lambda numbers: is_written, lambda numbers: missed)
+    return Chunks(
+        array.shape,
+        array.chunks,
+        lambda numbers: _is_written(array, numbers),
+        lambda numbers: missed,
+    )
+
+
+def _is_written(array: Any, numbers: tuple[int, ...]) -> bool:
+    place = tuple(number * size for number, size in zip(numbers, array.chunks, strict=True))
+    return array.id.get_chunk_info_by_coord(place).byte_offset is not None
 
 
 def _link(group: Any, part: str) -> Any:

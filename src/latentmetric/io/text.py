@@ -55,6 +55,12 @@ MARKS = {
 }
 """Byte order marks; that of UTF-32 begins like one of UTF-16."""
 
+MOST_LINE = 2**24
+"""Characters of a line in a packed file, of which a few kilobytes can hold gigabytes."""
+
+MOST_CELLS = 2**20
+"""Cells of a line, each of which takes some 200 bytes before it is a number."""
+
 
 @dataclass(frozen=True)
 class TextFile:
@@ -326,7 +332,9 @@ def _is_given_back(text: str) -> bool:
 def _opened(path: Path, encoding: str) -> TextIO:
     """The text with its line ends as they are, after the byte order mark."""
     codecs.lookup(encoding)  # before the file is open, so that nothing is left open
-    file = io.TextIOWrapper(_opened_bytes(path), encoding=encoding, newline="")
+    unread = _opened_bytes(path)
+    kind = _Lines if isinstance(unread, gzip.GzipFile) else io.TextIOWrapper
+    file = kind(unread, encoding=encoding, newline="")
     try:
         if file.read(1) != "\ufeff":
             file.seek(0)
@@ -334,6 +342,21 @@ def _opened(path: Path, encoding: str) -> TextIO:
         file.close()
         raise
     return file
+
+
+class _Lines(io.TextIOWrapper):
+    """Text whose lines are of a bounded length; that of plain files is bounded by their size."""
+
+    def __next__(self) -> str:  # type: ignore[override]
+        line = self.readline(MOST_LINE + 1)
+        if len(line) > MOST_LINE:
+            raise ValueError(
+                f"a line has more than {MOST_LINE:,} characters; unpack the file, or store the "
+                "table as .npy or .parquet"
+            )
+        if not line:
+            raise StopIteration
+        return line
 
 
 def _opened_bytes(path: Path) -> BinaryIO:
@@ -371,6 +394,11 @@ def _records(
         line = 1
         try:
             for cells in reader:
+                if len(cells) > MOST_CELLS:
+                    raise ValueError(
+                        f"{name}, line {line}: {len(cells):,} cells, more than {MOST_CELLS:,}; "
+                        "store a table of so many columns as .npy or .parquet"
+                    )
                 if cells:
                     yield line, [content(cell) for cell in cells]
                 line = reader.line_num + 1
@@ -441,7 +469,8 @@ def _undecodable(path: Path, name: str, encoding: str, error: UnicodeError) -> V
     advice = "name its encoding, for example --encoding latin-1"
     if encoding.startswith("utf-8"):
         with _opened_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
+            lines = iter(lambda: file.readline(MOST_LINE), b"")
+            for number, line in enumerate(lines, start=1):
                 try:
                     line.decode(encoding)
                 except UnicodeDecodeError as fault:

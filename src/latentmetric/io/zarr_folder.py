@@ -12,15 +12,18 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import zarr
 from zarr.abc.store import ByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore
 
 from latentmetric.io.arrays import AbsentError, GroupFile, RefusedError
+from latentmetric.io.chunks import Chunks, RowsOfChunks
+from latentmetric.io.rows import RowFile
 from latentmetric.io.watching import mark
-from latentmetric.io.zarr_blosc import with_checked_blosc
 from latentmetric.io.zarr_codecs import refuse_unknown_2, refuse_unknown_3
+from latentmetric.io.zarr_unpacking import bounded, chunk_shape, most_bytes
 
 FORMATS: dict[str, Literal[2, 3]] = {"zarr.json": 3, ".zarray": 2, ".zgroup": 2}
 """Files that describe an array or a group, and the format they belong to."""
@@ -30,6 +33,9 @@ UNUSED = (".zattrs", ".zmetadata")
 
 MOST_BYTES = 2**26
 """Of a description."""
+
+PACKING = ("compressor", "filters", "codecs")
+"""Where a description names its codecs."""
 
 
 class ZarrFolder(GroupFile):
@@ -50,6 +56,35 @@ class ZarrFolder(GroupFile):
         if kind == ".zgroup" or description.get("node_type") == "group":
             return None
         return zarr.open_array(self._store, path=place, mode="r", zarr_format=FORMATS[kind])
+
+    def rows(self, name: str) -> RowFile:
+        """An array of numbers as rows of features, whose chunks are looked for as they are read."""
+        return RowsOfChunks(super().rows(name), self._chunks(name))
+
+    def values(self, name: str) -> np.ndarray[Any, Any]:
+        """An array, read."""
+        self._chunks(name).check()
+        return super().values(name)
+
+    def _chunks(self, name: str) -> Chunks:
+        array = self._array(name)
+        place = "/".join(part for part in name.split("/") if part)
+        described = self._store.description(
+            f"{place}/{_kind(self._root / place)}".removeprefix("/")
+        )
+
+        def key(numbers: tuple[int, ...]) -> str:
+            return f"{place}/{array.metadata.encode_chunk_key(numbers)}".removeprefix("/")
+
+        return Chunks(
+            tuple(array.shape),
+            tuple(chunk_shape(described)),
+            lambda numbers: self._store.mark(key(numbers)) is not None,
+            lambda numbers: (
+                f"no file {key(numbers)}; copy the folder again with all its chunks, or write it "
+                "with write_empty_chunks=True"
+            ),
+        )
 
 
 def _kind(folder: Path) -> str | None:
@@ -76,7 +111,7 @@ class CheckedStore(Store):
 
     def description(self, key: str) -> dict[str, Any]:
         """What describes an array or a group, if it asks for nothing that may run code."""
-        found = self._mark(key)
+        found = self.mark(key)
         if found is None or found[0] > MOST_BYTES:
             size = "nothing" if found is None else f"{found[0]} bytes"
             raise ValueError(f"{key} holds {size}, not the description of an array")
@@ -92,9 +127,10 @@ class CheckedStore(Store):
             refuse_unknown_2(description)
         elif key.endswith("zarr.json") and description.get("node_type") != "group":
             refuse_unknown_3(description)
-        for held in ("compressor", "filters", "codecs"):
-            if held in description:
-                description[held] = with_checked_blosc(description[held])
+        packing = {key: description[key] for key in PACKING if key in description}
+        if packing:
+            most = most_bytes(description)
+            description |= {key: bounded(held, most) for key, held in packing.items()}
         return description
 
     async def get(
@@ -102,7 +138,7 @@ class CheckedStore(Store):
     ) -> Buffer | None:
         """The content of a file, or a part of it; descriptions are given as they were checked."""
         name = key.rpartition("/")[2]
-        if name in UNUSED or self._mark(key) is None:
+        if name in UNUSED or self.mark(key) is None:
             return None
         if name in FORMATS:
             return prototype.buffer.from_bytes(json.dumps(self.description(key)).encode())
@@ -116,7 +152,7 @@ class CheckedStore(Store):
         """Parts of files."""
         return [await self.get(key, prototype, wanted) for key, wanted in key_ranges]
 
-    def _mark(self, key: str) -> tuple[int, int] | None:
+    def mark(self, key: str) -> tuple[int, int] | None:
         """Size and time of a regular file in the folder, the same each time; None if there is none.
 
         Chunks that are not there hold the fill value, so one that vanished would be zeros.
@@ -140,7 +176,7 @@ class CheckedStore(Store):
 
     async def exists(self, key: str) -> bool:
         """Whether there is such a file."""
-        return self._mark(key) is not None
+        return self.mark(key) is not None
 
     async def set(self, key: str, value: Buffer) -> None:
         """Nothing is written."""

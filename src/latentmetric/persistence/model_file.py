@@ -37,6 +37,9 @@ MAX_HEADER_ITEMS = 500_000
 SEEN_BYTES = 1024
 """Bytes at the start of a file that show whether it is a model file."""
 
+CHECKPOINT_MARK = b'\\"estimator\\": \\"checkpoint\\"'
+"""What the beginning of a checkpoint has and that of a model has not."""
+
 MAX_DIMENSIONS = 2
 MAX_NAME_LENGTH = 64
 
@@ -159,12 +162,21 @@ def _read_header(file: Any, file_bytes: int) -> tuple[dict[str, Any], int]:
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like a model file of this library, complete or cut short."""
-    if not os.path.isfile(path):
-        return False  # to open a pipe would be to wait for its writer
-    with open(path, "rb") as file:
-        start = file.read(SEEN_BYTES)
+    """Whether a file begins like a model file or a checkpoint, complete or cut short."""
+    start = _start_of(path)
     return _begins_like_a_model(start) and f'"{DOCUMENT_KEY}"'.encode() in start
+
+
+def holds_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like a model file and is not the checkpoint of a fit."""
+    return is_model_file(path) and CHECKPOINT_MARK not in _start_of(path)
+
+
+def _start_of(path: str | os.PathLike[str]) -> bytes:
+    if not os.path.isfile(path):
+        return b""  # to open a pipe would be to wait for its writer
+    with open(path, "rb") as file:
+        return file.read(SEEN_BYTES)
 
 
 def _begins_like_a_model(start: bytes) -> bool:

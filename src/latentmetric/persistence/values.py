@@ -53,6 +53,9 @@ StoredValue = StoredArray | StoredLabels | StoredWord
 MAX_LABEL_BYTES = 64 * 2**20
 """Limit on the memory of labels of a fixed width, which every label takes in full."""
 
+MAX_PADDING = 256
+"""Width in characters up to which labels keep theirs, though none of them may be as long."""
+
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float16", "float32", "float64")
 
@@ -70,8 +73,9 @@ def classes_as_json(classes: Labels) -> dict[str, Any]:
     dtype = classes.dtype
     values = classes.tolist()
     if dtype.kind == "U":
-        check_label_bytes(len(classes), dtype)
-        return {"dtype": "str", "width": dtype.itemsize // 4, "values": values}
+        width = _width_of(dtype.itemsize // 4, values)
+        check_label_bytes(len(classes), np.dtype(("U", width)))
+        return {"dtype": "str", "width": width, "values": values}
     if dtype.kind == "O" and all(type(value) is str for value in values):
         return {"dtype": "object", "values": values}
     if dtype.name in ("bool", *NUMBERS, *REALS):
@@ -87,6 +91,8 @@ def classes_from_json(stored: Any) -> Labels:
     if not isinstance(stored, dict) or not isinstance(stored.get("values"), list):
         raise ModelFileError("the classes are not given as a dtype and values")
     values, dtype = stored["values"], _label_dtype(stored)
+    if dtype.kind == "U" and all(isinstance(value, str) for value in values):
+        dtype = np.dtype(("U", _width_of(dtype.itemsize // 4, values)))
     kind = {"U": str, "O": str, "b": bool, "f": float}.get(dtype.kind, int)
     if any(type(value) is not kind for value in values):
         raise ModelFileError(f"the classes have dtype {dtype}, but not all values are of that type")
@@ -116,6 +122,12 @@ def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
         raise ModelFileError(f"the classes have the unknown dtype {str(name)[:20]!r}")
     dtype = np.dtype(name)
     return dtype
+
+
+def _width_of(declared: int, values: list[str]) -> int:
+    """The declared width, unless all labels are much shorter: each answer takes all of it."""
+    longest = max(map(len, values), default=0)
+    return min(declared, max(longest, MAX_PADDING))
 
 
 def check_label_bytes(n_labels: int, dtype: np.dtype[Any], allowed: int = 0) -> None:

@@ -39,7 +39,24 @@ def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
     """Objects as text; raise if any is missing, which would become a word such as None."""
     objects = np.asarray(values, dtype=object)
     _refuse_missing(objects.ravel(), name, 0)
-    return text_array([str(value) for value in objects.ravel()], name).reshape(objects.shape)
+    return text_array(words_of(objects.ravel().tolist(), name), name).reshape(objects.shape)
+
+
+def words_of(values: list[Any], name: str) -> list[str]:
+    """Values as text, bytes decoded; raise on bytes that are not UTF-8."""
+    return [_word(value, row, name) for row, value in enumerate(values)]
+
+
+def _word(value: Any, row: int, name: str) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: row {row} (counted from 0) holds the bytes {value[:40]!r}, which are not "
+            "UTF-8; store text, or numbers"
+        ) from error
 
 
 def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
@@ -48,14 +65,19 @@ def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
     ``n_labels`` is how many labels will be taken from the array, if more than it holds. Raise on a
     text that ends in a zero character, which arrays drop.
     """
+    refuse_cut(texts, name)
+    width = 4 * max(map(len, texts), default=0)
+    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
+    return np.array(texts, dtype=str if padded else object)
+
+
+def refuse_cut(texts: list[str], name: str) -> None:
+    """Raise on a text that ends in a zero character, which arrays of a fixed width drop."""
     cut = [text for text in texts if text.endswith("\0")]
     if cut:
         raise ValueError(
             f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
         )
-    width = 4 * max(map(len, texts), default=0)
-    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
-    return np.array(texts, dtype=str if padded else object)
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
