@@ -14,8 +14,9 @@ import typer
 from latentmetric.cli._errors import note
 from latentmetric.cli._signature import made_of, option
 from latentmetric.io import Choice, Table, open_table
+from latentmetric.io.cells import BOOLEANS
 from latentmetric.io.formats import suffixes
-from latentmetric.io.text import BOOLEANS, as_numbers
+from latentmetric.io.text import as_numbers
 from latentmetric.persistence.model_file import ModelFileError, is_model_file
 
 STANDARD_INPUT = Path("-")
