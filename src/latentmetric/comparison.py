@@ -16,6 +16,7 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
 from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import VOTING, plain
 
 ORIGINAL = "-O"
 """The paper's suffix for a method whose references are all rows, not latent examples."""
@@ -112,6 +113,7 @@ def compare(
 
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:
     """Labels by the estimator's vote, with the references of ``model``."""
+    estimator = plain(estimator, VOTING)
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     rows = in_this_process(X, estimator, "compare")
     neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))

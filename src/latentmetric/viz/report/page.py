@@ -116,7 +116,7 @@ def write_report(
     ...     page.stat().st_size < 1_000_000
     True
     """
-    Integer(1).check("max_queries", max_queries)
+    max_queries = Integer(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
     evidence = gather(model, X, y, X_train, y_train, row_names, train_names, max_queries, generator)
     context = Context.of(evidence, image_shape, source, generator)
