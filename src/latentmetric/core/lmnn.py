@@ -52,7 +52,7 @@ UNION_BYTES = 2**11
 """Approximate memory per row while pairs are united."""
 
 ROUNDING = 1e-5
-"""Rows are centred before they are added if their rounding error, in units of the spread, is more."""
+"""Rows are centred before they are added if rounding is more than this share of the spread."""
 
 KEPT_SEARCHES = 2
 """Each row keeps at most this many times ``max_impostors`` impostors between descents."""
