@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
@@ -146,7 +146,7 @@ class ReferenceClassifier(
         fitting._check_libraries()
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
-        with blas_threads(thread_count(fitting.n_jobs)):
+        with blas_threads(thread_count(fitting.n_jobs)), small_numbers_may_vanish():
             attributes = fitting._learned(self, X, y, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
@@ -386,7 +386,8 @@ class ReferenceClassifier(
         ndarray of shape (n_features, n_features)
         """
         check_is_fitted(self)
-        return self.components_.T @ self.components_
+        with small_numbers_may_vanish():
+            return self.components_.T @ self.components_
 
     def set_references(self, X: Any, y: Any) -> Self:
         """Let these labelled rows vote from now on; the metric does not change.
@@ -405,7 +406,9 @@ class ReferenceClassifier(
         caller = f"{type(self).__name__}.set_references"
         rows, labels = labelled_queries(X, y, self, caller)
         codes = known_codes(labels, self.classes_)
-        self.__dict__ = vars(self) | self._with_references(rows, codes)
+        with small_numbers_may_vanish():
+            attributes = self._with_references(rows, codes)
+        self.__dict__ = vars(self) | attributes
         return self
 
     def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import (
+    blas_threads,
+    for_each,
+    small_numbers_may_vanish,
+    thread_count,
+)
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
@@ -120,7 +125,7 @@ def _scores_of_queries(
         scores["mrr"][which] = 1 / found.first
         scores["r_precision"][which], scores["map@r"][which] = _at_r(found.hits, n_right[which])
 
-    with blas_threads(n_threads):
+    with blas_threads(n_threads), small_numbers_may_vanish():
         cut = blocks(need, codes[answerable], WORKING_BYTES // n_threads)
         for_each(score, list(cut), n_threads)
     return scores
