@@ -12,10 +12,11 @@ from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import thread_count
+from latentmetric.core.parallel import small_numbers_may_vanish, thread_count
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
 from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import VOTING, plain
 
 ORIGINAL = "-O"
 """The paper's suffix for a method whose references are all rows, not latent examples."""
@@ -100,7 +101,8 @@ def compare(
             if method.endswith(ORIGINAL):
                 codes = np.searchsorted(estimator.classes_, y[train])
                 rows = in_this_process(X[train], estimator, "compare")
-                model = model.with_references(rows, codes)
+                with small_numbers_may_vanish():
+                    model = model.with_references(rows, codes)
             since = perf_counter()
             wrong = _predicted(estimator, model, X[test]) != y[test]
             queried = perf_counter() - since
@@ -112,10 +114,12 @@ def compare(
 
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:
     """Labels by the estimator's vote, with the references of ``model``."""
+    estimator = plain(estimator, VOTING)
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     rows = in_this_process(X, estimator, "compare")
-    neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))
-    labels: np.ndarray[Any, Any] = estimator.classes_[model.vote(neighbors, estimator.weights)]
+    with small_numbers_may_vanish():
+        neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))
+        labels: np.ndarray[Any, Any] = estimator.classes_[model.vote(neighbors, estimator.weights)]
     return labels
 
 

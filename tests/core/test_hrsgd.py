@@ -1,9 +1,12 @@
 """HR-SGD against a plain version of itself, updates by hand, and the probability of an update."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from latentmetric.core import psd
+from latentmetric import HRSGD
+from latentmetric.core import distances, psd
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Descent
 from latentmetric.core.psd import PSDMatrix
@@ -71,6 +74,36 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate):
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
     assert np.linalg.norm(descent.metric - metric) <= 1e-5 * np.linalg.norm(metric)
     assert np.linalg.norm(descent.average() - average) <= 1e-5 * np.linalg.norm(average)
+
+
+@pytest.mark.parametrize("learning_rate", [0.1, 30.0])
+def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate):
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 1_000)
+    rows, triplets = problem(300 * 20, 7)
+    metric, average, updates, _ = plain_hrsgd(
+        rows, triplets, np.random.default_rng(1), learning_rate, 300
+    )
+    descent = Descent(PSDMatrix.identity(7), learning_rate, 300)
+    assert descent.run(as_they_are(rows), triplets, np.random.default_rng(1))[1] == updates > 0
+    np.testing.assert_allclose(descent.metric, metric, atol=1e-8 * np.linalg.norm(metric))
+    np.testing.assert_allclose(descent.average(), average, atol=1e-8 * np.linalg.norm(average))
+
+
+def test_a_large_batch_takes_little_memory():
+    X, y = np.random.default_rng(0).standard_normal((100, 20)), np.arange(100) % 2
+    tracemalloc.start()
+    try:
+        HRSGD(batch_size=20_000, n_steps=40_000, random_state=0).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_refused():
+    X, y = np.random.default_rng(0).standard_normal((100, 20)), np.arange(100) % 2
+    with pytest.raises(ValueError, match="at most 1000000, got 10000000"):
+        HRSGD(batch_size=10**7, n_steps=10**9).fit(X, y)
 
 
 def test_runs_add_up():

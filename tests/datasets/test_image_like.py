@@ -65,7 +65,7 @@ def test_an_interrupted_file_is_not_left_behind(tmp_path, monkeypatch):
     [
         ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
         ({"n_samples": 3, "n_classes": 5}, "n_samples=3 is less than n_classes=5"),
-        ({"mislabelled": 1.5}, "between 0 and 1, got 1.5"),
+        ({"mislabelled": 1.5}, "mislabelled must be at least 0 and at most 1, got 1.5"),
     ],
 )
 def test_bad_sizes_are_refused(wrong, message):

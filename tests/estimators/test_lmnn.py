@@ -59,3 +59,31 @@ def test_all_requested_iterations_are_run(max_iter, monkeypatch):
     X, y = load_digits(return_X_y=True)
     LMNN(max_iter=max_iter, tol=0).fit(X[:600], y[:600])
     assert sum(made) == max_iter
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exponent", [0.99, 0.5, -0.5, -0.95])
+def test_rows_of_extreme_size_give_the_metric_of_usual_ones(dtype, exponent):
+    X, y = load_iris(return_X_y=True)
+    X = (X / X.max()).astype(dtype)
+    size = np.exp2(np.trunc(exponent * np.log2(np.finfo(dtype).max / 8)))
+    usual = LMNN(max_iter=60).fit(X, y)
+    extreme = LMNN(max_iter=60).fit(X * dtype(size), y)
+    assert extreme.history_[-1]["objective"] == pytest.approx(
+        usual.history_[-1]["objective"], rel=1e-3
+    )
+    np.testing.assert_allclose(
+        extreme.get_mahalanobis_matrix(), usual.get_mahalanobis_matrix(), rtol=0.02, atol=0.05
+    )
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_float32_far_from_0_gives_the_metric_of_float64(offset):
+    X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 3
+    X[:, 0] += 2 * y
+    X[:, 3] *= 3
+    X = (X + offset).astype(np.float32)
+    single, double = (LMNN().fit(rows, y) for rows in (X, X.astype(np.float64)))
+    expected = double.get_mahalanobis_matrix()
+    error = np.abs(single.get_mahalanobis_matrix() - expected).max() / np.abs(expected).max()
+    assert error < 1e-3

@@ -259,7 +259,11 @@ def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
             "learning_rate must be above 0 and .*, got -1",
         ),
         (HRSGD(learning_rate=None), TypeError, "learning_rate must be a number, got None"),
-        (HRSGD(batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
+        (
+            HRSGD(batch_size=0),
+            ValueError,
+            "batch_size must be at least 1 and at most 1000000, got 0",
+        ),
         (HRSGD(batch_size=2.0), TypeError, "batch_size must be an integer, got 2.0"),
         (HRSGD(n_steps=9), ValueError, "n_steps is 9, .* batch_size is 10"),
         (HRSGD(n_steps=0), ValueError, "n_steps must be at least 1, got 0"),

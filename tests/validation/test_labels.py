@@ -1,5 +1,6 @@
 """A missing label is refused with its row, whatever it is made of and comes in."""
 
+from collections import UserList, deque
 from decimal import Decimal
 
 import numpy as np
@@ -45,6 +46,46 @@ def test_a_missing_label_is_refused_with_its_row(y):
     X = np.arange(2.0 * len(y)).reshape(-1, 2)
     with pytest.raises(ValueError, match="missing value"):
         Euclidean(n_neighbors=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "container", [list, tuple, deque, UserList, lambda y: [[one] for one in y]]
+)
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1, "1", 2], "labels must be of one kind, but y holds int and str"),
+        ([True, "True", "b"], "labels must be of one kind, but y holds bool and str"),
+        ([1.0, "1.0", "b"], "labels must be of one kind, but y holds float and str"),
+        ([b"a", "a", "b"], "labels must be of one kind, but y holds bytes and str"),
+        (["a", "a\0", "b"], "ends in a zero character"),
+        ([2**53, 2**53 + 1, 0.0], "9007199254740993, which NumPy would round to 9007199254740992"),
+        ([2**63, 2**63 + 1, -1], "9223372036854775809, which NumPy would round"),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_labels_that_an_array_would_merge_are_refused(labels, message, container):
+    X = np.arange(18.0).reshape(-1, 2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        Euclidean(n_neighbors=1).fit(X, container(labels * 3))
+    model = Euclidean(n_neighbors=1).fit(X, ["a", "1", "b"] * 3)
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.set_references(X, container(labels * 3))
+
+
+def test_words_of_polars_are_those_of_a_list():
+    polars = pytest.importorskip("polars")
+    assert checked_labels(polars.Series(["a", "bb"])).dtype == "<U2"
+    with pytest.raises(ValueError, match=r"holds 'a\\x00', which ends in a zero character"):
+        checked_labels(polars.Series(["a", "a\0"]))
+    with pytest.raises(ValueError, match="missing value: row 1 "):
+        checked_labels(polars.Series(["a", None]))
+
+
+def test_numbers_of_several_kinds_are_labels_as_long_as_none_is_rounded():
+    for labels in ([True, 2, 3], [1, 2.0, 2**60], [2**63, 2**63 + 1], [-(2**63), 5]):
+        assert checked_labels(labels).tolist() == labels
 
 
 def test_words_that_mean_nothing_missing_are_labels():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, Self
 from zlib import crc32
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
+from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric, pack
 from latentmetric.core.types import Floats, Ints
 
@@ -65,7 +65,7 @@ class OneClass:
         finally:
             self._whole = None
 
-    @cached_property
+    @lazy_property
     def mean(self) -> Floats:
         """The mean of the class in inner coordinates, in float64; its rows are centred on it.
 
@@ -78,7 +78,7 @@ class OneClass:
         centre = Coordinates(origin + scale * (total / len(self)), scale)
         return (centre.origin(self.dtype) - origin) / scale
 
-    @cached_property
+    @lazy_property
     def _from_mean(self) -> InnerRows:
         globally = self._rows.coordinates
         centre = globally.origin(self.dtype) + globally.scale * self.mean

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -79,13 +79,13 @@ class References:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
+    @lazy_property
     def in_double(self) -> References:
         """These references for queries in float64; the rows are not copied."""
         norms: Floats = np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)
         return References(self.rows, norms, self.factor)
 
-    @cached_property
+    @lazy_property
     def largest(self) -> float:
         """The largest ‖r‖² of the stored rows."""
         return float(squared_norms(self.rows).max(initial=0))

@@ -19,7 +19,7 @@ an unlikely update could then be arbitrarily long. The descent starts from the i
 is the average of the metrics after each iteration, which is PSD because each of them is.
 
 Time O(d²) per iteration without an update and O(d²·b + d³/3) with one (see ``psd``); memory four
-d×d matrices.
+d×d matrices, two more if b > d, the triplets drawn at once, and a block of them as vectors.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import numpy as np
 from scipy.special import expit
 
 from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
 from latentmetric.core.random_triplets import (
@@ -45,6 +46,9 @@ from latentmetric.core.random_triplets import (
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Floats, Ints
+
+BYTES_PER_NUMBER = 64
+"""Memory for one feature of a triplet while the gradient of a mini-batch is computed."""
 
 SHARPNESS = 3.0
 """L: how closely the smooth loss follows the hinge."""
@@ -168,7 +172,7 @@ class Descent:
             gap = float(self._gaps(_vectors(rows, batch[one : one + 1]))[0])
             losses[number] = _loss(gap)
             if coins[number] < expit(SHARPNESS * (1 - gap)):
-                self._update(_vectors(rows, batch))
+                self._update(rows, batch)
                 n_updates += 1
             self._n_here += 1
         return losses, n_updates
@@ -179,14 +183,26 @@ class Descent:
         half = len(vectors) // 2
         return squared[:half] - squared[half:]
 
-    def _update(self, vectors: Floats) -> None:
-        """Take a step along the mean gradient of a batch and project."""
+    def _update(self, rows: InnerRows, batch: Triplets) -> None:
+        """Take a step along the mean gradient of a batch and project; large batches in pieces."""
         self._sum += self._n_here * self.metric
         self._n_summed += self._n_here
         self._n_here = 0
+        if len(batch) <= rows.n_features:
+            self._metric.update(*self._weighted(_vectors(rows, batch)))
+            return
+        added, removed = np.zeros((2, *self.metric.shape))
+        for piece in row_blocks(len(batch), BYTES_PER_NUMBER * rows.n_features):
+            nearer, farther = self._weighted(_vectors(rows, batch[piece]))
+            added += nearer.T @ nearer
+            removed += farther.T @ farther
+        self._metric.update_by(added, removed)
+
+    def _weighted(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """The vectors Δq and Δp, multiplied by the roots of their weights in the gradient."""
         weights = self._rate * expit(SHARPNESS * (1 - self._gaps(vectors)))
         vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
-        self._metric.update(added=vectors[: len(weights)], removed=vectors[len(weights) :])
+        return vectors[: len(weights)], vectors[len(weights) :]
 
 
 def _average(total: Floats, n_summed: int, metric: Floats, n_here: int) -> Floats:

@@ -5,7 +5,8 @@ neighbours j and all rows l of other classes. L-BFGS minimises it over the facto
 on the impostors that matter, which are searched again every few iterations.
 
 Time O(n²·d) per search as blocked GEMM, O(n·d² + p·d) per iteration for p impostor pairs. Memory:
-one copy of the rows under the metric, O(p), O(d²) and blocks; no n×n array.
+one copy of the rows under the metric, O(p), O(d²) and blocks; no n×n array. Rows far from 0, or of
+extreme size, are copied once more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Correction, Curvature, descend
 from latentmetric.core.parallel import OrderedSum, for_each
@@ -50,6 +51,9 @@ HINGE_BYTES = 32
 UNION_BYTES = 2**11
 """Approximate memory per row while pairs are united."""
 
+ROUNDING = 1e-5
+"""Rows are centred before they are added if rounding is more than this share of the spread."""
+
 KEPT_SEARCHES = 2
 """Each row keeps at most this many times ``max_impostors`` impostors between descents."""
 
@@ -75,6 +79,7 @@ class Problem:
         n_threads: int,
     ) -> Problem:  # fmt: skip
         """Choose the targets: each row's nearest rows of its class by Euclidean distance."""
+        rows = _of_moderate_size(rows)
         order = np.argsort(codes, kind="stable")
         class_starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
         points = rows[order]
@@ -89,6 +94,19 @@ class Problem:
     def most_pairs(self) -> int:
         """The number of impostor pairs that may be kept from one descent to the next."""
         return KEPT_SEARCHES * self.max_impostors * len(self.rows)
+
+
+def _of_moderate_size(rows: InnerRows) -> InnerRows:
+    """The rows, copied into inner coordinates if sums of them as they are would lose digits.
+
+    That is so if they are far from 0, very large or very small; see ``_PairWeights.times_rows``.
+    """
+    dtype, scale = np.finfo(rows.dtype), rows.coordinates.scale
+    largest = max(float(rows.rows.max()), -float(rows.rows.min()))
+    near = largest * float(dtype.eps) <= ROUNDING * scale
+    if near and largest <= float(dtype.max) ** 0.5 and scale >= float(dtype.tiny) ** 0.5:
+        return rows
+    return InnerRows(rows[:], Coordinates(np.zeros(rows.n_features), 1.0))
 
 
 @dataclass(frozen=True)

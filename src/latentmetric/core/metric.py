@@ -17,13 +17,13 @@ difference vectors; what remains for each step is arithmetic on the coefficients
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import sqrt
 
 import numpy as np
 from scipy.linalg import get_blas_funcs, lapack
 
 from latentmetric.core.distances import squared_norms
+from latentmetric.core.lazy import lazy_property
 from latentmetric.core.triplets import DrawnTriplets, Triplets
 from latentmetric.core.types import Floats
 
@@ -39,12 +39,12 @@ class Metric:
 
     components: Floats
 
-    @cached_property
+    @lazy_property
     def matrix(self) -> Floats:
         """M."""
         return self.components.T @ self.components
 
-    @cached_property
+    @lazy_property
     def packed(self) -> Floats:
         """M's triangle with off-diagonal entries doubled, for products with a packed matrix."""
         twice = 2 * self.matrix.astype(np.float64)

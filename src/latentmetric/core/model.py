@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -24,6 +23,7 @@ from latentmetric.core.distances import (
     squared_norms,
     zero_until,
 )
+from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import blas_threads, for_each
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
@@ -116,12 +116,12 @@ class FittedModel:
         """The number of features of a query."""
         return len(self.coordinates.centre)
 
-    @cached_property
+    @lazy_property
     def farthest(self) -> float:
         """The largest norm of a reference in the space of the references."""
         return _largest_norm(self.references.rows)
 
-    @cached_property
+    @lazy_property
     def reach(self) -> float:
         """How far queries may be from the training rows: ``REACH``, or less for a huge metric."""
         largest = float(np.finfo(self.dtype).max) / 16

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 Item = TypeVar("Item")
@@ -40,10 +41,21 @@ def thread_count(n_jobs: int | None) -> int:
     return n_jobs
 
 
+@contextmanager
+def small_numbers_may_vanish() -> Iterator[None]:
+    """Let numbers become 0 that are too small for a float, whatever ``np.errstate`` says outside.
+
+    Weights of rows far away are such numbers. All other errors of floats are left to the caller.
+    """
+    with np.errstate(under="ignore"):
+        yield
+
+
 def for_each(function: Callable[[Item], object], items: Sequence[Item], n_threads: int) -> None:
     """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error.
 
-    This thread is one of them: memory that a thread has freed is not free for others.
+    This thread is one of them: memory that a thread has freed is not free for others. The others
+    treat errors of floats (``np.errstate``) as this one does.
     """
     n_workers = min(n_threads, len(items))
     waiting = iter(items)  # each thread takes the next one
@@ -60,11 +72,17 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
     if n_workers <= 1:
         work()
         return
+    states: dict[str, Any] = {**np.geterr(), "call": np.geterrcall()}
+
+    def work_alike() -> None:
+        with np.errstate(**states):
+            work()
+
     share = max(1, n_threads // n_workers)
     with blas_threads(share), ThreadPoolExecutor(n_workers - 1) as pool:
         others = []
         with suppress(RuntimeError):  # no thread starts while Python ends
-            others = [pool.submit(work) for _ in range(n_workers - 1)]
+            others = [pool.submit(work_alike) for _ in range(n_workers - 1)]
         work()
         for other in others:
             other.result()

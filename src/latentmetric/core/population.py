@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any, Protocol, cast
 
@@ -14,6 +14,7 @@ from latentmetric.core.classes import ClassRows, OneClass
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_latents, settle
+from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, Nearby, nearby_of
 from latentmetric.core.parallel import for_each
@@ -111,7 +112,7 @@ class LocalPopulation(ClassRows):
             self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
         )
 
-    @cached_property
+    @lazy_property
     def _drawn(self) -> Ints:
         """The row of every drawing number."""
         return np.concatenate(

@@ -86,7 +86,17 @@ class PSDMatrix:
         self.matrix += signed.T @ np.concatenate((added, removed))
         if self._stays_inside(float(np.linalg.norm(removed @ removed.T, 2))):
             return
-        values, vectors = negative_part(self.matrix, removed)
+        self._subtract(*negative_part(self.matrix, removed))
+
+    def update_by(self, added: Floats, removed: Floats) -> None:
+        """Project M + added − removed to the cone, for PSD matrices of any rank."""
+        self.matrix += added
+        self.matrix -= removed
+        if not self._stays_inside(float(np.linalg.norm(removed, 2))):
+            self._subtract(*all_negative(self.matrix))
+
+    def _subtract(self, values: Floats, vectors: Floats) -> None:
+        """Subtract eigenvalues, with vectors in rows."""
         self.matrix -= (vectors.T * values) @ vectors
 
     def _stays_inside(self, drop: float) -> bool:
@@ -115,11 +125,13 @@ def negative_part(matrix: Floats, removed: Floats) -> tuple[Floats, Floats]:
     found = None
     if len(removed) * MOST_BLOCKS < len(matrix):
         found = _few_negative(matrix, removed, norm)
-    if found is not None:
-        return found
-    values, vectors = eigh(
-        matrix, driver="evr", subset_by_value=(-np.inf, -NEGLIGIBLE * norm), check_finite=False
-    )
+    return all_negative(matrix) if found is None else found
+
+
+def all_negative(matrix: Floats) -> tuple[Floats, Floats]:
+    """The negative eigenvalues of a symmetric matrix and their vectors in rows, by ``eigh``."""
+    limits = (-np.inf, -NEGLIGIBLE * float(np.linalg.norm(matrix)))
+    values, vectors = eigh(matrix, driver="evr", subset_by_value=limits, check_finite=False)
     return values, vectors.T
 
 

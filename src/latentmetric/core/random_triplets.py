@@ -15,7 +15,7 @@ from latentmetric.core.triplets import Triplets
 from latentmetric.core.types import Ints
 
 DRAWN_AT_ONCE = 1_000_000
-"""Triplets in memory at most, unless one mini-batch has more."""
+"""Triplets in memory at most; a mini-batch may not have more."""
 
 
 def of_unit_norm(rows: InnerRows) -> InnerRows:

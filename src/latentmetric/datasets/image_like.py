@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from latentmetric.core.types import Floats, Ints
+from latentmetric.validation.parameters import Integer, Number
 
 CHUNK_ROWS = 16_384
 """Rows drawn at a time; each chunk has its own random stream."""
@@ -110,7 +112,17 @@ def make_image_like(
     >>> made.X.shape, made.latent_examples.shape
     ((500, 16), (15, 16))
     """
-    _check(n_samples, n_features, n_classes, latents_per_class, mislabelled)
+    n_samples, n_features, n_classes, latents_per_class = _sizes(
+        n_samples=n_samples, n_features=n_features, n_classes=n_classes,
+        latents_per_class=latents_per_class,
+    )  # fmt: skip
+    if n_distortions is not None:
+        n_distortions = Integer(0).check("n_distortions", n_distortions)
+    mislabelled = Number(0, 1).check("mislabelled", mislabelled)
+    spread, distortion, noise = (
+        Number(-inf).check(name, length)
+        for name, length in (("spread", spread), ("distortion", distortion), ("noise", noise))
+    )
     seed = check_random_state(random_state).randint(2**31)
     truth, rows = (np.random.SeedSequence([seed, part]) for part in range(2))
     generator = np.random.default_rng(truth)
@@ -130,20 +142,14 @@ def make_image_like(
     return ImageLike(X, labels, latents, latent_labels, memberships)
 
 
-def _check(
-    n_samples: int, n_features: int, n_classes: int, latents_per_class: int, mislabelled: float
-) -> None:
-    sizes = {
-        "n_samples": n_samples, "n_features": n_features, "n_classes": n_classes,
-        "latents_per_class": latents_per_class,
-    }  # fmt: skip
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
-    if n_samples < n_classes:
-        raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
-    if not 0 <= mislabelled <= 1:
-        raise ValueError(f"mislabelled must be a share between 0 and 1, got {mislabelled}")
+def _sizes(**given: int) -> Iterator[int]:
+    """The sizes as plain integers, after a check."""
+    sizes = {name: Integer(1).check(name, size) for name, size in given.items()}
+    if sizes["n_samples"] < sizes["n_classes"]:
+        raise ValueError(
+            f"n_samples={sizes['n_samples']} is less than n_classes={sizes['n_classes']}"
+        )
+    return iter(sizes.values())
 
 
 def _latents(

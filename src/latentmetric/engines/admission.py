@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
@@ -46,8 +47,9 @@ def answer(
 ) -> Any:
     """A fitted estimator's answers to queries, block by block; see ``Engine.answer``."""
     engine = engine_of(X)
-    rows = engine.admit(X, estimator, training=False)
-    return engine.answer(rows, estimator, method, dtype, width, **keywords)
+    with small_numbers_may_vanish():
+        rows = engine.admit(X, estimator, training=False)
+        return engine.answer(rows, estimator, method, dtype, width, **keywords)
 
 
 def refuse_remote(caller: str, instead: str, **given: Any) -> None:
@@ -63,8 +65,9 @@ def refuse_remote(caller: str, instead: str, **given: Any) -> None:
 def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
     """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
-    rows = engine.gather(engine.admit(X, estimator, training=False), caller)
-    estimator.model_.check_reach(rows)
+    with small_numbers_may_vanish():
+        rows = engine.gather(engine.admit(X, estimator, training=False), caller)
+        estimator.model_.check_reach(rows)
     return rows
 
 

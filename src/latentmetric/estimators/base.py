@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -24,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
@@ -45,6 +43,7 @@ from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import checked_labels, known_codes, predicted_dtype
 from latentmetric.validation.parameters import (
+    VOTING,
     Boolean,
     Integer,
     Jobs,
@@ -52,6 +51,7 @@ from latentmetric.validation.parameters import (
     OneOf,
     Rule,
     Verbosity,
+    plain,
 )
 from latentmetric.validation.rows import float_dtypes
 
@@ -63,6 +63,9 @@ EARLY_STOPPING: dict[str, Rule] = {
 
 FREE_PARAMETERS = ("n_jobs", "verbose")
 """Parameters that may differ when a fit is resumed; the number of threads may change rounding."""
+
+NOT_ALWAYS_SET = ("components_", "feature_names_in_")
+"""Fitted attributes that a fit may lack although the one before had them."""
 
 
 class ReferenceClassifier(
@@ -136,31 +139,37 @@ class ReferenceClassifier(
         -------
         self
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            self._check_libraries()
-            Boolean().check("resume", resume)
-            Boolean().check("keep_on_interrupt", keep_on_interrupt)
-            if not engine_of(X).in_process:
-                self._check_on_cluster(X)
-            with blas_threads(thread_count(self.n_jobs)):
-                admitted = admit(X, y, self)
-                self.check_against(admitted.classes)
-                generator = generator_from(self.random_state)
-                checkpoints = None
-                if checkpoint is not None or resume:
-                    checkpoints = self._checkpoints(checkpoint, resume, generator)
-                data = self._training_data(admitted, generator)
-                steps = self._steps(data)
-                judge, patience = self._stopping(data)
-                policies = Policies(
-                    judge, patience, keep_on_interrupt, checkpoints, data.fingerprint
-                )
-                listener = Listener(self, steps.limit, X, y)
-                outcome = FitOutcome(self, data)
-                attributes = Driver(steps, generator, outcome, policies, listener).follow()
-        self._set_fitted(attributes)
+        fitting = plain(self)
+        fitting.check_parameters()
+        keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
+        resume = Boolean().check("resume", resume)
+        fitting._check_libraries()
+        if not engine_of(X).in_process:
+            fitting._check_on_cluster(X)
+        with blas_threads(thread_count(fitting.n_jobs)), small_numbers_may_vanish():
+            attributes = fitting._learned(self, X, y, checkpoint, resume, keep)
+        # All at once: an interrupt finds the estimator as it was or as it will be.
+        self.__dict__ = {
+            name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
+        } | attributes
         return self
+
+    def _learned(
+        self, owner: Self, X: Any, y: Any, checkpoint: Any, resume: bool, keep_on_interrupt: bool
+    ) -> dict[str, Any]:
+        """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
+        admitted = admit(X, y, self)
+        self.check_against(admitted.classes)
+        generator = generator_from(self.random_state)
+        checkpoints = None
+        if checkpoint is not None or resume:
+            checkpoints = self._checkpoints(checkpoint, resume, generator)
+        data = self._training_data(admitted, generator)
+        steps = self._steps(data)
+        judge, patience = self._stopping(data)
+        policies = Policies(judge, patience, keep_on_interrupt, checkpoints, data.fingerprint)
+        listener = Listener(owner, steps.limit, X, y)
+        return Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
 
     def check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
@@ -233,12 +242,6 @@ class ReferenceClassifier(
         """Fitted attributes that only this estimator has."""
         return {}
 
-    def _set_fitted(self, attributes: Mapping[str, Any]) -> None:
-        """Set all fitted attributes at once, after they have all been computed."""
-        if "components_" not in attributes:
-            self.__dict__.pop("components_", None)
-        self.__dict__.update(attributes)
-
     def transform(self, X: Any) -> Floats:
         """Map rows to the space in which Euclidean distances are the learned ones.
 
@@ -278,10 +281,11 @@ class ReferenceClassifier(
         -------
         ndarray of shape (n_samples,)
         """
-        self.check_voting()
-        dtype = predicted_dtype(self.classes_, reject_below, reject_label)
+        voting = self._voting()
+        dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
+        below = None if reject_below is None else float(reject_below)
         elected: np.ndarray[Any, Any] = answer(
-            X, self, "_elected", dtype, reject_below=reject_below, reject_label=reject_label
+            X, voting, "_elected", dtype, reject_below=below, reject_label=reject_label
         )
         return elected
 
@@ -296,8 +300,8 @@ class ReferenceClassifier(
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        self.check_voting()
-        shares: Floats = answer(X, self, "_shares", np.float64, len(self.classes_))
+        voting = self._voting()
+        shares: Floats = answer(X, voting, "_shares", np.float64, len(voting.classes_))
         return shares
 
     def score_samples(self, X: Any) -> Floats:
@@ -315,8 +319,8 @@ class ReferenceClassifier(
         ndarray of shape (n_samples,)
             In the units of the distances of ``kneighbors``.
         """
-        self._check_ready()
-        scores: Floats = answer(X, self, "_scores", self.model_.dtype)
+        ready = self._ready()
+        scores: Floats = answer(X, ready, "_scores", ready.model_.dtype)
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -357,23 +361,22 @@ class ReferenceClassifier(
             Row numbers of the references: in ``latent_examples_``, or in the rows passed to
             ``fit`` or ``set_references`` if these are the references.
         """
-        self._check_ready()
+        ready = self._ready()
         if X is None:
             raise TypeError(
                 f"{type(self).__name__}.kneighbors needs X, the rows whose neighbours to find"
             )
-        k = self.n_neighbors if n_neighbors is None else n_neighbors
-        Integer(1).check("n_neighbors", k)
-        if k > len(self.model_.references):
+        given = self.n_neighbors if n_neighbors is None else n_neighbors
+        k, n_references = Integer(1).check("n_neighbors", given), len(ready.model_.references)
+        if k > n_references:
             raise ValueError(
-                f"n_neighbors is {k}, but the model holds only "
-                f"{len(self.model_.references)} references"
+                f"n_neighbors is {k}, but the model holds only {n_references} references"
             )
-        found = answer(X, self, "_found", np.float64, 2 * k, k=k)
+        found = answer(X, ready, "_found", np.float64, 2 * k, k=k)
         indices: Ints = found[:, k:].astype(np.intp)
         if not return_distance:
             return indices
-        return found[:, :k].astype(self.model_.dtype), indices
+        return found[:, :k].astype(ready.model_.dtype), indices
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').
@@ -383,7 +386,8 @@ class ReferenceClassifier(
         ndarray of shape (n_features, n_features)
         """
         check_is_fitted(self)
-        return self.components_.T @ self.components_
+        with small_numbers_may_vanish():
+            return self.components_.T @ self.components_
 
     def set_references(self, X: Any, y: Any) -> Self:
         """Let these labelled rows vote from now on; the metric does not change.
@@ -402,14 +406,14 @@ class ReferenceClassifier(
         caller = f"{type(self).__name__}.set_references"
         rows, labels = labelled_queries(X, y, self, caller)
         codes = known_codes(labels, self.classes_)
-        self._set_fitted(self._with_references(rows, codes))
+        with small_numbers_may_vanish():
+            attributes = self._with_references(rows, codes)
+        self.__dict__ = vars(self) | attributes
         return self
 
     def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
-        """The fitted attributes after a change of references."""
-        model = self.model_.with_references(rows, codes)
-        kept = {"components_": self.components_} if model.is_metric else {}
-        return kept | {"model_": model}
+        """The fitted attributes that a change of references changes."""
+        return {"model_": self.model_.with_references(rows, codes)}
 
     @property
     def _n_features_out(self) -> int:
@@ -424,6 +428,16 @@ class ReferenceClassifier(
         """Check parameters again when they are used, because they may change after ``fit``."""
         check_is_fitted(self)
         self.parameter_rules["n_jobs"].check("n_jobs", self.n_jobs)
+
+    def _ready(self) -> Self:
+        """A checked copy to answer with, which no other thread changes."""
+        self._check_ready()
+        return plain(self, ("n_jobs",))
+
+    def _voting(self) -> Self:
+        """A checked copy to vote with, which no other thread changes."""
+        self.check_voting()
+        return plain(self, VOTING)
 
     def _search(self) -> Search | None:
         """A search that replaces the exact one; None for the exact one."""
@@ -473,19 +487,6 @@ def _refuse_frames(estimator: Any, X: Any) -> None:
     if container != "default":
         caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
         refuse_remote(caller, 'set_output(transform="default") to get a lazy array', X=X)
-
-
-@contextmanager
-def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Restore the estimator's attributes if the block raises."""
-
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def generator_from(random_state: Any) -> np.random.Generator:

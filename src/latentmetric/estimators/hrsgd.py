@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from latentmetric.core import hrsgd
 from latentmetric.core.psd import psd_factor
+from latentmetric.core.random_triplets import DRAWN_AT_ONCE
 from latentmetric.core.steps import Steps
 from latentmetric.core.types import Floats
 from latentmetric.estimators.base import EARLY_STOPPING
@@ -38,7 +39,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
     learning_rate : float, default=0.01
         The length η of a step along the mean gradient, for rows of a mean squared norm of 1.
     batch_size : int, default=10
-        Triplets per mini-batch.
+        Triplets per mini-batch, at most a million.
     n_steps : int, default=100_000
         Triplets drawn; there are n_steps // batch_size iterations.
     weights : str, default="uniform"
@@ -89,7 +90,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
         **MetricLearner.parameter_rules,
         **EARLY_STOPPING,
         "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
-        "batch_size": Integer(1),
+        "batch_size": Integer(1, DRAWN_AT_ONCE),
         "n_steps": Integer(1),
     }
 

@@ -16,12 +16,16 @@ from latentmetric.estimators.training import TrainingData
 if TYPE_CHECKING:
     from latentmetric.estimators.base import ReferenceClassifier
 
+OF_FEATURES = ("n_features_in_", "feature_names_in_")
+"""Fitted attributes that the estimator has from the moment when its rows are admitted."""
+
 
 @dataclass(frozen=True)
 class FitOutcome(Generic[AnyState]):
     """The results of one fit, computed from its states; see ``driver.Outcome``."""
 
     _estimator: ReferenceClassifier[AnyState]
+    """The copy that is being fitted, with plain parameters."""
     _data: TrainingData
 
     def measure(self, state: AnyState) -> Record:
@@ -45,13 +49,18 @@ class FitOutcome(Generic[AnyState]):
         attributes = estimator._attributes(data, kept, model)
         if model.components is not None:
             attributes = {"components_": model.components} | attributes
-        return attributes | {
-            "classes_": data.classes,
-            "history_": list(history),
-            "n_iter_": iterations(history[-1]),
-            "best_iter_": iterations(kept.record),
-            "model_": model,
-        }
+        named = {name: value for name, value in vars(estimator).items() if name in OF_FEATURES}
+        return (
+            attributes
+            | named
+            | {
+                "classes_": data.classes,
+                "history_": list(history),
+                "n_iter_": iterations(history[-1]),
+                "best_iter_": iterations(kept.record),
+                "model_": model,
+            }
+        )
 
     def _model(self, state: AnyState) -> FittedModel:
         """The model of a state; held-out rows set the temperature if the vote needs one."""

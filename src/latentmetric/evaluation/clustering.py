@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array, check_consistent_length
 
+from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.validation.labels import checked_labels
 
@@ -40,5 +42,9 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     truth = checked_labels(labels, "labels")
     rows = check_array(embeddings, dtype=("float64", "float32"), input_name="embeddings")
     check_consistent_length(rows, truth)
+    # By a power of 2, which rounds nothing: squares of huge or tiny numbers leave the floats.
+    exponent = int(np.frexp(np.abs(rows).max())[1])
     clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
-    return float(normalized_mutual_info_score(truth, clusters.fit_predict(rows)))
+    with small_numbers_may_vanish():
+        found = clusters.fit_predict(np.ldexp(rows, -exponent))
+        return float(normalized_mutual_info_score(truth, found))

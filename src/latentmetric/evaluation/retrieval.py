@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import (
+    blas_threads,
+    for_each,
+    small_numbers_may_vanish,
+    thread_count,
+)
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
@@ -77,7 +82,7 @@ def retrieval_scores(
     >>> scores["recall@1"], scores["precision@2"], scores["map@r"]
     (1.0, 0.5, 1.0)
     """
-    Jobs().check("n_jobs", n_jobs)
+    n_threads = thread_count(Jobs().check("n_jobs", n_jobs))
     rows, labels = _labelled(queries, query_labels, "queries", "query_labels")
     if references is None and reference_labels is None:
         found_rows, found_labels, within = rows, labels, True
@@ -92,9 +97,7 @@ def retrieval_scores(
     n_classes, codes, found_codes = _codes(labels, found_labels)
     gallery = Gallery(found_rows, found_codes, n_classes)
     n_right = gallery.class_sizes[codes] - within
-    per_query = _scores_of_queries(
-        gallery, rows, codes, n_right, within, ranks, thread_count(n_jobs)
-    )
+    per_query = _scores_of_queries(gallery, rows, codes, n_right, within, ranks, n_threads)
     counted = n_right > 0
     return {
         name: float(values[counted].mean()) if counted.any() else float("nan")
@@ -122,7 +125,7 @@ def _scores_of_queries(
         scores["mrr"][which] = 1 / found.first
         scores["r_precision"][which], scores["map@r"][which] = _at_r(found.hits, n_right[which])
 
-    with blas_threads(n_threads):
+    with blas_threads(n_threads), small_numbers_may_vanish():
         cut = blocks(need, codes[answerable], WORKING_BYTES // n_threads)
         for_each(score, list(cut), n_threads)
     return scores
@@ -170,11 +173,10 @@ def _checked_ranks(k: int | Iterable[int], n_found: int) -> list[int]:
     ranks = list(k) if isinstance(k, Iterable) else [k]
     if not ranks:
         raise ValueError("k must name at least one rank, got none")
-    for rank in ranks:
-        Integer(1).check("k", rank)
-        if rank > n_found:
-            raise ValueError(f"k is {rank}, but a query can find only {n_found} references")
-    return sorted({int(rank) for rank in ranks})
+    checked = sorted({Integer(1).check("k", rank) for rank in ranks})
+    if checked[-1] > n_found:
+        raise ValueError(f"k is {checked[-1]}, but a query can find only {n_found} references")
+    return checked
 
 
 def _codes(labels: Any, found_labels: Any) -> tuple[int, Ints, Ints]:

@@ -16,6 +16,7 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
+from latentmetric.validation.parameters import MAX_COUNT, Integer
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class FaissIndex:
             similarities.
         indices : ndarray of shape (n_samples, k)
         """
-        n_references = len(self.labels)
+        k, n_references = Integer(-MAX_COUNT).check("k", k), len(self.labels)
         if not 1 <= k <= n_references:
             raise ValueError(
                 f"k is {k}, but must be from 1 to {n_references}, "

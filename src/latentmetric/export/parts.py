@@ -10,6 +10,7 @@ import numpy as np
 from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
+from latentmetric.validation.parameters import VOTING, plain
 
 SPARE_NEIGHBORS = 16
 """Extra neighbours of the first search, which ranks less exactly than differences do."""
@@ -30,8 +31,9 @@ class Parts:
         """The parts of a fitted estimator, after a check of its parameters; nothing is copied."""
         model = fitted_model(estimator)
         estimator.check_voting()
-        n_neighbors = min(estimator.n_neighbors, len(model.references))
-        return cls(model, estimator.classes_, estimator.weights, n_neighbors)
+        voting = plain(estimator, VOTING)
+        n_neighbors = min(voting.n_neighbors, len(model.references))
+        return cls(model, voting.classes_, voting.weights, n_neighbors)
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from latentmetric.core.types import Floats
 from latentmetric.export.parts import Parts
+from latentmetric.validation.parameters import VOTING, plain
 
 TIE_BREAK = 2.0**-46
 """The smallest extra weight of a nearer neighbour; sums of up to 40 votes stay exact."""
@@ -74,7 +75,7 @@ def to_sklearn(model: Any) -> Pipeline:
         factor, rows, voters = factor / unit, rows / unit, _kernel_voters(parts.n_voters)
     else:
         voters = _plain_voters(parts)
-    voters.set_params(n_jobs=model.n_jobs).fit(rows, parts.labels)
+    voters.set_params(n_jobs=plain(model, VOTING).n_jobs).fit(rows, parts.labels)
     linear = FunctionTransformer(np.dot, kw_args={"b": factor.T})
     steps = [("centre", _scaler(parts, model)), ("metric", linear), ("vote", voters)]
     return Pipeline(steps)

@@ -44,6 +44,7 @@ from latentmetric.persistence.values import (
     rounds_from_json,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import plain
 
 SMALLEST_SCALE = 5e-324
 """The smallest number above 0: the scale is a divisor and must not be 0."""
@@ -84,6 +85,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"{type(model).__module__}.{type(model).__qualname__} cannot be saved: a model file "
             f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}"
         )
+    model = plain(model)
     model.check_parameters()
     model.check_voting()
     document, arrays = _contents(model)

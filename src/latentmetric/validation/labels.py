@@ -5,8 +5,10 @@ Labels keep their type: integers are never rounded to floats, text stays text.
 
 from __future__ import annotations
 
+from collections import UserList, deque
 from decimal import Decimal
 from math import inf
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    labels: Labels = column_or_1d(_without_rounding(_without_words_for_nan(y), name), warn=True)
+    labels: Labels = column_or_1d(_without_rounding(_without_merging(y, name), name), warn=True)
     _refuse_missing(labels, f"Input {name}", start)
     return labels
 
@@ -124,14 +126,14 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
 
 def known_codes(labels: Labels, classes: Labels) -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
-    labels = _comparable(labels, classes)
-    unknown = np.setdiff1d(labels, classes)
+    given, places = classes_and_codes(_comparable(labels, classes))
+    unknown = np.setdiff1d(given, classes)
     if len(unknown):
         raise ValueError(
             f"y holds {len(unknown)} label(s) that the model was not fitted with, "
             f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
         )
-    codes: Ints = np.searchsorted(classes, labels)
+    codes: Ints = np.searchsorted(classes, given)[places]
     return codes
 
 
@@ -196,25 +198,56 @@ def predicted_dtype(
     return dtype
 
 
-def _without_words_for_nan(y: Any) -> Any:
-    """Labels as objects where NumPy would turn NaN among words into the word nan."""
-    if isinstance(y, list | tuple):
-        objects = np.array(y, dtype=object)
-        has_text = any(isinstance(label, str | bytes) for label in objects.ravel().tolist())
-        return objects if has_text and _missing(objects.ravel()).any() else y
-    if getattr(getattr(y, "dtype", None), "kind", "") == "T":  # NumPy's text of any length
+def _without_merging(y: Any, name: str) -> Any:
+    """Labels that NumPy takes as they are; it would make some equal that are not.
+
+    Beside words, it turns numbers and NaN into words; beside floats, it rounds integers; and it
+    drops zero characters at the end of a word. Lists of words become an array that is not much
+    larger than they are.
+    """
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "kind", "") == "T":  # NumPy's text of any length
         return y.astype(object)
+    if type(y).__module__.split(".")[0] == "polars" and str(dtype) in ("String", "Utf8"):
+        y = y.to_list()
+    if not isinstance(y, list | tuple | deque | UserList):
+        return y
+    objects = np.array(list(y), dtype=object)
+    labels = objects.ravel().tolist()
+    kinds = {_kind_of_text(label) for label in labels}
+    if kinds == {str}:
+        return text_array(labels, f"Input {name}").reshape(objects.shape)
+    if len(kinds) > 1:
+        return objects
+    _refuse_rounding(labels, name)
     return y
+
+
+def _kind_of_text(label: Any) -> type | None:
+    return next((kind for kind in (str, bytes) if isinstance(label, kind)), None)
+
+
+def _refuse_rounding(labels: list[Any], name: str) -> None:
+    """Raise on integers that NumPy would round because there are floats or negative ones, too."""
+    if not any(isinstance(label, Integral) for label in labels):
+        return
+    if np.array(labels).dtype.kind != "f":
+        return
+    integers = [int(label) for label in labels if isinstance(label, Integral)]
+    rounded = [number for number in integers if int(float(number)) != number]
+    if rounded:
+        raise ValueError(
+            f"{name} holds {rounded[0]}, which NumPy would round to {int(float(rounded[0]))} "
+            "beside the other labels; convert all of them, for example to strings"
+        )
 
 
 def _without_rounding(y: Any, name: str) -> Any:
     """Labels as NumPy should take them.
 
     Pandas' nullable integers become plain integers, where scikit-learn would convert them to
-    floats, and lists of text an array that is not much larger than they are.
+    floats.
     """
-    if isinstance(y, list | tuple) and y and all(isinstance(label, str) for label in y):
-        return text_array(list(y), f"Input {name}")
     if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1:
         return np.asarray(_without_rounding(y.iloc[:, 0], name)).reshape(-1, 1)
     if isinstance(y, np.ma.MaskedArray):

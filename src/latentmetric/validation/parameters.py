@@ -1,16 +1,17 @@
 """Rules for parameters, with messages that say what was passed and what is accepted.
 
 An estimator defines one rule per parameter. Its checks, the command line's options and their
-choices are all derived from the rules.
+choices are all derived from the rules. A check also returns the value as one of Python's own types:
+numbers of NumPy's small types, or fractions, would compute in their own ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,8 @@ MAX_COUNT = 10**12
 class Rule(Protocol):
     """The accepted values of a parameter."""
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise ``TypeError`` or ``ValueError`` unless the value is accepted."""
+    def check(self, name: str, value: Any) -> Any:
+        """The value to compute with; raise ``TypeError`` or ``ValueError`` on a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,12 @@ class Integer:
     low: int
     high: int = MAX_COUNT
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> int:
         """See ``Rule``."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
             raise TypeError(f"{name} must be an integer, got {_with_type(value)}")
-        _check_range(name, value, self.low, self.high, open_low=False)
+        _check_range(name, value, int(value), self.low, self.high, open_low=False)
+        return int(value)
 
 
 @dataclass(frozen=True)
@@ -47,27 +49,29 @@ class Number:
     high: float = inf
     open_low: bool = False
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> float:
         """See ``Rule``."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             raise TypeError(f"{name} must be a number, got {_with_type(value)}")
         try:
-            finite = isfinite(value)
+            number = float(value)
         except OverflowError:  # an integer or a fraction too large for a float
-            finite = False
-        if not finite:
+            number = inf
+        if not isfinite(number):
             raise ValueError(f"{name} must be finite, got {value!r:.40}")
-        _check_range(name, value, self.low, self.high, self.open_low)
+        _check_range(name, value, number, self.low, self.high, self.open_low)
+        return number
 
 
 @dataclass(frozen=True)
 class Boolean:
     """True or False."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> bool:
         """See ``Rule``."""
         if not isinstance(value, bool | np.bool_):
             raise TypeError(f"{name} must be True or False, got {_with_type(value)}")
+        return bool(value)
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,12 @@ class OneOf:
 
     words: Collection[str]
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> str:
         """See ``Rule``."""
         if not isinstance(value, str) or value not in self.words:
             listed = ", ".join(repr(word) for word in self.words)
             raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        return value
 
 
 @dataclass(frozen=True)
@@ -89,45 +94,68 @@ class OrNone:
 
     rule: Integer | Number
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> float | None:
         """See ``Rule``."""
-        if value is not None:
-            self.rule.check(name, value)
+        return None if value is None else self.rule.check(name, value)
 
 
 @dataclass(frozen=True)
 class Verbosity:
     """An integer of at least 0, or True or False, as in scikit-learn."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> int:
         """See ``Rule``."""
         number = int(value) if isinstance(value, bool | np.bool_) else value
-        Integer(0).check(name, number)
+        return Integer(0).check(name, number)
 
 
 @dataclass(frozen=True)
 class Jobs:
     """None, or a number of threads that is not 0."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> int | None:
         """See ``Rule``."""
-        OrNone(Integer(-(2**31), 2**31 - 1)).check(name, value)
-        if value == 0:
+        if value is None:
+            return None
+        n_jobs = Integer(-(2**31), 2**31 - 1).check(name, value)
+        if n_jobs == 0:
             raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
+        return n_jobs
 
 
 @dataclass(frozen=True)
 class CountOrShare:
     """A count for each class (int), a share of its rows (float), or counts by class (mapping)."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Any) -> Any:
         """See ``Rule``; a mapping is checked once the classes are known."""
         if isinstance(value, Mapping):
-            return
+            return value
         if isinstance(value, Integral):
-            Integer(1).check(f"{name} as a number for each class", value)
-        else:
-            Number(0, 1, open_low=True).check(name, value)
+            return Integer(1).check(f"{name} as a number for each class", value)
+        return Number(0, 1, open_low=True).check(name, value)
+
+
+Estimator = TypeVar("Estimator")
+
+VOTING = ("n_jobs", "n_neighbors", "weights")
+"""The parameters that decide how references vote; they may be set after a fit."""
+
+
+def plain(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator:
+    """A shallow copy of an estimator to compute with: its parameters are checked and plain.
+
+    ``names`` are the parameters that matter; None means all. The estimator itself keeps what its
+    user set, and what it becomes later does not affect the copy.
+    """
+    twin: Any = object.__new__(type(estimator))
+    vars(twin).update(vars(estimator))
+    rules: Mapping[str, Rule] = twin.parameter_rules
+    for name in rules if names is None else names:
+        if hasattr(twin, name):
+            setattr(twin, name, rules[name].check(name, getattr(twin, name)))
+    copied: Estimator = twin
+    return copied
 
 
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
@@ -146,10 +174,13 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
         Integer(1).check(f"{name} of class {label!r}", counts[label])
 
 
-def _check_range(name: str, value: Any, low: float, high: float, open_low: bool) -> None:
-    if value < low or value > high or (open_low and value == low):
+def _check_range(
+    name: str, value: Any, number: float, low: float, high: float, open_low: bool
+) -> None:
+    """Raise unless ``number``, which is ``value`` as Python's own number, is in the range."""
+    if number < low or number > high or (open_low and number == low):
         accepted = f"above {low}" if open_low else f"at least {low}"
-        if high != inf and (high != MAX_COUNT or value > high):
+        if high != inf and (high != MAX_COUNT or number > high):
             accepted = f"{accepted} and at most {high}"
         raise ValueError(f"{name} must be {accepted}, got {value!r:.40}")
 

@@ -145,7 +145,7 @@ def plot_errors_by_class(
     matplotlib Axes
     """
     fitted_model(model)
-    Integer(1).check("n_classes", n_classes)
+    n_classes = Integer(1).check("n_classes", n_classes)
     classes = model.classes_
     rows, labels = labelled_queries(X, y, model, "plot_errors_by_class")
     true = known_codes(labels, classes)

@@ -20,6 +20,7 @@ from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process, refuse_remote
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.labels import checked_labels
+from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
 
@@ -246,7 +247,7 @@ def _cast(
     numbers: Ints | None = None,
 ) -> Vote:  # fmt: skip
     """Let the references of a model vote; ``numbers`` are their rows in ``originals``."""
-    n_references = len(model.references)
+    estimator, n_references = plain(estimator, VOTING), len(model.references)
     k = n_voters(estimator.weights, estimator.n_neighbors, n_references)
     neighbors = model.nearest(queries, k, thread_count(estimator.n_jobs))
     nearest = neighbors.first(SHOWN_NEIGHBORS)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report.classes import class_section, pair_section
@@ -116,12 +117,16 @@ def write_report(
     ...     page.stat().st_size < 1_000_000
     True
     """
-    Integer(1).check("max_queries", max_queries)
+    max_queries = Integer(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
-    evidence = gather(model, X, y, X_train, y_train, row_names, train_names, max_queries, generator)
-    context = Context.of(evidence, image_shape, source, generator)
     heading = shown(title, 200) if title else f"What {type(model).__name__} learned"
-    return _write_whole(Path(path), _page(heading, evidence, context))
+    with small_numbers_may_vanish():
+        evidence = gather(
+            model, X, y, X_train, y_train, row_names, train_names, max_queries, generator
+        )
+        context = Context.of(evidence, image_shape, source, generator)
+        page = _page(heading, evidence, context)
+    return _write_whole(Path(path), page)
 
 
 def _page(heading: str, evidence: Evidence, context: Context) -> str:

@@ -1,0 +1,84 @@
+"""A lazy property is computed once, on frozen instances too, and holds no lock over a fork."""
+
+import pickle
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+import numpy as np
+from forking import forked, needs_forks
+
+import latentmetric
+from latentmetric import Euclidean
+from latentmetric.core import model as models
+from latentmetric.core.lazy import lazy_property
+
+
+@dataclass(frozen=True)
+class Square:
+    side: float
+
+    @lazy_property
+    def area(self) -> list[float]:
+        """The area, in a list of its own."""
+        return [self.side**2]
+
+
+def test_it_is_computed_once_and_pickled_with_its_instance():
+    square = Square(3.0)
+    assert square.area == [9.0]
+    assert square.area is square.area
+    assert vars(pickle.loads(pickle.dumps(square))) == {"side": 3.0, "area": [9.0]}
+    assert Square.area.__doc__ == "The area, in a list of its own."
+    assert square == Square(3.0)
+
+
+def test_threads_that_compute_it_at_the_same_time_get_the_same_object():
+    inside, go_on = Event(), Event()
+
+    class Slow:
+        @lazy_property
+        def value(self):
+            if not inside.is_set():
+                inside.set()
+                go_on.wait(10)
+            return object()
+
+    slow, first = Slow(), []
+    thread = Thread(target=lambda: first.append(slow.value))
+    thread.start()
+    inside.wait(10)
+    second = slow.value  # does not wait for the other thread
+    go_on.set()
+    thread.join()
+    assert first == [second]
+
+
+@needs_forks
+def test_a_child_forked_while_a_thread_computes_predicts(monkeypatch):
+    X = np.arange(20.0).reshape(-1, 1)
+    model, other = (Euclidean().fit(X, np.arange(20) % 2) for _ in range(2))
+    inside, go_on, largest_norm = Event(), Event(), models._largest_norm
+
+    def slow(*arguments):
+        inside.set()
+        go_on.wait(30)
+        return largest_norm(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "_largest_norm", slow)
+        thread = Thread(target=other.predict, args=(X,))
+        thread.start()
+        inside.wait(10)
+    try:
+        assert forked(lambda: len(model.predict(X)) == 20)
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def test_no_other_cached_property_is_used():
+    for path in Path(latentmetric.__file__).parent.rglob("*.py"):
+        used = r"import.*\bcached_property|@(functools\.)?cached_property"
+        assert not re.search(used, path.read_text(encoding="utf-8")), path
