@@ -92,7 +92,7 @@ def main() -> None:
         results["error"]["MaPML_5-O"], results["query_microseconds"]["originals"] = error, micro
         error, _ = percent_wrong(Euclidean().fit(X, y), few, few_y)
         results["error"]["Euclid"] = error
-    show(results)
+    show(results, "imagenet_scale_defaults" if options.defaults else "imagenet_scale")
 
 
 def measure_index(model, X, y) -> dict[str, float]:
@@ -114,7 +114,7 @@ def measure_index(model, X, y) -> dict[str, float]:
     }
 
 
-def show(results) -> None:
+def show(results, name: str) -> None:
     errors, queries = results["error"], results["query_microseconds"]
     rows = [
         ["GEMM, GFlop/s", f"{results['machine']['gemm_float32_gflops']:.0f}", ""],
@@ -141,7 +141,7 @@ def show(results) -> None:
             ["Euclid − MaPML_5, points", f"{errors['Euclid'] - errors['MaPML_5']:.2f}", "≥ 1.0"],
         ]
     print(table(["what", "measured", "goal"], rows))
-    print(write_json("imagenet_scale", results))
+    print(write_json(name, results))
 
 
 if __name__ == "__main__":

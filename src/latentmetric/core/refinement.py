@@ -20,8 +20,8 @@ A row is left out of its own latent example, which as a mean that contains the r
 steps do not depend on the axes: Adam with one second moment for the factor and one for each point.
 Only latent examples near a row take part, and only rows whose label is not yet certain.
 
-Time per pass O(n·d·r) to map the rows and for the gradient of the factor, O(n·K·r) for their K
-near latent examples. Memory O(m·r + r·d), and K numbers per row.
+Time per pass O(n·d·r) to map the n rows it visits and for the gradient of the factor, O(n·K·r)
+for their K near latent examples. Memory O(m·r + r·d), and K numbers per row.
 """
 
 from __future__ import annotations
