@@ -251,9 +251,7 @@ def test_scikit_learn_predicts_as_the_model(fitted_with_queries, weights, n_neig
     clear = reach[:, 1] > reach[:, 0] * (1 + 1e-5)  # which neighbour is the last, is not rounding
     assert np.mean(clear) > 0.99
     shares = model.predict_proba(X[clear])
-    np.testing.assert_allclose(
-        exported.predict_proba(X[clear]), shares, rtol=0, atol=1e-5 + moved
-    )
+    np.testing.assert_allclose(exported.predict_proba(X[clear]), shares, rtol=0, atol=1e-5 + moved)
 
 
 def test_scikit_learn_breaks_ties_as_the_model():
