@@ -141,7 +141,8 @@ def measure(model: Any, split: Split) -> dict[str, Any]:
     result["query_microseconds"] = 1e6 * (perf_counter() - wall) / len(split.X_test)
     if isinstance(model, MaPML):
         result["latents"] = len(model.latent_examples_)
-        result["objectives"] = [record["objective"] for record in model.history_]
+        rounds = [record for record in model.history_ if "refinement" not in record]
+        result["objectives"] = [record["objective"] for record in rounds]
         model.set_references(split.X_train, split.y_train)
         wall = perf_counter()
         result["error_original"] = percent_wrong(model, split)

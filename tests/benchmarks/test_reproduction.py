@@ -94,6 +94,14 @@ def test_a_finished_trial_is_not_computed_again_and_its_parameter_is_found_on_he
     assert {"error", "error_original", "objectives", "fit_cpu_seconds"} <= set(first)
 
 
+def test_objectives_are_those_of_the_rounds(rng):
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
+    model = plan.MaPML(max_iter=2, refine=1, n_steps=50, start="euclidean", random_state=0)
+    found = trials.measure(model, trials.Split("made", X, y, X, y))
+    assert len(model.history_) == 4
+    assert found["objectives"] == [record["objective"] for record in model.history_[:3]]
+
+
 def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     few = Setting("imagenet", n_rows=400)
     made = Source().load(few)
