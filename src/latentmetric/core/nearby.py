@@ -164,7 +164,8 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
     points, lists = land.points[listed] - centre, np.searchsorted(listed, lists)
     offset = int(np.searchsorted(listed, first))
     of_class = References.of(points[offset : offset + int(end - first)])
-    for block in row_blocks(len(visited), 4 * rows.n_features * rows.dtype.itemsize):
+    widest = max(rows.n_features, lists.shape[1])
+    for block in row_blocks(len(visited), 4 * widest * rows.dtype.itemsize):
         mapped = rows[visited[block]] @ land.components.T
         nearest = search(mapped, of_class, 1)[1][:, 0]
         own[block] = first + nearest
