@@ -131,7 +131,7 @@ def test_fit_reports_the_start_the_refinement_and_the_leave_one_out_error(folder
     assert f", error on training rows {kept['loo_error']:.2%}, " in done.stdout
     lines = done.stderr.splitlines()
     (zero,) = [line for line in lines if line.startswith("round 0 of 8: ")]
-    assert f"start {first['start']}, start errors euclidean " in zero
+    assert f"start {first['start']}, start losses euclidean " in zero
     assert sum(line.startswith("round 5 of 8: objective ") for line in lines) == 1
     assert sum(line.startswith("round 6 of 8 (refinement 1): active share ") for line in lines) == 1
     facts = json.loads(call(*arguments, "--overwrite", "--json").stdout)

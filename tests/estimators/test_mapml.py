@@ -428,7 +428,7 @@ def test_verbose_logs_a_line_per_round(blobs, caplog):
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 7
     assert "round 0/6: " in lines[0]
-    assert "start errors euclidean 0." in lines[0]
+    assert "start losses euclidean 0." in lines[0]
     assert "round 3/6: " in lines[3]
     assert "round 4/6 (refinement 1): " in lines[4]
     assert all("validation error" in line for line in lines)

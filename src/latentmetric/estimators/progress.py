@@ -67,7 +67,7 @@ def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
     )
 
 
-NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_losses")
+NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_errors")
 """What the line of a round does not list: it is elsewhere in the line, or too much."""
 
 

@@ -154,10 +154,11 @@ def _find_label(
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
     if own_labels and choice.labelled:
-        held = "".join(f"; {columns.names[p]} holds {columns.described(p)}" for p in texts[:1])
+        held = "".join(f"; {columns.names[p]} holds {columns.described(p)}" for p in texts[:3])
         raise ValueError(
             f"{columns.file}: no column is clearly the labels among {listed(columns.names)}{held}; "
-            "name one with --label, or give a file of labels"
+            "name one with --label (what else is text, with --id or --ignore), or give a file of "
+            "labels"
         )
     return None
 
