@@ -1,6 +1,6 @@
 """Test error of MaPML with default parameters beside the rivals', as a mean over seeds.
 
-    LATENTMETRIC_DATA=folder python benchmarks/quality.py [--rows "letter;MNIST"] [--seeds 0,1,2,3,4]
+    LATENTMETRIC_DATA=folder python benchmarks/quality.py [--rows "letter;MNIST"] [--seeds 0,1,2]
 
 One setting for all sets; nothing is tuned. Published splits are fitted with each seed; small sets
 are cross-validated, and ``digits split`` is the demo's split with ten seeds: mean ± standard
