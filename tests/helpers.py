@@ -64,3 +64,14 @@ def arrays_in(found):
             yield from arrays_in(item)
     elif hasattr(found, "__dict__"):
         yield from arrays_in(list(vars(found).values()))
+
+
+def call(*arguments, code=0):
+    """The result of a command that must end with this exit code."""
+    from typer.testing import CliRunner
+
+    from latentmetric.cli.main import application
+
+    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done

@@ -6,19 +6,11 @@ import zipfile
 import numpy as np
 import pyarrow.parquet
 import pytest
-from helpers import make_blobs
-from typer.testing import CliRunner
+from helpers import call, make_blobs
 
 import latentmetric
 import latentmetric.persistence.checkpoints as checkpoints
 from latentmetric import Euclidean, MaPML
-from latentmetric.cli.main import application
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture
@@ -66,7 +58,7 @@ def test_an_unreadable_archive_is_not_recognised(folder):
     content = bytearray((folder / "index.npz").read_bytes())
     content[content.find(b"PK\x01\x02") + 6] = 99  # the version that is needed to unpack
     (folder / "index.npz").write_bytes(content)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(RuntimeError, match="zip file version"):
         zipfile.ZipFile("index.npz")
     done = call("export", "model", "--to", "faiss", "-o", "index", code=1)
     assert "index.npz exists and is not recognised" in done.stderr

@@ -15,7 +15,7 @@ import zarr
 from latentmetric.io import Choice, open_rows, open_table
 from latentmetric.io import arrays as io_arrays
 from latentmetric.io import text as io_text
-from latentmetric.io.zarr_unpacking import UNPACKERS
+from latentmetric.io.zarr_unpacking import UNPACKERS, UnpackingBytesCodec, UnpackingCodec
 
 ROWS = np.arange(20.0).reshape(10, 2)
 BOMB_BYTES = 2**26
@@ -311,3 +311,10 @@ def test_a_name_that_is_not_utf_8_is_passed_over(tmp_path):
     assert table.labels.tolist() == [0, 1] * 5
     with pytest.raises(ValueError, match=r"b'\\xff\\xfe' that cannot be opened \(its name is not"):
         open_table(tmp_path / "bare.h5")
+
+
+def test_the_codecs_that_unpack_do_not_write():
+    with pytest.raises(OSError, match="only unpacks; write the array with the codec"):
+        UnpackingCodec("zlib", {}, 9).encode(b"rows")
+    with pytest.raises(OSError, match="only unpacks"):
+        UnpackingBytesCodec("zlib", {}, 9).compute_encoded_size(4, None)

@@ -13,6 +13,7 @@ import lzma
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from math import prod
 from typing import Any
 
@@ -24,6 +25,8 @@ from zarr.abc.codec import BytesBytesCodec
 
 NAME = "latentmetric.unpacking"
 """Of both codecs below, one for each format of zarr."""
+
+ONLY_READ = "this codec only unpacks; write the array with the codec that packed it"
 
 BLOSC_HEADER_BYTES = 16
 LZ4_HEADER_BYTES = 4
@@ -202,8 +205,8 @@ class UnpackingCodec(Codec):
         return unpacked(buf, self.packed_by, self.settings, self.most)
 
     def encode(self, buf: Any) -> Any:
-        """Nothing is written."""
-        raise NotImplementedError
+        """Refuse: arrays are opened to be read."""
+        raise UnsupportedOperation(ONLY_READ)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,11 +237,11 @@ class UnpackingBytesCodec(BytesBytesCodec):
         return chunk_spec.prototype.buffer.from_bytes(held)
 
     async def _encode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
-        raise NotImplementedError
+        raise UnsupportedOperation(ONLY_READ)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        """Unknown before it is packed."""
-        raise NotImplementedError
+        """Refuse: arrays are opened to be read."""
+        raise UnsupportedOperation(ONLY_READ)
 
 
 numcodecs.register_codec(UnpackingCodec)
