@@ -18,7 +18,7 @@ from common import counted_alg1, gemm_gflops, machine_facts, table, write_json
 from data import load_benchmark
 
 from latentmetric.core import metric
-from latentmetric.core.alternation import Settings, first_state
+from latentmetric.core.alternation import Settings, class_margins, first_state
 from latentmetric.core.distances import References
 from latentmetric.core.learning import REFINEMENT_SHARE
 from latentmetric.core.metric import Metric, learn_metric
@@ -76,9 +76,10 @@ def counted_updates():
 def sgd_operations(n_steps: int, n_features: int, block: int, n_updates: int) -> int:
     """Two products with the metric per step, two rank updates per triplet, and inner products.
 
-    A product of a matrix with its own transpose takes half the operations of a general one.
+    A product of a matrix with its own transpose, or with a triangle, takes half the operations of
+    a general one.
     """
-    with_learned = 2 * 2 * n_features**2
+    with_learned = 2 * n_features**2
     inner = (1 + 1 + 2) * block * n_features
     return n_steps * (with_learned + inner) + n_updates * 2 * n_features**2
 
@@ -136,19 +137,21 @@ def main() -> None:
     euclid = Start.euclidean(rows.n_features, rows.dtype)
     state = first_state(rows, counts, "random", SETTINGS, euclid, generator)
 
-    points, margins = state.latents @ state.components.T, state.candidates.margins
+    points, sizes = state.latents @ state.components.T, np.diff(state.class_starts)
+    margins = np.repeat(class_margins(state.spreads), sizes).astype(points.dtype)
+    anchors = state.candidates.anchors
     start = time.perf_counter()
-    candidates = mine(points, state.class_starts, margins, 3, 5, SETTINGS.n_threads)
-    sizes = np.diff(state.class_starts)
-    operations = 2 * X.shape[1] * (float(len(state.latents)) ** 2 + float(np.sum(sizes**2)))
+    candidates = mine(points, state.class_starts, margins, 3, 5, SETTINGS.n_threads, anchors)
+    operations = 2 * X.shape[1] * len(anchors) * float(len(points) + sizes.mean())
     measure("mining", operations, time.perf_counter() - start)
 
     triplets = candidates.take(generator.choice(candidates.active(), size=SETTINGS.n_steps))
     with counted_updates() as counts:
         start = time.perf_counter()
         averaged = learn_metric(
-            state.latents, points, state.components, triplets, SETTINGS.metric_reg, np.inf
-        )
+            state.latents, points, state.components, triplets, SETTINGS.metric_reg, np.inf,
+            n_threads=SETTINGS.n_threads,
+        )  # fmt: skip
         seconds = time.perf_counter() - start
     operations = sgd_operations(SETTINGS.n_steps, X.shape[1], metric.STEPS_PER_BLOCK, sum(counts))
     measure("metric", operations, seconds)

@@ -1,7 +1,7 @@
 """The documents match the code: examples run, links resolve, quoted constants are the code's.
 
 A number that a page quotes from the code is followed by a comment with its name, which is not
-rendered: ``192<!-- latentmetric.core.metric.STEPS_PER_BLOCK -->``. The name is a constant, an
+rendered: ``128<!-- latentmetric.core.metric.STEPS_PER_BLOCK -->``. The name is a constant, an
 entry of a constant, ``NAME[key]``, or the default of a parameter, ``function(parameter)``.
 """
 

@@ -79,6 +79,17 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
     assert np.linalg.norm(learned) <= max_norm * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_second_thread_changes_no_bit(dtype):
+    latents, components, triplets = problem(700, 30, 20)
+    arrays = latents.astype(dtype), latents.astype(dtype) @ components.T.astype(dtype)
+    alone, assisted = (
+        learn_metric(*arrays, components.astype(dtype), triplets, 3.0, 9.0, 50, n_threads)
+        for n_threads in (1, 2)
+    )
+    np.testing.assert_array_equal(alone, assisted)
+
+
 def test_projection_is_the_nearest_psd_matrix(rng):
     symmetric = rng.standard_normal((6, 6))
     symmetric += symmetric.T

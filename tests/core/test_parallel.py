@@ -12,7 +12,13 @@ from forking import forked, needs_forks
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from latentmetric.core import parallel
-from latentmetric.core.parallel import OrderedSum, blas_threads, for_each, thread_count
+from latentmetric.core.parallel import (
+    Assistant,
+    OrderedSum,
+    blas_threads,
+    for_each,
+    thread_count,
+)
 
 
 def blas_limits():
@@ -311,3 +317,72 @@ def test_an_ordered_sum_does_not_depend_on_the_order_of_arrival():
         expected = summed.total if expected is None else expected
         assert summed.total == expected
     assert expected == sum(parts, start=np.float32(0))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_assistant_works_in_the_order_it_was_asked(n_threads):
+    seen = []
+
+    def note(item):
+        time.sleep(0.002 * (5 - item))
+        seen.append(item)
+        return threading.get_ident(), 2 * item
+
+    with Assistant(n_threads) as assistant:
+        answers = [assistant.ask(note, item) for item in range(5)]
+        found = [answer.result() for answer in answers]
+    assert seen == list(range(5))
+    assert [value for _, value in found] == [0, 2, 4, 6, 8]
+    assert ({thread for thread, _ in found} == {threading.get_ident()}) == (n_threads == 1)
+
+
+def fail():
+    raise ZeroDivisionError("nothing")
+
+
+def test_what_an_assistant_raised_reaches_the_one_who_asks_for_the_answer():
+    with Assistant(2) as assistant:
+        answer = assistant.ask(fail)
+        with pytest.raises(ZeroDivisionError, match="nothing"):
+            answer.result()
+
+
+def test_an_assistant_drops_the_rest_if_the_caller_fails():
+    seen, started = [], threading.Event()
+
+    def wait():
+        started.set()
+        time.sleep(0.05)
+        seen.append("first")
+
+    with suppress(ValueError), Assistant(2) as assistant:
+        assistant.ask(wait)
+        assistant.ask(seen.append, "second")
+        started.wait(10)
+        raise ValueError
+    assert seen == ["first"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_assistant_treats_errors_of_floats_as_the_caller(n_threads):
+    with np.errstate(over="raise"), Assistant(n_threads) as assistant:
+        with pytest.raises(FloatingPointError):
+            assistant.ask(np.square, np.float32([1e30])).result()
+    with np.errstate(over="ignore"), Assistant(n_threads) as assistant:
+        assert np.isinf(assistant.ask(np.square, np.float32([1e30])).result()).all()
+
+
+def test_blas_gets_the_threads_that_two_leave_to_each():
+    before = blas_limits()
+    with Assistant(2):
+        assert set(blas_limits()) == {1}
+    assert blas_limits() == before
+
+
+def test_without_another_thread_the_caller_is_its_own_assistant(monkeypatch):
+    def cannot_start(self, *arguments):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(parallel.ThreadPoolExecutor, "submit", cannot_start)
+    with Assistant(2) as assistant:
+        assert assistant.ask(threading.get_ident).result() == threading.get_ident()

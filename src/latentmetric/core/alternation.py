@@ -24,7 +24,7 @@ from latentmetric.core.distances import References, row_blocks
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.likelihood import JUDGED_ROWS, judge
 from latentmetric.core.metric import Metric, gaps, learn_metric
-from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
+from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import Moved, Population, draw_numbers, positions_of
 from latentmetric.core.psd import project_psd
 from latentmetric.core.reduction import most_discriminating
@@ -38,11 +38,8 @@ from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_referenc
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is evaluated on at most this many triplets, drawn once in round 0."""
 
-FULL_MINING = 6_144
-"""Up to this many latent examples, all of them are anchors in every round."""
-
 FEWEST_ANCHORS, STEPS_PER_ANCHOR = 3_072, 32
-"""With more, each round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more."""
+"""A round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more, or all."""
 
 UNSTRUCTURED_SHARE = 1e-3
 """Weight of structureless rows when the rank of the metric is reduced."""
@@ -287,7 +284,7 @@ def with_judgement(
 def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
     """The latent examples that a round mines triplets for; None means all."""
     n_anchors = max(FEWEST_ANCHORS, n_steps // STEPS_PER_ANCHOR)
-    if n_latents <= max(FULL_MINING, n_anchors):
+    if n_latents <= n_anchors:
         return None
     return np.sort(generator.choice(n_latents, size=n_anchors, replace=False))
 
@@ -334,15 +331,15 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     latents = state.start.into(state.latents)
     points = latents @ state.components.T
     n_features = latents.shape[1]
-    with blas_threads(settings.n_threads if n_features >= THREADED_FEATURES else 1):
-        averaged = learn_metric(
-            latents,
-            points,
-            state.components,
-            triplets,
-            settings.metric_reg,
-            settings.max_norm * sqrt(n_features),
-        )
+    averaged = learn_metric(
+        latents,
+        points,
+        state.components,
+        triplets,
+        settings.metric_reg,
+        settings.max_norm * sqrt(n_features),
+        n_threads=settings.n_threads,
+    )
     with blas_threads(1):  # more threads gain little here and cost much on a busy machine
         values, directions = project_psd(averaged)
     if not len(values):

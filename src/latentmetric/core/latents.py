@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.distances import (
@@ -245,23 +245,28 @@ class Members:
         if not len(changed):
             return
         for some in np.split(changed, range(SUMMED_ROWS, len(changed), SUMMED_ROWS)):
-            self._move(rows[some], before[some], latent[some])
+            self._move(rows, some, before[some], latent[some])
         self.assignment[block] = latent
 
-    def _move(self, rows: Floats, old: Ints, new: Ints) -> None:
-        """Move rows from their old latent example, if any, to the new one."""
-        had = np.flatnonzero(old != UNASSIGNED)
-        to = np.concatenate((new, old[had]))
-        which = np.concatenate((np.arange(len(new)), had))
-        signs = np.repeat(np.array([1, -1], self._start.dtype), (len(new), len(had)))
-        order = np.argsort(to, kind="stable")
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(to, minlength=len(self.counts)))))
-        change = csr_array((signs[order], which[order], offsets), (len(self.counts), len(rows)))
+    def _move(self, rows: Floats, some: Ints, old: Ints, new: Ints) -> None:
+        """Move some of the rows from their old latent examples, if they have any, to the new ones.
+
+        Either none of them has one, in the first pass, or all have.
+        """
+        first = old[0] == UNASSIGNED
+        to = new if first else np.stack((new, old), axis=1).ravel()
+        signs = np.ones(len(to), self._start.dtype)
+        signs[1::2] = 1 if first else -1
+        per_row = np.zeros(len(rows) + 1, dtype=np.int32)
+        per_row[some + 1] = 1 if first else 2
+        shape = len(self.counts), len(rows)
+        change = csc_array((signs, to.astype(np.int32), np.cumsum(per_row, dtype=np.int32)), shape)
         self._sums += change @ rows
         self._touched[to] = True
-        self._n_changed += len(rows)
+        self._n_changed += len(some)
         self.counts += np.bincount(new, minlength=len(self.counts))
-        self.counts -= np.bincount(old[had], minlength=len(self.counts))
+        if not first:
+            self.counts -= np.bincount(old, minlength=len(self.counts))
 
     def touched(self) -> tuple[Ints, int]:
         """The latent examples that gained or lost rows since the last call, and how many rows."""
@@ -271,11 +276,14 @@ class Members:
 
     def places(self, which: Ints | slice = slice(None)) -> Floats:
         """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself."""
-        counts = self.counts[which]
-        whole = np.where(counts > 0, counts + self._latent_reg, 1.0)
-        of_start = np.where(counts > 0, self._latent_reg / whole, 1.0)
-        of_rows = np.where(counts > 0, 1 / whole, 0.0)
-        places = of_rows[:, None] * self._sums[which] + of_start[:, None] * self._start[which]
+        counts = self.counts[which][:, None]
+        if self._latent_reg == 0 and counts.all():
+            places: Floats = self._sums[which] / counts
+        else:
+            whole = np.where(counts > 0, counts + self._latent_reg, 1.0)
+            of_start = np.where(counts > 0, self._latent_reg / whole, 1.0)
+            of_rows = np.where(counts > 0, 1 / whole, 0.0)
+            places = of_rows * self._sums[which] + of_start * self._start[which]
         return places.astype(self._start.dtype)
 
     def pull(self, latent: int, row: Floats, metric: Metric) -> float:

@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import cast
 
 import numpy as np
 from scipy.linalg import get_blas_funcs, lapack
 
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.lazy import lazy_property
+from latentmetric.core.parallel import Assistant
 from latentmetric.core.triplets import DrawnTriplets, Triplets
 from latentmetric.core.types import Floats
 
-STEPS_PER_BLOCK = 192
+STEPS_PER_BLOCK = 128
 
 SMALLEST_SCALE = 1e-4
 """Below this scale, weights are rescaled: differences of sums in such units would lose digits."""
@@ -72,48 +74,67 @@ def learn_metric(
     metric_reg: float,
     max_norm: float,
     steps_per_block: int = STEPS_PER_BLOCK,
+    n_threads: int = 1,
 ) -> Floats:
     """The average of the second half of Alg. 2's steps, before the projection to the PSD cone.
 
     ``triplets`` are those of the S steps, in order and with repeats. ``components`` is the factor
     of the metric of the round before, M₀ = componentsᵀ components, and ``points`` are the latent
-    examples under it.
+    examples under it. What does not depend on the metric learned so far, the next block and the
+    average, is left to another thread if there is one; the result is the same, bit for bit.
     """
     n_steps = len(triplets)
     start = components.T @ components
     start_norm = float(np.vdot(start, start))
     learned, suffix = _Triangle(start), _Triangle(start)
-    start_share, suffix_start_share = 1.0, 0.0
-    for first in range(0, n_steps, steps_per_block):
-        block = triplets[first : first + steps_per_block]
-        vectors = np.concatenate(block.differences(latents))
-        cross = learned.inner(start)
-        mixture = _Mixture(
-            start_share,
-            squared_norm=start_share * (start_share * start_norm + 2 * cross)
-            + learned.squared_norm(),
-            with_start=start_share * start_norm + cross,
-            start_norm=start_norm,
-        )
-        mixture.run(
-            range(first + 1, first + len(block) + 1),
-            suffix_after=n_steps // 2,
-            margins=block.margins.tolist(),
-            on_start=gaps(*block.differences(points)).tolist(),
-            on_learned=learned.gaps(vectors).tolist(),
-            products=_triplet_products(vectors),
-            metric_reg=metric_reg,
-            max_norm=max_norm,
-        )
-        if first + len(block) > n_steps // 2:
-            suffix.add(learned, mixture.suffix_learned)
-            suffix.update(1.0, mixture.suffix_weights, vectors)
-        learned.update(mixture.learned, mixture.weights, vectors)
-        start_share = mixture.start
-        suffix_start_share += mixture.suffix_start
+    start_share, suffix_start_share, suffix_learned = 1.0, 0.0, np.zeros_like(learned.entries)
+
+    def prepare(first: int) -> _Block | None:
+        if first >= n_steps:
+            return None
+        return _Block.of(triplets[first : first + steps_per_block], latents, points)
+
+    with Assistant(n_threads) as assistant:
+        upcoming, summed = assistant.ask(prepare, 0), assistant.ask(int)
+        for first in range(0, n_steps, steps_per_block):
+            block = cast("_Block", upcoming.result())
+            upcoming = assistant.ask(prepare, first + steps_per_block)
+            mixture = _Mixture.of(learned, start, start_share, start_norm)
+            mixture.run(
+                range(first + 1, first + len(block.margins) + 1), n_steps // 2, block,
+                learned.gaps(block.vectors).tolist(), metric_reg, max_norm,
+            )  # fmt: skip
+            if first + len(block.margins) > n_steps // 2:
+                summed.result()  # not more than one at a time, so that memory is bounded
+                summed = assistant.ask(suffix.update, 1.0, mixture.suffix_weights, block.vectors)
+                suffix_learned += start.dtype.type(mixture.suffix_learned) * learned.entries
+            learned.update(mixture.learned, mixture.weights, block.vectors)
+            start_share = mixture.start
+            suffix_start_share += mixture.suffix_start
+        summed.result()
+    suffix.entries += suffix_learned
     average: Floats = suffix.whole() + start.dtype.type(suffix_start_share) * start
     average /= average.dtype.type(n_steps - n_steps // 2)
     return average
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What the steps of a block need to know of its triplets, whatever the metric has learned."""
+
+    vectors: Floats
+    """The differences to the impostors, then those to the targets."""
+    margins: list[float]
+    on_start: list[float]
+    """⟨A, M₀⟩ of every triplet."""
+    products: Floats
+    """⟨Aᵢ, Aⱼ⟩; see ``_triplet_products``."""
+
+    @classmethod
+    def of(cls, triplets: Triplets, latents: Floats, points: Floats) -> _Block:
+        vectors = np.concatenate(triplets.differences(latents))
+        on_start = gaps(*triplets.differences(points)).tolist()
+        return cls(vectors, triplets.margins.tolist(), on_start, _triplet_products(vectors))
 
 
 @dataclass
@@ -130,59 +151,69 @@ class _Mixture:
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     suffix_weights: Floats = field(default_factory=lambda: np.zeros(0))
 
+    @classmethod
+    def of(
+        cls, learned: _Triangle, start: Floats, start_share: float, start_norm: float
+    ) -> _Mixture:
+        """M = start_share·M₀ + N at the beginning of a block."""
+        cross = learned.inner(start)
+        return cls(
+            start_share,
+            squared_norm=start_share * (start_share * start_norm + 2 * cross)
+            + learned.squared_norm(),
+            with_start=start_share * start_norm + cross,
+            start_norm=start_norm,
+        )
+
     def run(
-        self,
-        steps: range,
-        suffix_after: int,
-        margins: list[float],
-        on_start: list[float],
-        on_learned: list[float],
-        products: Floats,
-        metric_reg: float,
-        max_norm: float,
-    ) -> None:
+        self, steps: range, suffix_after: int, block: _Block, on_learned: list[float],
+        metric_reg: float, max_norm: float,
+    ) -> None:  # fmt: skip
         """Alg. 2's loop, step by step, on the coefficients.
 
         A step shrinks all earlier weights by the same factor. So they are stored in units of the
         product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
+        Python spends more time here than anywhere else, hence the plain local names.
         """
-        weights, since = np.zeros(len(steps)), np.zeros(len(steps))
-        self.suffix_weights = np.zeros(len(steps))
-        squared = np.diagonal(products).tolist()
-        scale, shrunk = 1.0, 0.0
+        weights, since, suffix_weights = np.zeros((3, len(steps)))
+        products, squared = list(block.products), np.diagonal(block.products).tolist()
+        start, learned, suffix_start, suffix_learned = self.start, self.learned, 0.0, 0.0
+        norm, with_start, start_norm = self.squared_norm, self.with_start, self.start_norm
+        scale, shrunk, largest = 1.0, 0.0, max_norm * max_norm
         for j, step in enumerate(steps):
-            gap = self.start * on_start[j] + self.learned * on_learned[j]
-            gap += scale * float(products[j, :j] @ weights[:j])
-            rate = 1 / (metric_reg * step) if gap < margins[j] else 0.0
-            keep, clip = self._move(1 / step, rate, gap, on_start[j], squared[j], max_norm)
-            scale *= clip * keep
+            on_start = block.on_start[j]
+            gap = start * on_start + learned * on_learned[j]
+            gap += scale * float(products[j][:j].dot(weights[:j]))
+            pull, keep, rate = 1 / step, 1 - 1 / step, 0.0
+            norm = keep * keep * norm + pull * (pull * start_norm + 2 * keep * with_start)
+            with_start = keep * with_start + pull * start_norm
+            start = keep * start + pull
+            if gap < block.margins[j]:
+                rate = 1 / (metric_reg * step)
+                norm += rate * (rate * squared[j] + 2 * keep * gap + 2 * pull * on_start)
+                with_start += rate * on_start
+            if norm > largest:
+                clip = max_norm / sqrt(norm)
+                norm *= clip * clip
+                with_start, start = clip * with_start, clip * start
+                keep, rate = clip * keep, clip * rate
+            learned *= keep
+            scale *= keep
             if scale < SMALLEST_SCALE:
-                self.suffix_weights += weights * (shrunk - since)
+                suffix_weights += weights * (shrunk - since)
                 weights *= scale
                 since[:] = shrunk = 0.0
                 scale = 1.0
-            weights[j], since[j] = clip * rate / scale, shrunk
+            if rate:
+                weights[j], since[j] = rate / scale, shrunk
             if step > suffix_after:
-                self.suffix_start += self.start
-                self.suffix_learned += self.learned
+                suffix_start += start
+                suffix_learned += learned
                 shrunk += scale
-        self.suffix_weights += weights * (shrunk - since)
+        self.start, self.learned = start, learned
+        self.suffix_start, self.suffix_learned = suffix_start, suffix_learned
+        self.suffix_weights = suffix_weights + weights * (shrunk - since)
         self.weights = scale * weights
-
-    def _move(
-        self, pull: float, rate: float, gap: float, on_start: float, squared: float, max_norm: float
-    ) -> tuple[float, float]:
-        """One step; returns the factors by which the step and its clip shrink earlier weights."""
-        keep = 1 - pull
-        norm = keep * keep * self.squared_norm + pull * pull * self.start_norm
-        norm += 2 * keep * pull * self.with_start
-        norm += rate * (rate * squared + 2 * keep * gap + 2 * pull * on_start)
-        clip = max_norm / sqrt(norm) if norm > max_norm * max_norm else 1.0
-        self.squared_norm = norm * clip * clip
-        self.with_start = clip * (keep * self.with_start + pull * self.start_norm + rate * on_start)
-        self.start = clip * (keep * self.start + pull)
-        self.learned *= clip * keep
-        return keep, clip
 
 
 def gaps(impostor: Floats, target: Floats) -> Floats:
@@ -213,12 +244,21 @@ class _Triangle:
 
     def __init__(self, matrix: Floats) -> None:
         """Start with zeros, in the size and dtype of this matrix."""
-        self._entries: Floats = np.zeros_like(matrix, order="F")
-        self._syrk, self._symm = get_blas_funcs(("syrk", "symm"), (self._entries,))
+        self.entries: Floats = np.zeros_like(matrix, order="F")
+        """The triangle above the diagonal; what BLAS does not touch is 0."""
+        self._syrk, self._trmm = get_blas_funcs(("syrk", "trmm"), (self.entries,))
 
     def gaps(self, vectors: Floats) -> Floats:
-        """⟨A, N⟩ for every triplet of a block."""
-        lengths = np.einsum("ij,ij->i", self._symm(1.0, self._entries, vectors.T).T, vectors)
+        """⟨A, N⟩ for every triplet of a block.
+
+        xᵀNx is 2 xᵀTx if T is the triangle with half the diagonal, and a product with a triangle
+        takes half the operations of one with N.
+        """
+        diagonal: Floats = np.einsum("ii->i", self.entries)
+        diagonal *= 0.5
+        turned = self._trmm(2.0, self.entries, vectors.T, trans_a=True).T
+        diagonal *= 2
+        lengths = np.einsum("ij,ij->i", turned, vectors)
         far, near = np.split(lengths, 2)
         difference: Floats = far - near
         return difference
@@ -227,28 +267,24 @@ class _Triangle:
         """N ← share·N + Σ wᵢ Aᵢ, from the triplets with positive weight."""
         carrying = np.flatnonzero(weights > 0)
         if not len(carrying):
-            self._entries *= self._entries.dtype.type(share)
+            self.entries *= self.entries.dtype.type(share)
             return
         roots = np.sqrt(weights[carrying]).astype(vectors.dtype)[:, None]
         far, near = vectors[carrying] * roots, vectors[len(weights) + carrying] * roots
-        self._entries = self._syrk(1.0, far.T, beta=share, c=self._entries, overwrite_c=True)
-        self._entries = self._syrk(-1.0, near.T, beta=1.0, c=self._entries, overwrite_c=True)
-
-    def add(self, other: _Triangle, share: float) -> None:
-        """N ← N + share·other."""
-        self._entries += other._entries.dtype.type(share) * other._entries
+        self.entries = self._syrk(1.0, far.T, beta=share, c=self.entries, overwrite_c=True)
+        self.entries = self._syrk(-1.0, near.T, beta=1.0, c=self.entries, overwrite_c=True)
 
     def inner(self, symmetric: Floats) -> float:
         """⟨N, symmetric⟩."""
-        on_diagonal = float(np.vdot(np.diagonal(self._entries), np.diagonal(symmetric)))
-        return 2 * float(np.vdot(self._entries.T, symmetric)) - on_diagonal
+        on_diagonal = float(np.vdot(np.diagonal(self.entries), np.diagonal(symmetric)))
+        return 2 * float(np.vdot(self.entries.T, symmetric)) - on_diagonal
 
     def squared_norm(self) -> float:
         """⟨N, N⟩."""
-        return self.inner(self._entries.T)
+        return self.inner(self.entries.T)
 
     def whole(self) -> Floats:
         """The full matrix; the triangle that BLAS does not touch is stored as 0."""
-        whole: Floats = self._entries + self._entries.T
-        np.fill_diagonal(whole, np.diagonal(self._entries))
+        whole: Floats = self.entries + self.entries.T
+        np.fill_diagonal(whole, np.diagonal(self.entries))
         return whole

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Lock, RLock, get_ident
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -86,6 +86,56 @@ def for_each(function: Callable[[Item], object], items: Sequence[Item], n_thread
         work()
         for other in others:
             other.result()
+
+
+Result = TypeVar("Result")
+
+
+class Answer(Generic[Result]):
+    """What an assistant was asked for."""
+
+    def __init__(self, compute: Callable[[], Result], pool: ThreadPoolExecutor | None) -> None:
+        self._future: Future[Result] | None = None
+        if pool is not None:
+            with suppress(RuntimeError):  # no thread starts while Python ends
+                self._future = pool.submit(compute)
+        if self._future is None:
+            self._value = compute()
+
+    def result(self) -> Result:
+        """The answer, as soon as it is there; raises what its computation raised."""
+        return self._value if self._future is None else self._future.result()
+
+
+class Assistant:
+    """Another thread that works one piece after the other, in the order they were asked for.
+
+    With ``n_threads=1`` there is none, and each piece is done at once. It treats errors of floats
+    (``np.errstate``) as the caller does. BLAS gets the rest of the threads.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self._pool = ThreadPoolExecutor(1) if n_threads > 1 else None
+        self._limit = blas_threads(max(1, n_threads // 2))
+        self._states: dict[str, Any] = {**np.geterr(), "call": np.geterrcall()}
+
+    def __enter__(self) -> Self:
+        self._limit.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._limit.__exit__(*exception)
+
+    def ask(self, function: Callable[..., Result], *arguments: Any) -> Answer[Result]:
+        """Have the function called with these arguments."""
+
+        def compute() -> Result:
+            with np.errstate(**self._states):
+                return function(*arguments)
+
+        return Answer(compute, self._pool)
 
 
 class OrderedSum:
