@@ -365,9 +365,9 @@ def test_an_assistant_drops_the_rest_if_the_caller_fails():
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_an_assistant_treats_errors_of_floats_as_the_caller(n_threads):
-    with np.errstate(over="raise"), Assistant(n_threads) as assistant:
-        with pytest.raises(FloatingPointError):
-            assistant.ask(np.square, np.float32([1e30])).result()
+    overflow = pytest.raises(FloatingPointError)
+    with np.errstate(over="raise"), Assistant(n_threads) as assistant, overflow:
+        assistant.ask(np.square, np.float32([1e30])).result()
     with np.errstate(over="ignore"), Assistant(n_threads) as assistant:
         assert np.isinf(assistant.ask(np.square, np.float32([1e30])).result()).all()
 

@@ -17,12 +17,12 @@ difference vectors; what remains for each step is arithmetic on the coefficients
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
-from typing import cast
+from math import inf, sqrt
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, lapack
+from scipy.linalg import lapack
 
+from latentmetric.core.blas import add_squares, times_triangle
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import Assistant
@@ -86,36 +86,57 @@ def learn_metric(
     n_steps = len(triplets)
     start = components.T @ components
     start_norm = float(np.vdot(start, start))
-    learned, suffix = _Triangle(start), _Triangle(start)
-    start_share, suffix_start_share, suffix_learned = 1.0, 0.0, np.zeros_like(learned.entries)
+    learned, start_share = _Triangle(start), 1.0
 
-    def prepare(first: int) -> _Block | None:
-        if first >= n_steps:
-            return None
+    def prepare(first: int) -> _Block:
         return _Block.of(triplets[first : first + steps_per_block], latents, points)
 
     with Assistant(n_threads) as assistant:
-        upcoming, summed = assistant.ask(prepare, 0), assistant.ask(int)
+        upcoming, suffix = assistant.ask(prepare, 0), _Suffix(start, assistant)
         for first in range(0, n_steps, steps_per_block):
-            block = cast("_Block", upcoming.result())
-            upcoming = assistant.ask(prepare, first + steps_per_block)
-            mixture = _Mixture.of(learned, start, start_share, start_norm)
+            block = upcoming.result()
+            end = first + len(block.margins)
+            on_learned = learned.gaps(block.vectors, assistant).tolist()
+            if end < n_steps:
+                upcoming = assistant.ask(prepare, end)
+            mixture = _Mixture(start_share, start_norm)
+            if max_norm < inf:
+                mixture.measure(learned, start)
             mixture.run(
-                range(first + 1, first + len(block.margins) + 1), n_steps // 2, block,
-                learned.gaps(block.vectors).tolist(), metric_reg, max_norm,
-            )  # fmt: skip
-            if first + len(block.margins) > n_steps // 2:
-                summed.result()  # not more than one at a time, so that memory is bounded
-                summed = assistant.ask(suffix.update, 1.0, mixture.suffix_weights, block.vectors)
-                suffix_learned += start.dtype.type(mixture.suffix_learned) * learned.entries
+                range(first + 1, end + 1), n_steps // 2, block, on_learned, metric_reg, max_norm
+            )
+            if end > n_steps // 2:
+                suffix.add(mixture, learned, block)
             learned.update(mixture.learned, mixture.weights, block.vectors)
             start_share = mixture.start
-            suffix_start_share += mixture.suffix_start
-        summed.result()
-    suffix.entries += suffix_learned
-    average: Floats = suffix.whole() + start.dtype.type(suffix_start_share) * start
+        average: Floats = suffix.sum(start)
     average /= average.dtype.type(n_steps - n_steps // 2)
     return average
+
+
+class _Suffix:
+    """The sum of the metrics of the second half of the steps; an assistant adds the triplets."""
+
+    def __init__(self, start: Floats, assistant: Assistant) -> None:
+        self._of_triplets, self._of_learned = _Triangle(start), np.zeros_like(start, order="F")
+        self._of_start = 0.0
+        self._assistant, self._adding = assistant, assistant.ask(lambda: None)
+
+    def add(self, mixture: _Mixture, learned: _Triangle, block: _Block) -> None:
+        """Add a block; ``learned`` is N at its beginning."""
+        self._adding.result()  # one block at a time, so that memory is bounded
+        self._adding = self._assistant.ask(
+            self._of_triplets.update, 1.0, mixture.suffix_weights, block.vectors
+        )
+        self._of_learned += learned.entries.dtype.type(mixture.suffix_learned) * learned.entries
+        self._of_start += mixture.suffix_start
+
+    def sum(self, start: Floats) -> Floats:
+        """The whole sum."""
+        self._adding.result()
+        self._of_triplets.entries += self._of_learned
+        whole: Floats = self._of_triplets.whole() + start.dtype.type(self._of_start) * start
+        return whole
 
 
 @dataclass(frozen=True)
@@ -142,28 +163,23 @@ class _Mixture:
     """M = start·M₀ + learned·N + Σ weightsᵢ Aᵢ through one block, and its sum over the suffix."""
 
     start: float
-    squared_norm: float
-    with_start: float
     start_norm: float
+    """⟨M₀, M₀⟩."""
+    squared_norm: float = 0.0
+    with_start: float = 0.0
+    """⟨M, M⟩ and ⟨M, M₀⟩; only a bound on the norm needs them."""
     learned: float = 1.0
     suffix_start: float = 0.0
     suffix_learned: float = 0.0
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     suffix_weights: Floats = field(default_factory=lambda: np.zeros(0))
 
-    @classmethod
-    def of(
-        cls, learned: _Triangle, start: Floats, start_share: float, start_norm: float
-    ) -> _Mixture:
-        """M = start_share·M₀ + N at the beginning of a block."""
+    def measure(self, learned: _Triangle, start: Floats) -> None:
+        """Set the inner products of M = start·M₀ + N, at the beginning of a block."""
         cross = learned.inner(start)
-        return cls(
-            start_share,
-            squared_norm=start_share * (start_share * start_norm + 2 * cross)
-            + learned.squared_norm(),
-            with_start=start_share * start_norm + cross,
-            start_norm=start_norm,
-        )
+        of_start = self.start * self.start_norm
+        self.squared_norm = self.start * (of_start + 2 * cross) + learned.squared_norm()
+        self.with_start = of_start + cross
 
     def run(
         self, steps: range, suffix_after: int, block: _Block, on_learned: list[float],
@@ -222,57 +238,48 @@ def gaps(impostor: Floats, target: Floats) -> Floats:
 
 
 def _triplet_products(vectors: Floats) -> Floats:
-    """⟨Aᵢ, Aⱼ⟩ for i ≥ j of a block, in float64, from the squared inner products of its vectors.
+    """⟨Aᵢ, Aⱼ⟩ of a block, in float64, from the squared inner products of its vectors.
 
-    The first half of ``vectors`` leads to the impostors, the second half to the targets. Do not
-    read the other triangle of the result.
+    The first half of ``vectors`` leads to the impostors, the second half to the targets.
     """
     n = len(vectors) // 2
-    (syrk,) = get_blas_funcs(("syrk",), (vectors,))
-    inner = syrk(1.0, vectors.T, trans=True).T
+    inner = vectors @ vectors.T
     squares = np.square(inner, out=inner)
-    crossed = squares[n:, :n]
-    products = squares[:n, :n] + squares[n:, n:]
-    products -= crossed
-    products -= crossed.T
-    in_double: Floats = products.astype(np.float64, copy=False)
-    return in_double
+    products: Floats = squares[:n, :n] + squares[n:, n:]
+    products -= squares[n:, :n]
+    products -= squares[:n, n:]
+    return products.astype(np.float64, copy=False)
 
 
 class _Triangle:
-    """N = Σ wᵢ Aᵢ, a symmetric matrix of which BLAS reads and writes one triangle."""
+    """N = Σ wᵢ Aᵢ, a symmetric matrix of which only the triangle above the diagonal is stored."""
 
     def __init__(self, matrix: Floats) -> None:
         """Start with zeros, in the size and dtype of this matrix."""
         self.entries: Floats = np.zeros_like(matrix, order="F")
-        """The triangle above the diagonal; what BLAS does not touch is 0."""
-        self._syrk, self._trmm = get_blas_funcs(("syrk", "trmm"), (self.entries,))
 
-    def gaps(self, vectors: Floats) -> Floats:
-        """⟨A, N⟩ for every triplet of a block.
-
-        xᵀNx is 2 xᵀTx if T is the triangle with half the diagonal, and a product with a triangle
-        takes half the operations of one with N.
-        """
+    def gaps(self, vectors: Floats, assistant: Assistant) -> Floats:
+        """⟨A, N⟩ for every triplet of a block; xᵀNx is 2 xᵀTx if T has half of N's diagonal."""
         diagonal: Floats = np.einsum("ii->i", self.entries)
         diagonal *= 0.5
-        turned = self._trmm(2.0, self.entries, vectors.T, trans_a=True).T
+        far, near = np.split(vectors, 2)
+        to_targets = assistant.ask(self._lengths, near)
+        difference: Floats = self._lengths(far) - to_targets.result()
         diagonal *= 2
-        lengths = np.einsum("ij,ij->i", turned, vectors)
-        far, near = np.split(lengths, 2)
-        difference: Floats = far - near
         return difference
+
+    def _lengths(self, vectors: Floats) -> Floats:
+        lengths: Floats = np.einsum("ij,ij->i", times_triangle(self.entries, vectors), vectors)
+        lengths *= 2
+        return lengths
 
     def update(self, share: float, weights: Floats, vectors: Floats) -> None:
         """N ← share·N + Σ wᵢ Aᵢ, from the triplets with positive weight."""
         carrying = np.flatnonzero(weights > 0)
-        if not len(carrying):
-            self.entries *= self.entries.dtype.type(share)
-            return
         roots = np.sqrt(weights[carrying]).astype(vectors.dtype)[:, None]
         far, near = vectors[carrying] * roots, vectors[len(weights) + carrying] * roots
-        self.entries = self._syrk(1.0, far.T, beta=share, c=self.entries, overwrite_c=True)
-        self.entries = self._syrk(-1.0, near.T, beta=1.0, c=self.entries, overwrite_c=True)
+        add_squares(self.entries, far, 1.0, share)
+        add_squares(self.entries, near, -1.0)
 
     def inner(self, symmetric: Floats) -> float:
         """⟨N, symmetric⟩."""
