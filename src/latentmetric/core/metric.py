@@ -96,9 +96,9 @@ def learn_metric(
         for first in range(0, n_steps, steps_per_block):
             block = upcoming.result()
             end = first + len(block.margins)
-            on_learned = learned.gaps(block.vectors, assistant).tolist()
             if end < n_steps:
                 upcoming = assistant.ask(prepare, end)
+            on_learned = learned.gaps(block.vectors).tolist()
             mixture = _Mixture(start_share, start_norm)
             if max_norm < inf:
                 mixture.measure(learned, start)
@@ -189,17 +189,17 @@ class _Mixture:
 
         A step shrinks all earlier weights by the same factor. So they are stored in units of the
         product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
-        Python spends more time here than anywhere else, hence the plain local names.
+        Python spends more time here than anywhere else, hence the plain local names. Nothing here
+        gives up Python's lock: taking it back takes longer than a step.
         """
-        weights, since, suffix_weights = np.zeros((3, len(steps)))
+        weights, since, suffix_weights, on_block = np.zeros((4, len(steps)))
         products, squared = list(block.products), np.diagonal(block.products).tolist()
         start, learned, suffix_start, suffix_learned = self.start, self.learned, 0.0, 0.0
         norm, with_start, start_norm = self.squared_norm, self.with_start, self.start_norm
         scale, shrunk, largest = 1.0, 0.0, max_norm * max_norm
         for j, step in enumerate(steps):
             on_start = block.on_start[j]
-            gap = start * on_start + learned * on_learned[j]
-            gap += scale * float(products[j][:j].dot(weights[:j]))
+            gap = start * on_start + learned * on_learned[j] + scale * on_block.item(j)
             pull, keep, rate = 1 / step, 1 - 1 / step, 0.0
             norm = keep * keep * norm + pull * (pull * start_norm + 2 * keep * with_start)
             with_start = keep * with_start + pull * start_norm
@@ -218,10 +218,12 @@ class _Mixture:
             if scale < SMALLEST_SCALE:
                 suffix_weights += weights * (shrunk - since)
                 weights *= scale
+                on_block *= scale
                 since[:] = shrunk = 0.0
                 scale = 1.0
             if rate:
                 weights[j], since[j] = rate / scale, shrunk
+                on_block += (rate / scale) * products[j]
             if step > suffix_after:
                 suffix_start += start
                 suffix_learned += learned
@@ -258,20 +260,15 @@ class _Triangle:
         """Start with zeros, in the size and dtype of this matrix."""
         self.entries: Floats = np.zeros_like(matrix, order="F")
 
-    def gaps(self, vectors: Floats, assistant: Assistant) -> Floats:
+    def gaps(self, vectors: Floats) -> Floats:
         """⟨A, N⟩ for every triplet of a block; xᵀNx is 2 xᵀTx if T has half of N's diagonal."""
         diagonal: Floats = np.einsum("ii->i", self.entries)
         diagonal *= 0.5
-        far, near = np.split(vectors, 2)
-        to_targets = assistant.ask(self._lengths, near)
-        difference: Floats = self._lengths(far) - to_targets.result()
+        lengths = np.einsum("ij,ij->i", times_triangle(self.entries, vectors), vectors)
         diagonal *= 2
+        far, near = np.split(2 * lengths, 2)
+        difference: Floats = far - near
         return difference
-
-    def _lengths(self, vectors: Floats) -> Floats:
-        lengths: Floats = np.einsum("ij,ij->i", times_triangle(self.entries, vectors), vectors)
-        lengths *= 2
-        return lengths
 
     def update(self, share: float, weights: Floats, vectors: Floats) -> None:
         """N ← share·N + Σ wᵢ Aᵢ, from the triplets with positive weight."""
