@@ -29,7 +29,7 @@ from latentmetric.core.population import LocalPopulation
 from latentmetric.core.psd import project_psd
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import Start
-from latentmetric.core.triplets import mine
+from latentmetric.core.triplets import DrawnTriplets, mine
 from latentmetric.core.votes import temperature_from_references
 
 SETTINGS = Settings(
@@ -145,11 +145,13 @@ def main() -> None:
     operations = 2 * X.shape[1] * len(anchors) * float(len(points) + sizes.mean())
     measure("mining", operations, time.perf_counter() - start)
 
-    triplets = candidates.take(generator.choice(candidates.active(), size=SETTINGS.n_steps))
+    triplets = DrawnTriplets(
+        candidates, candidates.gaps(points), candidates.active(), SETTINGS.n_steps, generator
+    )
     with counted_updates() as counts:
         start = time.perf_counter()
         averaged = learn_metric(
-            state.latents, points, state.components, triplets, SETTINGS.metric_reg, np.inf,
+            state.latents, state.components, triplets, SETTINGS.metric_reg, np.inf,
             n_threads=SETTINGS.n_threads,
         )  # fmt: skip
         seconds = time.perf_counter() - start

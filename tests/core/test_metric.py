@@ -5,7 +5,7 @@ import pytest
 
 from latentmetric.core.metric import learn_metric
 from latentmetric.core.psd import project_psd
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.triplets import MeasuredTriplets, Triplets
 
 
 def plain_alg_2(latents, start, triplets, metric_reg, max_norm):
@@ -43,6 +43,13 @@ def problem(n_steps, n_features, rank, seed=0):
     )
 
 
+def measured(triplets, latents, components):
+    """The triplets with their gaps under the metric that has this factor."""
+    far, near = triplets.differences(latents @ components.T)
+    gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
+    return MeasuredTriplets(**vars(triplets), gaps=gaps)
+
+
 CASES = [
     pytest.param(500, 12, 12, 3.0, np.inf, "never", id="clip inactive"),
     pytest.param(500, 12, 12, 3.0, 3.0, "always", id="clip always active"),
@@ -69,10 +76,9 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
         assert 0 < active < n_steps
     if clip is not None:
         assert clip == ("never" if not clipped else "always" if clipped == n_steps else "sometimes")
-    points = (latents @ components.T).astype(dtype)
     learned = learn_metric(
-        latents.astype(dtype), points, components.astype(dtype), triplets, metric_reg, max_norm,
-        steps_per_block,
+        latents.astype(dtype), components.astype(dtype), measured(triplets, latents, components),
+        metric_reg, max_norm, steps_per_block,
     )  # fmt: skip
     assert learned.dtype == dtype
     assert np.linalg.norm(learned - expected) <= tolerance * np.linalg.norm(expected)
@@ -82,9 +88,11 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_second_thread_changes_no_bit(dtype):
     latents, components, triplets = problem(700, 30, 20)
-    arrays = latents.astype(dtype), latents.astype(dtype) @ components.T.astype(dtype)
+    triplets = measured(triplets, latents, components)
     alone, assisted = (
-        learn_metric(*arrays, components.astype(dtype), triplets, 3.0, 9.0, 50, n_threads)
+        learn_metric(
+            latents.astype(dtype), components.astype(dtype), triplets, 3.0, 9.0, 50, n_threads
+        )
         for n_threads in (1, 2)
     )
     np.testing.assert_array_equal(alone, assisted)

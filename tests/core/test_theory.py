@@ -17,7 +17,7 @@ from helpers import one_class
 
 from latentmetric.core.latents import settle
 from latentmetric.core.metric import Metric, learn_metric
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.triplets import MeasuredTriplets, Triplets
 
 ROUNDING = 1e-9
 
@@ -445,9 +445,10 @@ def test_alg_2_minimises_the_bound_with_a_share_of_its_constant():
     n_triplets = len(problem.triplets)
     o, p, q = problem.triplets[np.random.default_rng(0).integers(n_triplets, size=50_000)].T
     margins = 1 + spreads(problem, start, problem.latents)[problem.classes[o]]
-    steps = Triplets(o, p, q, margins)
+    far, near = Triplets(o, p, q, margins).differences(problem.latents)
+    gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
+    steps = MeasuredTriplets(o, p, q, margins, gaps)
     learned = learn_metric(
-        problem.latents,
         problem.latents,
         start,
         steps,

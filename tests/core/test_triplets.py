@@ -72,10 +72,31 @@ def test_triplets_drawn_when_needed_are_those_of_one_draw(n_steps):
     numbers = candidates.all()[:777]
     one, many = np.random.default_rng(0), np.random.default_rng(0)
     expected = candidates.take(one.choice(numbers, size=n_steps))
-    drawn = DrawnTriplets(candidates, numbers, n_steps, many)
+    drawn = DrawnTriplets(candidates, candidates.gaps(points), numbers, n_steps, many)
     assert len(drawn) == n_steps
     for first in range(0, n_steps, 95):
         block = drawn[first : first + 95]
         np.testing.assert_array_equal(block.anchors, expected[first : first + 95].anchors)
         np.testing.assert_array_equal(block.impostors, expected[first : first + 95].impostors)
+        far, near = block.differences(points)
+        gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
+        np.testing.assert_allclose(block.gaps, gaps, atol=1e-12)
     assert one.bit_generator.state == many.bit_generator.state
+
+
+def test_compact_candidates_are_the_same_among_the_rows_that_occur(rng):
+    points, margins = rng.standard_normal((60, 4)), rng.random(60)
+    whole = mine(points, np.array([0, 20, 60]), margins, 2, 3, anchors=np.array([4, 12, 50]))
+    rows, compact = whole.compact()
+    occurring = {*whole.anchors, *whole.targets.flat, *whole.impostors.flat}
+    assert rows.tolist() == sorted(occurring)
+    for numbers in ("anchors", "targets", "impostors"):
+        np.testing.assert_array_equal(rows[getattr(compact, numbers)], getattr(whole, numbers))
+    np.testing.assert_array_equal(compact.hinges, whole.hinges)
+
+
+def test_gaps_are_the_margins_less_the_hinges(rng):
+    points, margins = rng.standard_normal((60, 4)), rng.random(60)
+    candidates = mine(points, np.array([0, 20, 60]), margins, 2, 3)
+    expected = candidates.margins[:, None, None] - candidates.hinges
+    np.testing.assert_allclose(candidates.gaps(points), expected, atol=1e-12)

@@ -38,7 +38,7 @@ from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_referenc
 OBJECTIVE_TRIPLETS = 10_000
 """The objective is evaluated on at most this many triplets, drawn once in round 0."""
 
-FEWEST_ANCHORS, STEPS_PER_ANCHOR = 3_072, 32
+FEWEST_ANCHORS, STEPS_PER_ANCHOR = 1_536, 64
 """A round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more, or all."""
 
 UNSTRUCTURED_SHARE = 1e-3
@@ -327,13 +327,12 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     active = state.candidates.active()
     if not len(active):
         return state.components
-    triplets = DrawnTriplets(state.candidates, active, settings.n_steps, generator)
-    latents = state.start.into(state.latents)
-    points = latents @ state.components.T
-    n_features = latents.shape[1]
+    used, candidates = state.candidates.compact()
+    latents, n_features = state.start.into(state.latents[used]), state.latents.shape[1]
+    on_start = candidates.gaps(latents @ state.components.T)
+    triplets = DrawnTriplets(candidates, on_start, active, settings.n_steps, generator)
     averaged = learn_metric(
         latents,
-        points,
         state.components,
         triplets,
         settings.metric_reg,
@@ -345,7 +344,9 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     if not len(values):
         return state.components
     components = np.sqrt(values)[:, None] * directions
-    return reduce_rank(components, latents, settings.n_components)
+    if settings.n_components is None:
+        return components
+    return reduce_rank(components, state.start.into(state.latents), settings.n_components)
 
 
 def norm(components: Floats) -> float:

@@ -26,7 +26,7 @@ from latentmetric.core.blas import add_squares, times_triangle
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import Assistant
-from latentmetric.core.triplets import DrawnTriplets, Triplets
+from latentmetric.core.triplets import DrawnTriplets, MeasuredTriplets
 from latentmetric.core.types import Floats
 
 STEPS_PER_BLOCK = 128
@@ -68,9 +68,8 @@ def pack(symmetric: Floats) -> Floats:
 
 def learn_metric(
     latents: Floats,
-    points: Floats,
     components: Floats,
-    triplets: Triplets | DrawnTriplets,
+    triplets: MeasuredTriplets | DrawnTriplets,
     metric_reg: float,
     max_norm: float,
     steps_per_block: int = STEPS_PER_BLOCK,
@@ -78,10 +77,10 @@ def learn_metric(
 ) -> Floats:
     """The average of the second half of Alg. 2's steps, before the projection to the PSD cone.
 
-    ``triplets`` are those of the S steps, in order and with repeats. ``components`` is the factor
-    of the metric of the round before, M₀ = componentsᵀ components, and ``points`` are the latent
-    examples under it. What does not depend on the metric learned so far, the next block and the
-    average, is left to another thread if there is one; the result is the same, bit for bit.
+    ``triplets`` are those of the S steps, in order and with repeats, and their gaps are those
+    under the metric of the round before, M₀ = componentsᵀ components. What does not depend on the
+    metric learned so far, the next block and the average, is left to another thread if there is
+    one; the result is the same, bit for bit.
     """
     n_steps = len(triplets)
     start = components.T @ components
@@ -89,7 +88,7 @@ def learn_metric(
     learned, start_share = _Triangle(start), 1.0
 
     def prepare(first: int) -> _Block:
-        return _Block.of(triplets[first : first + steps_per_block], latents, points)
+        return _Block.of(triplets[first : first + steps_per_block], latents)
 
     with Assistant(n_threads) as assistant:
         upcoming, suffix = assistant.ask(prepare, 0), _Suffix(start, assistant)
@@ -152,10 +151,10 @@ class _Block:
     """⟨Aᵢ, Aⱼ⟩; see ``_triplet_products``."""
 
     @classmethod
-    def of(cls, triplets: Triplets, latents: Floats, points: Floats) -> _Block:
+    def of(cls, triplets: MeasuredTriplets, latents: Floats) -> _Block:
         vectors = np.concatenate(triplets.differences(latents))
-        on_start = gaps(*triplets.differences(points)).tolist()
-        return cls(vectors, triplets.margins.tolist(), on_start, _triplet_products(vectors))
+        margins, on_start = triplets.margins.tolist(), triplets.gaps.tolist()
+        return cls(vectors, margins, on_start, _triplet_products(vectors))
 
 
 @dataclass

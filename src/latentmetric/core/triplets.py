@@ -8,12 +8,12 @@ O(a·p·q) for p targets and q impostors per anchor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from latentmetric.core.distances import Mask, References, search
+from latentmetric.core.distances import Mask, References, search, squared_norms
 from latentmetric.core.parallel import for_each
 from latentmetric.core.types import Floats, Ints
 
@@ -51,8 +51,9 @@ class Triplets:
 
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
-        anchors = latents[self.anchors]
-        impostors, targets = latents[self.impostors], latents[self.targets]
+        anchors, impostors, targets = (
+            np.take(latents, rows, axis=0) for rows in (self.anchors, self.impostors, self.targets)
+        )
         impostors -= anchors
         targets -= anchors
         return impostors, targets
@@ -81,6 +82,22 @@ class Candidates:
         if np.isnan(self.margins).any() or np.isnan(self.hinges).any():
             raise ValueError("its margins and hinges are not numbers")
 
+    def compact(self) -> tuple[Ints, Candidates]:
+        """The latent examples that occur, ascending, and the candidates with numbers of these."""
+        every = (self.anchors, self.targets, self.impostors)
+        rows = np.unique(np.concatenate(every, axis=None))
+        anchors, targets, impostors = (np.searchsorted(rows, numbers) for numbers in every)
+        return rows, replace(self, anchors=anchors, targets=targets, impostors=impostors)
+
+    def gaps(self, points: Floats) -> Floats:
+        """D²(o, q) − D²(o, p) of every candidate, with latent examples at ``points``."""
+        to_targets, to_impostors = (
+            np.stack([squared_norms(points[ends] - points[self.anchors]) for ends in columns.T])
+            for columns in (self.targets, self.impostors)
+        )
+        gaps: Floats = to_impostors.T[:, None, :] - to_targets.T[:, :, None]
+        return gaps
+
     @property
     def active_share(self) -> float:
         """The share of the candidates that are active."""
@@ -106,6 +123,16 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class MeasuredTriplets(Triplets):
+    """Triplets with the gaps D²(o, q) − D²(o, p) under the metric that they were mined with."""
+
+    gaps: Floats
+
+    def __getitem__(self, rows: slice) -> MeasuredTriplets:
+        return MeasuredTriplets(**vars(super().__getitem__(rows)), gaps=self.gaps[rows])
+
+
+@dataclass(frozen=True)
 class DrawnTriplets:
     """Candidates drawn with repeats, as many as there are steps, when they are needed.
 
@@ -113,6 +140,8 @@ class DrawnTriplets:
     """
 
     candidates: Candidates
+    gaps: Floats
+    """The gap of every candidate under the metric that they were mined with."""
     numbers: Ints
     """The candidates to draw from."""
     n_triplets: int
@@ -121,9 +150,10 @@ class DrawnTriplets:
     def __len__(self) -> int:
         return self.n_triplets
 
-    def __getitem__(self, rows: slice) -> Triplets:
+    def __getitem__(self, rows: slice) -> MeasuredTriplets:
         size = len(range(self.n_triplets)[rows])
-        return self.candidates.take(self.generator.choice(self.numbers, size=size))
+        drawn = self.generator.choice(self.numbers, size=size)
+        return MeasuredTriplets(**vars(self.candidates.take(drawn)), gaps=self.gaps.flat[drawn])
 
 
 def _check_rows(n_latents: int, *numbers: Ints) -> None:

@@ -23,7 +23,7 @@ TEMPERATURE_RANK = 4
 TEMPERATURE_SHARE = 0.14
 """The multiple that is used when no rows are held out to choose one."""
 
-TEMPERATURE_SAMPLE = 2000
+TEMPERATURE_SAMPLE = 512
 """References whose spacing is measured."""
 
 TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)
