@@ -134,14 +134,18 @@ class FittedModel:
         usual = REACH[self.dtype.name]
         return usual if usual * gain <= room else room / gain
 
+    @lazy_property
+    def _off_centre(self) -> float:
+        """The largest coordinate of the centre of the training rows, in the caller's units."""
+        return float(np.abs(self.coordinates.centre).max())
+
     def check_reach(self, rows: Floats, start: int = 0) -> None:
         """Raise on queries so far away that their squared distances would overflow.
 
         ``start`` is the number of the first query among all of the caller's rows.
         """
         reach, inner = self.reach, self.coordinates
-        centre = float(np.abs(inner.centre).max())
-        if max(float(rows.max()), -float(rows.min())) + centre <= reach * inner.scale:
+        if max(float(rows.max()), -float(rows.min())) + self._off_centre <= reach * inner.scale:
             return
         with np.errstate(over="ignore"):
             away = np.abs(rows - inner.centre) / inner.scale
