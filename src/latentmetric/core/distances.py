@@ -337,14 +337,22 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     return reach
 
 
+def _perhaps_tied(squared: Floats, norms: Floats) -> Ints:
+    """Rows where two distances may tie by ``_tied_until``, from bounds that are cheaper."""
+    zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
+    limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
+    tied = squared[:, 1:] <= np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
+    return np.flatnonzero(tied.any(axis=1))
+
+
 def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
     """Sort the first k by index where they tie within rounding, with the least of the distances."""
-    lengths = np.sqrt(squared, dtype=np.float64)
-    reach = _tied_until(lengths, norms[:, None], squared.dtype)
-    tied = np.flatnonzero((lengths[:, 1:] <= reach[:, :-1]).any(axis=1))
+    tied = _perhaps_tied(squared, norms)
     if not len(tied):
         return
-    lengths, reach, firsts = lengths[tied], reach[tied], squared[tied]
+    firsts = squared[tied]
+    lengths = np.sqrt(firsts, dtype=np.float64)
+    reach = _tied_until(lengths, norms[tied, None], squared.dtype)
     until = reach[:, 0]
     for rank in range(1, k):
         apart = lengths[:, rank] > until

@@ -51,7 +51,13 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         return repeated_argmin(block, k)
     grouped = block[:, : group_size * n_groups].reshape(len(block), group_size, n_groups)
     limits = np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1 : k]
-    entries = np.flatnonzero(block <= limits)
+    inside = block <= limits
+    if np.count_nonzero(inside) > CROWDED * k * len(block):
+        return repeated_argmin(block, k)
+    entries = np.flatnonzero(inside)
+    if len(block) == 1:
+        columns = entries[block[0, entries].argsort(kind="stable")[:k]]
+        return block[:, columns], columns[None]
     rows = entries // block.shape[1]
     counts = np.bincount(rows, minlength=len(block))
     if counts.max(initial=0) <= CROWDED * k:

@@ -1,7 +1,7 @@
 """Votes of a query's nearest references: labels, ties and probabilities.
 
-To add a vote, add an entry to ``VOTES``. Time O(n·(k + C)) for n queries with k neighbours each and C
-classes, O(n·k²) if there are many classes; memory O(n·k), and O(n·C) for probabilities.
+To add a vote, add an entry to ``VOTES``. Time O(n·(k + C)) for n queries with k neighbours each and
+C classes, O(n·k²) if there are many classes; memory O(n·k), and O(n·C) for probabilities.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ def vote(labels: Ints, weights: Floats) -> Ints:
 def _totals(labels: Ints, weights: Floats, n_classes: int) -> Floats:
     """The weight of each class, (n, C), added up from the nearest neighbour to the farthest."""
     places = labels + n_classes * np.arange(len(labels))[:, None]
-    totals: Floats = np.bincount(places.ravel(), weights.ravel(), n_classes * len(labels))
-    return totals.reshape(len(labels), n_classes)
+    totals = np.bincount(places.ravel(), weights.ravel(), n_classes * len(labels))
+    # Without any row, bincount returns integers.
+    return totals.astype(np.float64, copy=False).reshape(len(labels), n_classes)
 
 
 def _of_each(labels: Ints, totals: Floats) -> Floats:
