@@ -1,13 +1,13 @@
 """How long calls of ``predict`` with few rows take, as a server makes them.
 
-    [LATENTMETRIC_DATA=folder] python benchmarks/latency.py [--seconds 2]
+    [LATENTMETRIC_DATA=folder] python benchmarks/latency.py [--seconds 2] [--sets letter]
 
 Ours with both votes, beside scikit-learn's KNeighborsClassifier(3) with the latent examples as its
 rows: as many references, no metric. All take turns on the same rows, so that other work on the
-machine slows all of them alike. Calls come from one thread, or from four at once; 4 means four
-threads that make a call at the same time. Times are microseconds per call: p50 is the median, p99
-is what one call in a hundred exceeds. Ratios are to the faster of scikit-learn's two. Goal: the
-p50 of one row from one thread at most 1 times scikit-learn's.
+machine slows all of them alike. Calls come from one thread, or from four at the same time. Times
+are microseconds per call: p50 is the median, p99 is what one call in a hundred exceeds. Ratios are
+to the faster of scikit-learn's two. Goal: the p50 of one row from one thread at most 1 times
+scikit-learn's.
 
 Data: MNIST, letter and CLINC150 from the data folder. Without it, image-like rows of MNIST's size.
 """
@@ -34,7 +34,7 @@ from latentmetric.datasets import make_image_like
 SETS = ("mnist", "letter", "clinc150")
 ROWS_PER_CALL = (1, 10, 100, 10_000)
 THREADS = (1, 4)
-MIN_CALLS = 5
+MIN_CALLS = 3
 GOAL = 1.0
 
 OURS = ("kernel", "3-NN")
@@ -43,10 +43,10 @@ THEIRS = ("sklearn auto", "sklearn brute")
 Call = Callable[[np.ndarray], Any]
 
 
-def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+def data_sets(names: list[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
     """Name, training rows, labels and queries."""
     if os.environ.get("LATENTMETRIC_DATA"):
-        for name in SETS:
+        for name in names:
             split = load_benchmark(name)
             yield name, split.X_train, split.y_train, split.X_test
         return
@@ -134,13 +134,14 @@ def line_of(entry: dict[str, Any]) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=2.0, help="for each of the four, per line")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    arguments = parser.parse_args()
     results: dict[str, Any] = {"machine": machine_facts(gemm_gflops()), "goal": GOAL, "lines": []}
-    for name, X, y, queries in data_sets():
+    for name, X, y, queries in data_sets(arguments.sets):
         model, calls = fitted_calls(X, y)
         for n_threads in THREADS:
             for n_rows in ROWS_PER_CALL:
-                times = measured(calls, queries, n_rows, n_threads, seconds)
+                times = measured(calls, queries, n_rows, n_threads, arguments.seconds)
                 entry = {
                     "data": name,
                     "references": len(model.latent_examples_),

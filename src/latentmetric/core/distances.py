@@ -38,6 +38,9 @@ MANY_HOPEFUL = 16
 MEASURED_BYTES = 2**20
 """Bytes of rows whose distances are computed from differences at a time; they fit the cache."""
 
+LARGEST = float(np.finfo(np.float64).max)
+"""Infinite distances fill up rows; they are larger than this, and do not tie."""
+
 REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
 
@@ -341,8 +344,8 @@ def _perhaps_tied(squared: Floats, norms: Floats) -> Ints:
     """Rows where two distances may tie by ``_tied_until``, from bounds that are cheaper."""
     zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
     limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
-    tied = squared[:, 1:] <= np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
-    return np.flatnonzero(tied.any(axis=1))
+    limits = np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
+    return np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
 
 
 def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
@@ -350,10 +353,13 @@ def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
     tied = _perhaps_tied(squared, norms)
     if not len(tied):
         return
-    firsts = squared[tied]
-    lengths = np.sqrt(firsts, dtype=np.float64)
+    lengths = np.sqrt(squared[tied], dtype=np.float64)
     reach = _tied_until(lengths, norms[tied, None], squared.dtype)
-    until = reach[:, 0]
+    surely = (lengths[:, 1:] <= np.minimum(reach[:, :-1], LARGEST)).any(axis=1)
+    if not surely.any():
+        return
+    tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
+    firsts, until = squared[tied], reach[:, 0]
     for rank in range(1, k):
         apart = lengths[:, rank] > until
         firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
