@@ -7,6 +7,7 @@ from latentmetric.core.distances import (
     References,
     k_nearest,
     paired_squared_distances,
+    ranked,
     row_blocks,
     search,
     smallest,
@@ -82,6 +83,38 @@ def test_paired_distances_are_those_of_the_pairs(rng, monkeypatch):
     index = rng.integers(0, 6, 20)
     expected = np.square(left - right[index]).sum(axis=1)
     np.testing.assert_allclose(paired_squared_distances(left, right, index), expected)
+
+
+@pytest.mark.parametrize("measured_bytes", [1, 1_000, 2**20])
+@pytest.mark.parametrize("measure", [paired_squared_distances, distances.paired_products])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranked_measures_pairs_as_if_one_at_a_time(
+    rng, monkeypatch, measured_bytes, measure, dtype
+):
+    monkeypatch.setattr(distances, "MEASURED_BYTES", measured_bytes)
+    rows, queries = (rng.standard_normal((n, 37)).astype(dtype) for n in (90, 25))
+    found = np.array([rng.choice(90, 6, replace=False) for _ in queries])
+    values, indices = ranked(queries, References.of(rows), found, measure)
+    np.testing.assert_array_equal(np.sort(indices, axis=1), np.sort(found, axis=1))
+    for query, its_values, its_indices in zip(queries, values, indices, strict=True):
+        alone = [measure(query[None], rows, np.array([index]))[0] for index in its_indices]
+        np.testing.assert_array_equal(its_values, alone)
+        assert np.all(np.diff(its_values) >= 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-12, 1, 1e12])
+def test_no_tie_is_overlooked(rng, dtype, scale):
+    """The cheap bounds must keep all rows in which the rule of ties finds one."""
+    norms = (scale * rng.random(4_000)).astype(dtype)
+    starts = norms * 10.0 ** rng.uniform(-34, 0, 4_000)
+    gaps = 10.0 ** rng.uniform(-17, -3, 4_000)
+    squared = np.stack((starts, starts * (1 + gaps)), axis=1).astype(dtype)
+    lengths = np.sqrt(squared, dtype=np.float64)
+    reach = distances._tied_until(lengths, norms[:, None], squared.dtype)
+    tied = np.flatnonzero((lengths[:, 1:] <= reach[:, :-1]).any(axis=1))
+    assert 1_000 < len(tied) < 4_000
+    assert np.isin(tied, distances._perhaps_tied(squared, norms)).all()
 
 
 def test_no_block_exceeds_the_budget(rng, monkeypatch):

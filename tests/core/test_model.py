@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.model import FittedModel, euclidean_model
 from latentmetric.core.votes import VOTES
@@ -30,6 +31,20 @@ def test_nearest_and_distances_are_those_of_the_metric(made, rng):
     np.testing.assert_allclose(model.distances(neighbors.squared), np.sort(apart, axis=1)[:, :6])
     np.testing.assert_allclose(model.scores(neighbors), -apart.min(axis=1))
     assert neighbors.first(2).indices.shape == (20, 2)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3, 8])
+def test_queries_searched_in_pieces_by_several_threads_find_the_same(
+    made, rng, monkeypatch, n_threads
+):
+    model, *_ = made
+    queries = rng.standard_normal((200, 5)) * 3 + 7
+    expected = model.nearest(queries, 6)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 100 * queries[0].nbytes)  # two blocks
+    assert len(list(distances.row_blocks(100, model._row_bytes))) > 8
+    found = model.nearest(queries, 6, n_threads)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.squared, expected.squared, rtol=1e-12)
 
 
 @pytest.mark.parametrize("weights", VOTES)

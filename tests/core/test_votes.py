@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from latentmetric.core import distances, votes
 from latentmetric.core.distances import References
 from latentmetric.core.votes import (
     VOTES,
@@ -56,6 +57,28 @@ def test_votes_agree_with_shares_on_random_ballots(rng):
     labels, weights = rng.integers(0, 5, (500, 7)), rng.random((500, 7))
     shares = vote_shares(labels, weights, 5)
     np.testing.assert_array_equal(np.argmax(shares, axis=1), vote(labels, weights))
+
+
+def plainly(labels, weights, n_classes):
+    """Winners and shares, one neighbour at a time from the nearest to the farthest."""
+    totals = np.zeros((len(labels), n_classes))
+    for row, rank in np.ndindex(labels.shape):
+        totals[row, labels[row, rank]] += weights[row, rank]
+    largest = [totals[row, labels[row]].argmax() for row in range(len(labels))]
+    return labels[np.arange(len(labels)), largest], totals / totals.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("few", [1_024, 0], ids=["totals", "comparisons"])
+@pytest.mark.parametrize("n_rows", [0, 1, 300])
+def test_votes_and_shares_are_those_of_counting_one_by_one_bit_for_bit(
+    rng, monkeypatch, few, n_rows
+):
+    monkeypatch.setattr(votes, "FEW_CLASSES", few)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 1_000)
+    labels, weights = rng.integers(0, 9, (n_rows, 20)), rng.random((n_rows, 20)) ** 9
+    winners, shares = plainly(labels, weights, 9)
+    np.testing.assert_array_equal(vote(labels, weights), winners)
+    np.testing.assert_array_equal(vote_shares(labels, weights, 9), shares)
 
 
 def test_temperature_is_a_share_of_the_mean_distance_to_the_fourth_nearest_other(rng):

@@ -11,6 +11,7 @@ from hard_cases import hard_cases
 from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.engines import memory
 from latentmetric.engines.admission import MEMORY, engine_of
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
@@ -436,3 +437,57 @@ class TestOnACluster:
         model = fresh().fit(X.astype(np.float32), y)
         answer = model.transform(da.from_array(X, chunks=(50, -1)))
         assert answer.dtype == answer.compute().dtype == model.transform(X).dtype
+
+
+def query_cases():
+    X, _ = make_blobs()
+    X = X.astype(np.float32)
+    yield from [(f"dtype {kind}", np.rint(X).astype(kind)) for kind in "?bHq"]
+    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("f2", "f4", ">f4", "f8", "g")]
+    yield "one row", X[:1]
+    yield "columns in order", np.asfortranarray(X)
+    yield "every other row", X[::-2]
+    yield "a view", X.view(np.matrix)
+    yield "not masked", np.ma.masked_array(X)
+    yield "masked", np.ma.masked_array(X, X > 0)
+    yield "a list", X.tolist()
+    yield "a frame", pd.DataFrame(X)
+    yield "no row", X[:0]
+    yield "one feature less", X[:, 1:]
+    yield "one dimension", X[0]
+    yield "three dimensions", X[None]
+    yield "text", X.astype("U8")
+    yield "objects", X.astype(object)
+    yield "complex", X + 1j
+    for value in (np.nan, np.inf, -np.inf, LARGEST, 1.7e308, -1.7e308):
+        odd = X.astype(float if abs(value) > LARGEST else np.float32)
+        odd[7, 2] = value
+        yield f"{value:g}", odd
+
+
+def outcome_of(X, model):
+    """The admitted rows with their warnings, or the error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            rows = MEMORY.admit(X, model, training=False)
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+    return rows.dtype, rows.shape, rows.tobytes(), [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["no names", "feature names"])
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in query_cases()])
+def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypatch, X, named):
+    rows, y = make_blobs()
+    names = [f"f{column}" for column in range(rows.shape[1])]
+    model = Euclidean().fit(pd.DataFrame(rows, columns=names) if named else rows, y)
+    short = outcome_of(X, model)
+    monkeypatch.setattr(memory, "is_plain_table", lambda X, estimator: False)
+    assert short == outcome_of(X, model)
+
+
+def test_plain_arrays_of_queries_are_not_copied():
+    X, y = make_blobs()
+    model = Euclidean().fit(X, y)
+    assert MEMORY.admit(X, model, training=False) is X

@@ -54,6 +54,18 @@ def test_sixteen_threads_get_the_answers_of_one(model):
     assert blas_threads() == before
 
 
+@pytest.mark.parametrize("weights", ["uniform", "kernel"])
+def test_single_rows_from_four_threads_get_the_answers_of_the_batch(weights):
+    X, y = make_blobs(600)
+    model = clone(MODELS[0]).set_params(n_latents=60, weights=weights).fit(X, y)
+    labels, shares = model.predict(X), model.predict_proba(X)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda row: model.predict(X[[row]])[0], range(len(X))))
+        of_rows = list(pool.map(lambda row: model.predict_proba(X[[row]])[0], range(len(X))))
+    np.testing.assert_array_equal(found, labels)
+    np.testing.assert_allclose(of_rows, shares, atol=1e-9)
+
+
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_fits_under_joblib_are_those_of_one_process(backend):
     X, y = make_blobs()

@@ -14,6 +14,7 @@ import numpy as np
 
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import for_each
+from latentmetric.core.selection import FEW, every_row, grouped_smallest, repeated_argmin
 from latentmetric.core.types import Bools, Floats, Ints
 
 BLOCK_BYTES = 8 * 2**20
@@ -33,6 +34,12 @@ TIE_LIMIT = 1e-5
 
 MANY_HOPEFUL = 16
 """References beyond the k nearest, from which on float64 is worth its cost."""
+
+MEASURED_BYTES = 2**20
+"""Bytes of rows whose distances are computed from differences at a time; they fit the cache."""
+
+LARGEST = float(np.finfo(np.float64).max)
+"""Infinite distances fill up rows; they are larger than this, and do not tie."""
 
 REPEATED_ARGMIN_LIMIT = 50
 """Up to this k, k passes of argmin are faster than one argpartition."""
@@ -256,9 +263,10 @@ def ranked(
 ) -> tuple[Floats, Ints]:  # fmt: skip
     """Sort the references that a search found by distances computed from differences."""
     found = np.sort(found, axis=1)
-    exact = np.empty(found.shape, dtype=queries.dtype)
-    for rank in range(found.shape[1]):
-        exact[:, rank] = measure(queries, references.rows, found[:, rank])
+    k, exact = found.shape[1], np.empty(found.shape, dtype=queries.dtype)
+    for rows in row_blocks(len(queries), k * queries[0].nbytes, MEASURED_BYTES):
+        pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
+        exact[rows] = measure(*pairs).reshape(-1, k)
     return _in_order(queries, exact, found, measure, found.shape[1])
 
 
@@ -311,9 +319,8 @@ def _in_order(
     queries: Floats, exact: Floats, found: Ints, measure: Measure, k: int
 ) -> tuple[Floats, Ints]:
     """The first k in ascending order; ``found`` is ascending, so that equals keep their order."""
-    order = np.argsort(exact, axis=1, kind="stable")
-    exact = np.take_along_axis(exact, order, axis=1)
-    found = np.take_along_axis(found, order, axis=1)
+    order = every_row(exact), exact.argsort(axis=1, kind="stable")
+    exact, found = exact[order], found[order]
     if measure is paired_squared_distances:
         _sort_ties(exact, found, squared_norms(queries), k)
     return exact[:, :k], found[:, :k]
@@ -333,15 +340,26 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     return reach
 
 
+def _perhaps_tied(squared: Floats, norms: Floats) -> Ints:
+    """Rows where two distances may tie by ``_tied_until``, from bounds that are cheaper."""
+    zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
+    limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
+    limits = np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
+    return np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
+
+
 def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
     """Sort the first k by index where they tie within rounding, with the least of the distances."""
-    lengths = np.sqrt(squared, dtype=np.float64)
-    reach = _tied_until(lengths, norms[:, None], squared.dtype)
-    tied = np.flatnonzero((lengths[:, 1:] <= reach[:, :-1]).any(axis=1))
+    tied = _perhaps_tied(squared, norms)
     if not len(tied):
         return
-    lengths, reach, firsts = lengths[tied], reach[tied], squared[tied]
-    until = reach[:, 0]
+    lengths = np.sqrt(squared[tied], dtype=np.float64)
+    reach = _tied_until(lengths, norms[tied, None], squared.dtype)
+    surely = (lengths[:, 1:] <= np.minimum(reach[:, :-1], LARGEST)).any(axis=1)
+    if not surely.any():
+        return
+    tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
+    firsts, until = squared[tied], reach[:, 0]
     for rank in range(1, k):
         apart = lengths[:, rank] > until
         firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
@@ -364,15 +382,7 @@ def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         values = np.take_along_axis(block, columns, axis=1)
         order = np.argsort(values, axis=1, kind="stable")
         return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
-    columns = np.empty((len(block), k), dtype=np.intp)
-    values = np.empty((len(block), k), dtype=block.dtype)
-    every_row = np.arange(len(block))
-    for rank in range(k):
-        if rank:
-            block[every_row, columns[:, rank - 1]] = np.inf
-        columns[:, rank] = np.argmin(block, axis=1)
-        values[:, rank] = block[every_row, columns[:, rank]]
-    return values, columns
+    return repeated_argmin(block, k) if k <= FEW else grouped_smallest(block, k)
 
 
 def _merge(
@@ -383,7 +393,8 @@ def _merge(
     if k == 1:
         better = more_values < values
         return np.where(better, more_values, values), np.where(better, more_indices, indices)
+    if more_values.shape[1] == k and (more_values[:, -1] < values[:, 0]).all():
+        return more_values, more_indices
     both = np.concatenate((values, more_values), axis=1)
-    order = np.argsort(both, axis=1, kind="stable")[:, :k]
-    both_indices = np.concatenate((indices, more_indices), axis=1)
-    return np.take_along_axis(both, order, axis=1), np.take_along_axis(both_indices, order, axis=1)
+    order = every_row(both), both.argsort(axis=1, kind="stable")[:, :k]
+    return both[order], np.concatenate((indices, more_indices), axis=1)[order]

@@ -16,6 +16,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
+    TILE_ROWS,
     References,
     k_nearest,
     paired_products,
@@ -134,14 +135,18 @@ class FittedModel:
         usual = REACH[self.dtype.name]
         return usual if usual * gain <= room else room / gain
 
+    @lazy_property
+    def _off_centre(self) -> float:
+        """The largest coordinate of the centre of the training rows, in the caller's units."""
+        return float(np.abs(self.coordinates.centre).max())
+
     def check_reach(self, rows: Floats, start: int = 0) -> None:
         """Raise on queries so far away that their squared distances would overflow.
 
         ``start`` is the number of the first query among all of the caller's rows.
         """
         reach, inner = self.reach, self.coordinates
-        centre = float(np.abs(inner.centre).max())
-        if max(float(rows.max()), -float(rows.min())) + centre <= reach * inner.scale:
+        if max(float(rows.max()), -float(rows.min())) + self._off_centre <= reach * inner.scale:
             return
         with np.errstate(over="ignore"):
             away = np.abs(rows - inner.centre) / inner.scale
@@ -178,18 +183,28 @@ class FittedModel:
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
+        blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
+        n_searching = n_threads // max(1, len(blocks))
 
         def search_block(block: slice) -> None:
-            points = self.points(rows[block])
-            found, indices[block] = look(points, self.references, k)
+            points, nearest, numbers = self.points(rows[block]), squared[block], indices[block]
+
+            def search_points(some: slice) -> None:
+                nearest[some], numbers[some] = look(points[some], self.references, k)
+
+            for_each(search_points, list(row_blocks(len(points), self._row_bytes)), n_searching)
             if self.is_metric:  # a known row may be mapped a little differently in another block
-                found[found <= zero_until(squared_norms(points), self.dtype)[:, None] ** 2] = 0
-            squared[block] = found
+                zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
+                nearest[nearest <= zero] = 0
 
         with blas_threads(n_threads):
-            blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
             for_each(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of the distances of one query that are held at a time."""
+        return min(len(self.references), TILE_ROWS) * self.dtype.itemsize
 
     def distances(self, squared: Floats) -> Floats:
         """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""

@@ -1,7 +1,7 @@
 """Votes of a query's nearest references: labels, ties and probabilities.
 
-To add a vote, add an entry to ``VOTES``. Time O(n·k²) for n queries with k neighbours each; memory
-O(n·k), and O(n·C) for probabilities.
+To add a vote, add an entry to ``VOTES``. Time O(n·(k + C)) for n queries with k neighbours each and
+C classes, O(n·k²) if there are many classes; memory O(n·k), and O(n·C) for probabilities.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.types import Bools, Floats, Ints
 
 KERNEL_NEIGHBORS = 20
 """References that take part in a kernel vote; the weight of others is negligible."""
+
+FEW_CLASSES = 1_024
+"""Up to this many classes, a total for each of them is cheaper than comparing all neighbours."""
 
 TEMPERATURE_RANK = 4
 """Temperatures are multiples of the mean squared distance to the nearest reference of this rank."""
@@ -80,11 +83,41 @@ def n_voters(weights: str, n_neighbors: int, n_references: int) -> int:
 
 def vote(labels: Ints, weights: Floats) -> Ints:
     """The label of greatest total weight; on ties, that of the nearest neighbour among them."""
+    n_classes = 1 + int(labels.max(initial=0))
+    if n_classes > FEW_CLASSES:
+        return _winners(labels, _compared(labels, weights))
+    winning = np.empty(len(labels), dtype=labels.dtype)
+    for rows in row_blocks(len(labels), 8 * n_classes):
+        some = labels[rows]
+        totals = _totals(some, weights[rows], n_classes)
+        winning[rows] = _winners(some, _of_each(some, totals))
+    return winning
+
+
+def _totals(labels: Ints, weights: Floats, n_classes: int) -> Floats:
+    """The weight of each class, (n, C), added up from the nearest neighbour to the farthest."""
+    places = labels + n_classes * np.arange(len(labels))[:, None]
+    totals = np.bincount(places.ravel(), weights.ravel(), n_classes * len(labels))
+    # Without any row, bincount returns integers.
+    return totals.astype(np.float64, copy=False).reshape(len(labels), n_classes)
+
+
+def _of_each(labels: Ints, totals: Floats) -> Floats:
+    """The total weight of each neighbour's class."""
+    of_neighbors: Floats = totals[np.arange(len(labels))[:, None], labels]
+    return of_neighbors
+
+
+def _compared(labels: Ints, weights: Floats) -> Floats:
+    """The same, from comparing the neighbours with each other."""
     totals = np.zeros(weights.shape)
     for rank in range(labels.shape[1]):
         totals += np.where(labels == labels[:, rank, None], weights[:, rank, None], 0)
-    winner = np.argmax(totals, axis=1)
-    winning: Ints = labels[np.arange(len(labels)), winner]
+    return totals
+
+
+def _winners(labels: Ints, totals: Floats) -> Ints:
+    winning: Ints = labels[np.arange(len(labels)), totals.argmax(axis=1)]
     return winning
 
 
@@ -93,14 +126,12 @@ def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
 
     Where classes tie, the winner's share is raised by one unit in the last place.
     """
-    shares = np.zeros((len(labels), n_classes))
-    every_row = np.arange(len(labels))
-    for rank in range(labels.shape[1]):
-        shares[every_row, labels[:, rank]] += weights[:, rank]
+    shares = _totals(labels, weights, n_classes)
+    winners = _winners(labels, _of_each(labels, shares))
     shares /= shares.sum(axis=1, keepdims=True)
-    winners = vote(labels, weights)
-    tied = np.argmax(shares, axis=1) != winners
-    shares[tied, winners[tied]] = np.nextafter(shares[tied].max(axis=1), 2)
+    tied = np.flatnonzero(shares.argmax(axis=1) != winners)
+    if len(tied):
+        shares[tied, winners[tied]] = np.nextafter(shares[tied].max(axis=1), 2)
     return shares
 
 

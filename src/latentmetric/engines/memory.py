@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import Partition, Progress
+from latentmetric.validation.features import is_plain_table
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -56,6 +57,8 @@ class MemoryEngine:
 
     def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; returns rows of floats with all values checked."""
+        if not training and is_plain_table(X, estimator):
+            return as_floats(X)
         refuse_sparse(X)
         refuse_what_is_no_number(X)
         with refusing_overflow():

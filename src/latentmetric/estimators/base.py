@@ -426,7 +426,8 @@ class ReferenceClassifier(
 
     def _check_ready(self) -> None:
         """Check parameters again when they are used, because they may change after ``fit``."""
-        check_is_fitted(self)
+        if "model_" not in vars(self):
+            check_is_fitted(self)
         self.parameter_rules["n_jobs"].check("n_jobs", self.n_jobs)
 
     def _ready(self) -> Self:

@@ -110,6 +110,9 @@ def as_floats(rows: np.ndarray[Any, Any], start: int = 0) -> Floats:
 
     ``start`` is the number of the first row among all of the caller's rows.
     """
+    first = float_dtypes(rows.dtype)[0]
+    if has_room(rows, first):  # neither NaN nor infinity has
+        return rows.astype(first, copy=False)
     fault = first_fault(rows)
     if fault is not None:
         raise fault.error(start)
@@ -152,9 +155,12 @@ def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
 
 
 def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:
-    """Whether sums and differences of a few of these values cannot overflow."""
+    """Whether sums and differences of a few of these values cannot overflow; NaN has no room."""
     most = float(np.finfo(dtype).max) / 8
-    return not values.size or (-most <= float(values.min()) and float(values.max()) <= most)
+    if not values.size:
+        return True
+    with np.errstate(invalid="ignore"):
+        return -most <= float(values.min()) and float(values.max()) <= most
 
 
 def first_not_finite(rows: np.ndarray[Any, Any]) -> tuple[int, int] | None:
