@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,6 +151,8 @@ def main() -> None:
     if given.make_environments:
         environments.make(given.make_environments)
         return
+    # As an exception, so that the process of the current cell is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     store = Store()
     if not given.report:
         sets = chosen(given.sets, list(SETS), "--sets")

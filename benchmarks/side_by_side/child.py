@@ -48,7 +48,7 @@ def run(method: str, folder: Path, out: Path) -> None:
     facts["fit_peak_megabytes"] = peak_megabytes()
     write(out, facts)
     predicted, seconds, cpu_seconds = timed(lambda: learner.predict(queries))
-    facts["query_seconds"] = seconds
+    facts["query_seconds"], facts["query_cpu_seconds"] = seconds, cpu_seconds
     facts["query_microseconds"] = 1e6 * seconds / len(queries)
     facts["query_cpu_microseconds"] = 1e6 * cpu_seconds / len(queries)
     facts["peak_megabytes"] = peak_megabytes()
