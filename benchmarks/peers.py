@@ -25,8 +25,9 @@ from typing import Any
 
 from common import RESULTS, gemm_gflops, machine_facts, write_json
 from side_by_side import cells as cells_of
-from side_by_side import environments, rows
+from side_by_side import environments, pictures, rows, tables
 from side_by_side.cells import Cell, Limits
+from side_by_side.findings import Findings
 from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, PEERS, SETS, SIZES, Peer, sizes_of
 
 CHILD = Path(__file__).parent / "side_by_side" / "child.py"
@@ -165,6 +166,16 @@ def main() -> None:
             store.forget(sets, methods, sizes)
         store.begin(limits)
         run(store, sets, methods, sizes, limits, given.environments)
+    show(store.results())
+
+
+def show(results: dict[str, Any]) -> None:
+    """Print the tables and draw the pictures."""
+    if not results["cells"]:
+        raise SystemExit(f"{RESULTS / NAME}.json has no cells yet")
+    findings = Findings(results["cells"])
+    print(tables.report(findings, results["limits"]))
+    pictures.draw(findings, RESULTS / NAME)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ CLOCK_ALLOWANCE = 2
 
 Cell = dict[str, Any]
 """``state`` is "finished", "stopped" (it passed a limit), "predicted" (it would have) or
-"failed"; ``reason`` says why it is not finished; the rest is what child.py wrote."""
+"failed"; ``reason`` says why it is not finished, ``limit`` which limit it is about, and ``phase``
+where it was stopped; the rest is what child.py wrote."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Limits:
     @property
     def megabytes(self) -> float:
         return 1000 * self.gigabytes
+
+    def text(self, limit: str) -> str:
+        return f"{self.seconds:g} s" if limit == "seconds" else f"{self.gigabytes:g} GB"
 
 
 def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cell:
@@ -53,7 +57,9 @@ def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cel
             finally:
                 _end(process)
         facts = json.loads(out.read_text()) if out.exists() else {}
-        return {**_verdict(process.returncode, passed, facts, errors), **facts}
+        if passed:
+            return {**_stopped(passed, limits, facts), **facts}
+        return {**_ended(process.returncode, facts, errors), **facts}
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str | None:
@@ -61,9 +67,9 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str | None:
     deadline = time.monotonic() + CLOCK_ALLOWANCE * limits.seconds
     while process.poll() is None:
         if _processor_seconds(process.pid) > limits.seconds or time.monotonic() > deadline:
-            return f"{limits.seconds:g} s"
+            return "seconds"
         if _resident_megabytes(process.pid) > limits.megabytes:
-            return f"{limits.gigabytes:g} GB"
+            return "gigabytes"
         time.sleep(POLL_SECONDS)
     return None
 
@@ -92,10 +98,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _verdict(code: int, passed: str | None, facts: Cell, errors: Path) -> Cell:
-    if passed:
-        phase = "queries" if "fit_seconds" in facts else "fit"
-        return {"state": "stopped", "reason": f"passed {passed} in the {phase}", "phase": phase}
+def _stopped(passed: str, limits: Limits, facts: Cell) -> Cell:
+    phase = "queries" if "fit_seconds" in facts else "fit"
+    reason = f"passed {limits.text(passed)} in the {phase}"
+    return {"state": "stopped", "reason": reason, "limit": passed, "phase": phase}
+
+
+def _ended(code: int, facts: Cell, errors: Path) -> Cell:
     if code == 0 and "error" in facts:
         return {"state": "finished"}
     lines = errors.read_text(errors="replace").strip().splitlines()
@@ -109,18 +118,19 @@ def predicted(by_size: Mapping[int, Cell], size: int, limits: Limits) -> Cell | 
         return None
     seconds = _extrapolate(last, [_seconds(by_size[known]) for known in last], size)
     if seconds > limits.seconds:
-        return _prediction(f"{limits.seconds:g} s", f"about {seconds:.0f} s")
+        return _prediction("seconds", limits, f"about {seconds:.0f} s")
     loaded = [by_size[known]["loaded_megabytes"] for known in last]
     grown = [by_size[known]["peak_megabytes"] for known in last]
     own = [max(1.0, peak - start) for peak, start in zip(grown, loaded, strict=True)]
     megabytes = loaded[-1] + _extrapolate(last, own, size)
     if megabytes > limits.megabytes:
-        return _prediction(f"{limits.gigabytes:g} GB", f"about {megabytes / 1000:.0f} GB")
+        return _prediction("gigabytes", limits, f"about {megabytes / 1000:.0f} GB")
     return None
 
 
-def _prediction(limit: str, amount: str) -> Cell:
-    return {"state": "predicted", "reason": f"predicted to pass {limit} ({amount})"}
+def _prediction(limit: str, limits: Limits, amount: str) -> Cell:
+    reason = f"predicted to pass {limits.text(limit)} ({amount})"
+    return {"state": "predicted", "reason": reason, "limit": limit}
 
 
 def _extrapolate(sizes: list[int], values: list[float], size: int) -> float:
