@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ OFFSETS = sorted(
 LABEL_SPACING = 0.045
 """Least distance between labels at the ends of lines, as a share of a panel's height."""
 
-End = tuple[int, float, Peer, float]
-"""The last point of a line, its method, and the exponent of n."""
+End = tuple[int, float, Peer, float | None]
+"""The last point of a line, its method, and the exponent of n if there is more than one point."""
 
 
 def draw(findings: Findings, out: Path) -> None:
@@ -69,7 +69,9 @@ def label(peer: Peer) -> str:
     return f"{rest} (ours)" if peer.ours else rest
 
 
-def panels(findings: Findings, height: float) -> tuple[Any, Iterable[tuple[str, Any]]]:
+def panels(
+    findings: Findings, height: float, libraries: list[str]
+) -> tuple[Any, list[tuple[str, Any]]]:
     """A figure with a panel for each set, two in a row, and a legend of the libraries."""
     from matplotlib.figure import Figure
 
@@ -79,16 +81,19 @@ def panels(findings: Findings, height: float) -> tuple[Any, Iterable[tuple[str, 
     axes = figure.subplots(n_rows, 2, squeeze=False).ravel()
     for spare in axes[len(names) :]:
         spare.set_axis_off()
-    figure.legend(handles=legend_handles(), loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(
+        handles=legend_handles(libraries), loc="outside lower center", ncols=6, frameon=False
+    )
     return figure, list(zip(names, axes, strict=False))
 
 
-def legend_handles() -> list[Any]:
+def legend_handles(libraries: list[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
+    styles = [(name, *STYLES[name]) for name in libraries]
     return [
         Line2D([], [], color=color, marker=marker, linestyle="", label=name)
-        for name, (color, marker) in STYLES.items()
+        for name, color, marker in styles
     ]
 
 
@@ -96,7 +101,7 @@ def legend_handles() -> list[Any]:
 
 
 def errors(findings: Findings) -> Any:
-    figure, parts = panels(findings, 4.6)
+    figure, parts = panels(findings, 4.6, list(STYLES))
     for name, axes in parts:
         error_panel(findings, name, axes)
     figure.draw_without_rendering()
@@ -140,7 +145,7 @@ def stopped_note(findings: Findings, name: str, size: int) -> str:
         for method in findings.methods(name)
         if size not in findings.finished(name, method) and findings.passed_limit(name, method, size)
     ]
-    return f"\nover the limit: {', '.join(missing)}" if missing else "\n"
+    return "\n" + textwrap.fill(f"over the limit: {', '.join(missing)}", 84) if missing else ""
 
 
 def panel(axes: Any, title: str) -> None:
@@ -184,7 +189,7 @@ def place_labels(axes: Any) -> None:
 
 
 def growth(findings: Findings) -> Any:
-    figure, parts = panels(findings, 5.0)
+    figure, parts = panels(findings, 5.0, [name for name in STYLES if name != "faiss"])
     ends = [growth_panel(findings, name, axes) for name, axes in parts]
     figure.draw_without_rendering()
     for (_, axes), own in zip(parts, ends, strict=True):
@@ -198,7 +203,7 @@ def growth_panel(findings: Findings, name: str, axes: Any) -> list[End]:
     ends = []
     for method in (method for method in findings.methods(name) if "3-NN" not in method):
         seconds, power = findings.fit_seconds(name, method), findings.exponent(name, method)
-        if power is None:
+        if not seconds:
             continue
         peer = PEERS[method]
         color, marker = STYLES[library(peer)]
@@ -224,7 +229,7 @@ def label_ends(axes: Any, ends: list[End]) -> None:
         size, seconds, peer, power = ends[index]
         color, _ = STYLES[library(peer)]
         axes.annotate(
-            f"{label(peer)}  $n^{{{power:.2f}}}$",
+            label(peer) + ("" if power is None else f"  $n^{{{power:.2f}}}$"),
             (size, seconds),
             xytext=(1.06, height),
             textcoords="axes fraction",
