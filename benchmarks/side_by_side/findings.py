@@ -47,11 +47,13 @@ class Findings:
         """Of n in the time of a fit: the slope of the logarithms over the finished sizes."""
         return exponent(self.fit_seconds(name, method))
 
-    def end(self, name: str, method: str) -> str:
-        """The first size that was not finished, and why."""
+    def end(self, name: str, method: str, limit: float) -> str:
+        """The first size that was not finished, and why, or that was given more time."""
         for size, cell in self.by_size(name, method).items():
             if not finished(cell):
                 return f"{size:,} rows: {cell['reason']}"
+            if cell["fit_cpu_seconds"] > limit:
+                return f"{size:,} rows: passed {limit:g} s, but was let finish"
         return ""
 
     def passed_limit(self, name: str, method: str, size: int) -> bool:

@@ -27,20 +27,21 @@ HEADER = [
 
 
 def report(findings: Findings, limits: dict[str, float]) -> str:
+    limit = limits["seconds"]
     parts = [
         f"One thread for every method. Times are the processor's; a method ends at the size whose "
-        f"process passes {limits['seconds']:g} s or {limits['gigabytes']:g} GB. Fit, query, peak "
+        f"process passes {limit:g} s or {limits['gigabytes']:g} GB. Fit, query, peak "
         f"and error are those of {TABLE_SIZE:,} training rows; growth is the exponent of n in the "
         "time of a fit, over all finished sizes."
     ]
     for name in findings.sets():
-        lines = [line(findings, name, method) for method in findings.methods(name)]
+        lines = [line(findings, name, method, limit) for method in findings.methods(name)]
         parts.append(f"## {name}\n\n{table(HEADER, lines)}")
-    parts.append(f"## Bars\n\n{bars(findings, limits['seconds'])}")
+    parts.append(f"## Bars\n\n{bars(findings, limit)}")
     return "\n\n".join(parts)
 
 
-def line(findings: Findings, name: str, method: str) -> list[str]:
+def line(findings: Findings, name: str, method: str, limit: float) -> list[str]:
     label = f"**{method}**" if PEERS[method].ours else method
     keys = ("fit_cpu_seconds", "query_cpu_microseconds", "peak_megabytes", "error")
     figures = [findings.figure(name, method, TABLE_SIZE, key) for key in keys]
@@ -57,7 +58,7 @@ def line(findings: Findings, name: str, method: str) -> list[str]:
         *texts,
         "" if growth is None else f"{growth:.2f}",
         "none" if most is None else f"{most:,}",
-        findings.end(name, method),
+        findings.end(name, method, limit),
     ]
 
 
@@ -76,9 +77,11 @@ def speedup_bar(findings: Findings, limit: float) -> list[str]:
     if ours is None or theirs is None:
         return [bar, "not run", ""]
     error, other = (findings.figure(BAR_SET, method, TABLE_SIZE, "error") for method in (OURS, NCA))
-    met = theirs >= LEAST_SPEEDUP * ours and (other is None or error <= other)
-    beside = "none" if other is None else f"{other:.2f} %"
-    return [bar, f"{least}{theirs / ours:.1f} times; {error:.2f} % beside {beside}", _met(met)]
+    ratio = f"{least}{theirs / ours:.1f} times"
+    if error is None or other is None:
+        return [bar, f"{ratio}; an error is unknown", ""]
+    met = theirs >= LEAST_SPEEDUP * ours and error <= other
+    return [bar, f"{ratio}; {error:.2f} % beside {other:.2f} %", _met(met)]
 
 
 def lmnn_bars(findings: Findings, limit: float) -> list[list[str]]:

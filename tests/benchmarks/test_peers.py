@@ -232,6 +232,12 @@ def test_the_report_says_where_a_method_was_stopped():
     assert row_of(text, "sklvq GMLVQ")[-2:] == ["none", "2,000 rows: passed 12 GB in the fit"]
 
 
+def test_the_report_says_which_fit_was_given_more_time():
+    findings = some_findings(growing(12, 2))
+    text = tables.report(findings, {"seconds": 600, "gigabytes": 12})
+    assert row_of(text, "scikit-learn NCA")[-1] == "16,000 rows: passed 600 s, but was let finish"
+
+
 def test_bars_are_met_or_not():
     met = [line[-1] for line in bar_lines(some_findings())]
     assert met == ["yes", "yes", "yes"]
@@ -248,7 +254,7 @@ def bar_lines(findings):
 
 def test_a_stopped_fit_took_at_least_the_limit_and_one_without_memory_no_known_time():
     findings = some_findings({"16000": stopped()})
-    assert "at least 75.0 times" in bar_lines(findings)[0][1]
+    assert bar_lines(findings)[0][1] == "at least 75.0 times; an error is unknown"
     findings = some_findings({"16000": stopped("gigabytes")})
     assert bar_lines(findings)[0][1] == "not run"
 
