@@ -1,0 +1,183 @@
+"""What else a user could pick: MaPML and other libraries side by side, in time, memory and error.
+
+    python benchmarks/peers.py --make-environments FOLDER
+    LATENTMETRIC_DATA=folder python benchmarks/peers.py --environments FOLDER
+    python benchmarks/peers.py --methods MaPML --fresh --environments FOLDER
+    python benchmarks/peers.py --report
+
+Every cell, a method on a number of training rows of a set, is a process with one thread. It is
+stopped when it passes the limits, and larger sizes of that method and set are not run; nor is a
+size whose cost the last two finished sizes predict to pass a limit. Errors and queries are of all
+test rows. Finished cells are kept in benchmarks/results/peers.json and reused; --fresh measures
+the chosen ones again. --report prints the tables and draws the pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from common import RESULTS, gemm_gflops, machine_facts, write_json
+from side_by_side import cells as cells_of
+from side_by_side import environments, pictures, rows, tables
+from side_by_side.cells import Cell, Limits
+from side_by_side.findings import Findings
+from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, PEERS, SETS, SIZES, Peer, sizes_of
+
+CHILD = Path(__file__).parent / "side_by_side" / "child.py"
+NAME = "peers"
+
+
+class Store:
+    """The cells on disk. The file is read again for every change: runs may share it."""
+
+    def results(self) -> dict[str, Any]:
+        path = RESULTS / f"{NAME}.json"
+        return json.loads(path.read_text()) if path.exists() else {"cells": {}}
+
+    def by_size(self, name: str, method: str) -> dict[int, Cell]:
+        found = self.results()["cells"].get(name, {}).get(method, {})
+        return {int(size): cell for size, cell in found.items()}
+
+    def keep(self, name: str, method: str, size: int, cell: Cell) -> None:
+        results = self.results()
+        sizes = results["cells"].setdefault(name, {}).setdefault(method, {})
+        sizes[str(size)] = cell
+        write_json(NAME, results)
+
+    def forget(self, sets: list[str], methods: list[str], sizes: tuple[int, ...]) -> None:
+        """Drop the chosen cells; sizes of a smaller set stand for all of its rows."""
+        results = self.results()
+        for name in sets:
+            own = {str(size) for size in sizes_of(rows.n_rows(name), sizes)}
+            for method in methods:
+                found = results["cells"].get(name, {}).get(method, {})
+                for size in own & set(found):
+                    del found[size]
+        write_json(NAME, results)
+
+    def begin(self, limits: Limits) -> None:
+        results = self.results()
+        results["machine"] = machine_facts(gemm_gflops())
+        results["threads"] = 1
+        # A few cells may be given more later; the report says which.
+        results.setdefault("limits", {"seconds": limits.seconds, "gigabytes": limits.gigabytes})
+        write_json(NAME, results)
+
+
+def plan(sets: list[str], sizes: tuple[int, ...]) -> Iterator[tuple[str, int]]:
+    for name in sets:
+        for size in sizes_of(rows.n_rows(name), sizes):
+            yield name, size
+
+
+def pending(store: Store, name: str, method: str, size: int) -> bool:
+    """Whether a cell is still to be run; one that failed is tried again."""
+    by_size = store.by_size(name, method)
+    done = size in by_size and by_size[size]["state"] != "failed"
+    return not done and not cells_of.given_up(by_size, size)
+
+
+def measure(peer: Peer, folder: Path, home: Path | None, limits: Limits) -> Cell:
+    python = environments.python_of(peer.environment, home)
+    command = [python, str(CHILD), peer.name, str(folder)]
+    return cells_of.run(command, environments.variables(peer.environment), limits)
+
+
+def run(
+    store: Store,
+    sets: list[str],
+    methods: list[str],
+    sizes: tuple[int, ...],
+    limits: Limits,
+    home: Path | None,
+) -> None:
+    """All methods on one size before the next."""
+    for name, size in plan(sets, sizes):
+        wanted = [method for method in methods if pending(store, name, method, size)]
+        with tempfile.TemporaryDirectory() as text:
+            folder = Path(text)
+            for method in wanted:
+                cell = cells_of.predicted(store.by_size(name, method), size, limits)
+                if cell is None:
+                    if not any(folder.iterdir()):
+                        rows.save(name, size, folder)
+                    cell = measure(PEERS[method], folder, home, limits)
+                store.keep(name, method, size, cell)
+                print(name, size, method, summary(cell), flush=True)
+
+
+def summary(cell: Cell) -> str:
+    if not cells_of.finished(cell):
+        return f"{cell['state']}: {cell['reason']}"
+    return (
+        f"fit {cell['fit_seconds']:.2f} s ({cell['fit_cpu_seconds']:.2f} s CPU), "
+        f"query {cell['query_microseconds']:.1f} µs, {cell['peak_megabytes']:.0f} MB, "
+        f"error {cell['error']:.2f} %"
+    )
+
+
+def chosen(text: str | None, known: list[str], what: str) -> list[str]:
+    """Names separated by commas, in the order of the run."""
+    if text is None:
+        return known
+    wanted = [name.strip() for name in text.split(",")]
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        raise SystemExit(f"{what} must be among {', '.join(known)}; got {', '.join(unknown)}")
+    return [name for name in known if name in wanted]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
+    parser.add_argument("--methods", help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="training rows")
+    parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS)
+    parser.add_argument("--limit-gigabytes", type=float, default=LIMIT_GIGABYTES)
+    parser.add_argument("--environments", type=Path, help="folder of the virtual environments")
+    parser.add_argument("--make-environments", type=Path, metavar="FOLDER")
+    parser.add_argument("--fresh", action="store_true", help="measure the chosen cells again")
+    parser.add_argument("--report", action="store_true", help="only print the tables and draw")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    if given.make_environments:
+        environments.make(given.make_environments)
+        return
+    # As an exception, so that the process of the current cell is ended too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    store = Store()
+    if not given.report:
+        sets = chosen(given.sets, list(SETS), "--sets")
+        methods = chosen(given.methods, list(PEERS), "--methods")
+        sizes = tuple(int(size) for size in given.sizes.split(","))
+        limits = Limits(given.limit_seconds, given.limit_gigabytes)
+        for method in methods:
+            environments.python_of(PEERS[method].environment, given.environments)
+        if given.fresh:
+            store.forget(sets, methods, sizes)
+        store.begin(limits)
+        run(store, sets, methods, sizes, limits, given.environments)
+    show(store.results())
+
+
+def show(results: dict[str, Any]) -> None:
+    """Print the tables and draw the pictures."""
+    if not results["cells"]:
+        raise SystemExit(f"{RESULTS / NAME}.json has no cells yet")
+    findings = Findings(results["cells"])
+    print(tables.report(findings, results["limits"]))
+    pictures.draw(findings, RESULTS / NAME)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""One cell, a method on a size of a set: run in a process with limits, predicted, or skipped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POLL_SECONDS = 0.05
+CLOCK_ALLOWANCE = 2
+"""How much longer than the limit a process may take by the clock, if others use the machine."""
+
+Cell = dict[str, Any]
+"""``state`` is "finished", "stopped" (it passed a limit), "predicted" (it would have) or
+"failed"; ``reason`` says why it is not finished, ``limit`` which limit it is about, and ``phase``
+where it was stopped; the rest is what child.py wrote."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of the process of a cell: time of the processor, which is the clock's on an idle machine as
+    there is one thread, and resident size."""
+
+    seconds: float
+    gigabytes: float
+
+    @property
+    def megabytes(self) -> float:
+        return 1000 * self.gigabytes
+
+    def text(self, limit: str) -> str:
+        return f"{self.seconds:g} s" if limit == "seconds" else f"{self.gigabytes:g} GB"
+
+
+def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cell:
+    """Run a command that writes its facts to the path given as its last argument."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, errors = Path(folder) / "facts.json", Path(folder) / "errors.txt"
+        with errors.open("wb") as stream:
+            process = subprocess.Popen(  # nosec B603
+                [*command, str(out)],
+                env=dict(variables),
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+            )
+            try:
+                passed = _watch(process, limits)
+            finally:
+                _end(process)
+        facts = json.loads(out.read_text()) if out.exists() else {}
+        if passed:
+            return {**_stopped(passed, limits, facts), **facts}
+        return {**_ended(process.returncode, facts, errors), **facts}
+
+
+def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str | None:
+    """Wait for the end, or for a limit to be passed; the limit that was."""
+    deadline = time.monotonic() + CLOCK_ALLOWANCE * limits.seconds
+    while process.poll() is None:
+        if _processor_seconds(process.pid) > limits.seconds or time.monotonic() > deadline:
+            return "seconds"
+        if _resident_megabytes(process.pid) > limits.megabytes:
+            return "gigabytes"
+        time.sleep(POLL_SECONDS)
+    return None
+
+
+def _resident_megabytes(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _processor_seconds(pid: int) -> float:
+    try:
+        # The name of the program, in parentheses, may contain spaces.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    user_ticks, system_ticks = fields[11:13]
+    return (int(user_ticks) + int(system_ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _stopped(passed: str, limits: Limits, facts: Cell) -> Cell:
+    phase = "queries" if "fit_seconds" in facts else "fit"
+    reason = f"passed {limits.text(passed)} in the {phase}"
+    return {"state": "stopped", "reason": reason, "limit": passed, "phase": phase}
+
+
+def _ended(code: int, facts: Cell, errors: Path) -> Cell:
+    if code == 0 and "error" in facts:
+        return {"state": "finished"}
+    lines = errors.read_text(errors="replace").strip().splitlines()
+    return {"state": "failed", "reason": lines[-1] if lines else f"ended with code {code}"}
+
+
+def predicted(by_size: Mapping[int, Cell], size: int, limits: Limits) -> Cell | None:
+    """A cell that says which limit would be passed, by a power law through the last two sizes."""
+    last = sorted(known for known, cell in by_size.items() if finished(cell) and known < size)[-2:]
+    if len(last) < 2:
+        return None
+    seconds = _extrapolate(last, [_seconds(by_size[known]) for known in last], size)
+    if seconds > limits.seconds:
+        return _prediction("seconds", limits, f"about {seconds:.0f} s")
+    loaded = [by_size[known]["loaded_megabytes"] for known in last]
+    grown = [by_size[known]["peak_megabytes"] for known in last]
+    own = [max(1.0, peak - start) for peak, start in zip(grown, loaded, strict=True)]
+    megabytes = loaded[-1] + _extrapolate(last, own, size)
+    if megabytes > limits.megabytes:
+        return _prediction("gigabytes", limits, f"about {megabytes / 1000:.0f} GB")
+    return None
+
+
+def _prediction(limit: str, limits: Limits, amount: str) -> Cell:
+    reason = f"predicted to pass {limits.text(limit)} ({amount})"
+    return {"state": "predicted", "reason": reason, "limit": limit}
+
+
+def _extrapolate(sizes: list[int], values: list[float], size: int) -> float:
+    exponent = math.log(values[1] / values[0]) / math.log(sizes[1] / sizes[0])
+    return values[1] * (size / sizes[1]) ** exponent
+
+
+def _seconds(cell: Cell) -> float:
+    """Of the fit and of all queries."""
+    return cell["fit_cpu_seconds"] + cell["query_cpu_seconds"]
+
+
+def finished(cell: Cell | None) -> bool:
+    return cell is not None and cell["state"] == "finished"
+
+
+def given_up(by_size: Mapping[int, Cell], size: int) -> bool:
+    """Whether a smaller size has already passed a limit, or would have."""
+    return any(
+        known < size and cell["state"] in ("stopped", "predicted")
+        for known, cell in by_size.items()
+    )

@@ -1,0 +1,279 @@
+import json
+import sys
+
+import numpy as np
+import peers
+import pytest
+from side_by_side import environments, pictures, rows, tables
+from side_by_side.cells import Limits, given_up, predicted, run
+from side_by_side.findings import Findings, exponent
+from side_by_side.learners import LEARNERS
+from side_by_side.plan import ENVIRONMENTS, MAIN, PEERS, SETS, sizes_of
+
+GENEROUS = Limits(seconds=600, gigabytes=12)
+
+
+def cell(seconds, error=5.0, peak=300.0):
+    return {
+        "state": "finished",
+        "fit_seconds": seconds,
+        "fit_cpu_seconds": seconds,
+        "query_cpu_seconds": 0.0,
+        "query_cpu_microseconds": 7.0,
+        "query_microseconds": 7.0,
+        "loaded_megabytes": 100.0,
+        "peak_megabytes": peak,
+        "error": error,
+    }
+
+
+def stopped(limit="seconds"):
+    reason = "passed 600 s in the fit" if limit == "seconds" else "passed 12 GB in the fit"
+    return {"state": "stopped", "reason": reason, "limit": limit, "phase": "fit"}
+
+
+def growing(seconds, power, sizes=(2_000, 4_000, 8_000, 16_000), error=5.0):
+    return {str(size): cell(seconds * (size / 2_000) ** power, error) for size in sizes}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Results go to a folder of their own."""
+    monkeypatch.setattr("common.RESULTS", tmp_path)
+    monkeypatch.setattr(peers, "RESULTS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def measured(folder, monkeypatch):
+    """Small sets, and cells that are made up; the list of those that were measured."""
+    done = []
+
+    def measure(peer, *_):
+        done.append(peer.name)
+        return cell(1.0)
+
+    monkeypatch.setattr(rows, "n_rows", lambda name: 4_000)
+    monkeypatch.setattr(rows, "save", lambda *_: None)
+    monkeypatch.setattr(peers, "measure", measure)
+    return done
+
+
+# The plan
+
+
+def test_every_method_can_be_built_and_has_an_environment():
+    assert set(LEARNERS) == set(PEERS)
+    assert {peer.environment for peer in PEERS.values()} == {MAIN, *ENVIRONMENTS}
+
+
+def test_a_size_that_a_set_does_not_have_becomes_all_of_its_rows():
+    assert sizes_of(16_000) == [2_000, 4_000, 8_000, 16_000]
+    assert sizes_of(50_000) == [2_000, 4_000, 8_000, 16_000, 32_000, 50_000]
+
+
+def test_samples_are_nested_and_have_the_classes_in_proportion():
+    codes = np.repeat([0, 1, 2], [600, 300, 100])
+    order = rows.nested_order(codes)
+    np.testing.assert_array_equal(np.sort(order), np.arange(1000))
+    np.testing.assert_array_equal(order, rows.nested_order(codes))
+    for n in (50, 100, 500):
+        counts = np.bincount(codes[order[:n]], minlength=3)
+        assert np.abs(counts - n * np.array([0.6, 0.3, 0.1])).max() <= 1
+
+
+def test_other_environments_do_not_see_our_modules(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", "here")
+    assert environments.variables(MAIN)["PYTHONPATH"] == "here"
+    found = environments.variables("sklvq")
+    assert "PYTHONPATH" not in found
+    assert found["OMP_NUM_THREADS"] == "1"
+    with pytest.raises(FileNotFoundError, match="--make-environments"):
+        environments.python_of("sklvq", tmp_path)
+
+
+# Cells
+
+
+def child(text, limits=GENEROUS):
+    """The cell of a process that runs the text; its facts go to sys.argv[1]."""
+    return run([sys.executable, "-c", text], environments.variables(MAIN), limits)
+
+
+def test_a_process_that_takes_too_long_is_stopped():
+    found = child("while True: pass", Limits(0.2, 12))
+    assert found == {**stopped(), "reason": "passed 0.2 s in the fit"}
+
+
+def test_a_process_that_only_waits_is_stopped_by_the_clock():
+    found = child("import time; time.sleep(60)", Limits(0.2, 12))
+    assert found["state"] == "stopped"
+
+
+def test_a_process_that_takes_too_much_memory_is_stopped():
+    found = child("held = bytearray(400_000_000)\nwhile True: pass", Limits(60, 0.2))
+    assert found == {**stopped("gigabytes"), "reason": "passed 0.2 GB in the fit"}
+
+
+def test_a_process_that_is_stopped_leaves_what_it_knew():
+    text = "import sys; open(sys.argv[1], 'w').write('{\"fit_seconds\": 3}')\nwhile True: pass"
+    found = child(text, Limits(0.5, 12))
+    assert (found["fit_seconds"], found["phase"]) == (3, "queries")
+
+
+def test_an_error_of_a_process_is_said():
+    assert child("raise ValueError('no rows')") == {
+        "state": "failed",
+        "reason": "ValueError: no rows",
+    }
+
+
+def test_a_method_is_fitted_and_asked_in_a_process(tmp_path):
+    X, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)
+    for name, array in {"X_train": X, "y_train": y, "X_test": X, "y_test": (y + 1) % 4}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    found = peers.measure(PEERS["scikit-learn 3-NN brute"], tmp_path, None, GENEROUS)
+    assert found["state"] == "finished"
+    assert found["error"] == 100
+    assert found["peak_megabytes"] >= found["loaded_megabytes"] > 0
+    assert {"fit_seconds", "fit_cpu_seconds", "query_microseconds", "versions"} <= set(found)
+
+
+def test_a_power_law_through_the_last_two_sizes_predicts_the_limits():
+    by_size = {2_000: cell(1), 4_000: cell(40), 8_000: cell(160)}
+    assert predicted(by_size, 16_000, Limits(641, 12)) is None
+    found = predicted(by_size, 16_000, Limits(639, 12))
+    assert found["state"] == "predicted"
+    assert found["reason"] == "predicted to pass 639 s (about 640 s)"
+    assert predicted({8_000: cell(599)}, 16_000, GENEROUS) is None
+
+
+def test_memory_that_will_not_suffice_is_predicted():
+    by_size = {4_000: cell(1, peak=1_100), 8_000: cell(1, peak=4_100)}
+    assert predicted(by_size, 16_000, GENEROUS)["limit"] == "gigabytes"
+    assert predicted(by_size, 9_000, GENEROUS) is None
+
+
+def test_sizes_above_one_that_passed_a_limit_are_given_up():
+    assert given_up({4_000: stopped()}, 8_000)
+    assert not given_up({4_000: stopped()}, 2_000)
+    assert not given_up({4_000: cell(1)}, 8_000)
+
+
+# The run
+
+
+def test_finished_cells_are_kept_and_failed_ones_tried_again(measured):
+    store, methods = peers.Store(), ["faiss 3-NN", "MaPML"]
+    store.keep("letter", "MaPML", 2_000, {"state": "failed", "reason": "no"})
+    store.keep("letter", "MaPML", 4_000, cell(9.0))
+    peers.run(store, ["letter"], methods, (2_000, 4_000), GENEROUS, None)
+    assert measured == ["faiss 3-NN", "MaPML", "faiss 3-NN"]
+    peers.run(store, ["letter"], methods, (2_000, 4_000), GENEROUS, None)
+    assert len(measured) == 3
+    assert store.by_size("letter", "MaPML")[4_000]["fit_seconds"] == 9.0
+
+
+def test_larger_sizes_of_a_stopped_method_are_not_run(measured):
+    store = peers.Store()
+    store.keep("letter", "MaPML", 2_000, stopped())
+    peers.run(store, ["letter"], ["MaPML"], (2_000, 4_000), GENEROUS, None)
+    assert measured == []
+    assert list(store.by_size("letter", "MaPML")) == [2_000]
+
+
+def test_a_fresh_start_forgets_only_what_was_chosen(measured):
+    store = peers.Store()
+    for method in ("MaPML", "faiss 3-NN"):
+        store.keep("letter", method, 4_000, cell(9.0))
+    store.forget(["letter"], ["MaPML"], (60_000,))
+    assert store.by_size("letter", "MaPML") == {}
+    assert 4_000 in store.by_size("letter", "faiss 3-NN")
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(SystemExit, match="got nothing"):
+        peers.chosen("nothing", list(SETS), "--sets")
+    assert peers.chosen("letter,MNIST PCA-50", list(SETS), "--sets") == ["MNIST PCA-50", "letter"]
+
+
+# The report
+
+
+def test_exponents():
+    assert exponent({2_000: 1.0, 4_000: 4.0, 8_000: 16.0}) == pytest.approx(2)
+    assert exponent({2_000: 1.0}) is None
+    assert exponent({2_000: 0.001, 4_000: 0.002}) is None
+
+
+def some_findings(nca=None):
+    return Findings(
+        {
+            "MNIST PCA-50": {
+                "MaPML": growing(1, 1, error=3.0),
+                "scikit-learn NCA": nca or growing(6, 2, error=4.0),
+                "metric-learn LMNN": {"2000": cell(500), "4000": stopped()},
+                "sklvq GMLVQ": {"2000": stopped("gigabytes")},
+            }
+        }
+    )
+
+
+def row_of(text, start):
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {start}")]
+    return [part.strip() for part in line.strip("|").split("|")]
+
+
+def test_the_report_says_where_a_method_was_stopped():
+    text = tables.report(some_findings(), {"seconds": 600, "gigabytes": 12})
+    assert row_of(text, "**MaPML**")[1:] == ["8.00", "7.0", "300", "3.00", "1.00", "16,000", ""]
+    end = "4,000 rows: passed 600 s in the fit"
+    assert row_of(text, "metric-learn LMNN")[1:] == ["stopped", "", "", "", "", "2,000", end]
+    assert row_of(text, "sklvq GMLVQ")[-2:] == ["none", "2,000 rows: passed 12 GB in the fit"]
+
+
+def test_the_report_says_which_fit_was_given_more_time():
+    findings = some_findings(growing(12, 2))
+    text = tables.report(findings, {"seconds": 600, "gigabytes": 12})
+    assert row_of(text, "scikit-learn NCA")[-1] == "16,000 rows: passed 600 s, but was let finish"
+
+
+def test_bars_are_met_or_not():
+    met = [line[-1] for line in bar_lines(some_findings())]
+    assert met == ["yes", "yes", "yes"]
+    slow = growing(1, 1, error=4.0)
+    assert [line[-1] for line in bar_lines(some_findings(slow))] == ["no", "yes", "yes"]
+    worse = growing(6, 2, error=2.0)
+    assert bar_lines(some_findings(worse))[0][-1] == "no"
+
+
+def bar_lines(findings):
+    lines = tables.bars(findings, 600).splitlines()[2:]
+    return [[part.strip() for part in line.strip("| ").split("|")] for line in lines]
+
+
+def test_a_stopped_fit_took_at_least_the_limit_and_one_without_memory_no_known_time():
+    findings = some_findings({"16000": stopped()})
+    assert bar_lines(findings)[0][1] == "at least 75.0 times; an error is unknown"
+    findings = some_findings({"16000": stopped("gigabytes")})
+    assert bar_lines(findings)[0][1] == "not run"
+
+
+def test_pictures_are_drawn_and_their_labels_keep_apart(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(pictures, "IMAGES", tmp_path)
+    pictures.draw(some_findings(), tmp_path / "out")
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {
+        f"peers_{name}.{kind}" for name in ("error", "growth") for kind in ("png", "svg")
+    }
+    heights = pictures.spread([0.2, 0.2, 0.21, 0.99, 1.0], 0.05)
+    assert min(np.diff(heights)) >= 0.05 - 1e-9
+    assert max(heights) <= 1
+
+
+def test_the_report_needs_cells(folder):
+    with pytest.raises(SystemExit, match="no cells"):
+        peers.show(peers.Store().results())
+    (folder / "peers.json").write_text(json.dumps({"cells": {}}))
+    assert peers.Store().results() == {"cells": {}}
