@@ -25,7 +25,7 @@ GRID = tuple(10.0**exponent for exponent in range(-3, 4))
 METRIC_REG, AGGRESSIVENESS, LEARNING_RATE = 1.7, 0.001, 0.01
 """The base values of MaPML, OASIS and HR-SGD. They are fixed, and do not follow the defaults of the
 estimators, so that stored results keep their meaning."""
-LMNN_FIXED = {"target_neighbors": 3, "tol": 1e-4, "max_impostors": 30}
+LMNN_FIXED: dict[str, Any] = {"target_neighbors": 3, "tol": 1e-4, "max_impostors": 30}
 """What LMNN is run with, whatever its defaults are."""
 
 RATIOS = (0.05, 0.10, 0.15, 0.20, 0.25)
