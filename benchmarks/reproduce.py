@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-EXPERIMENTS = ("mnist", "cifar10", "cifar100", "imagenet", "banking77", "clinc150")
+EXPERIMENTS = ("mnist", "cifar10", "cifar100", "imagenet200", "imagenet", "banking77", "clinc150")
 
 MISTAKES = (ValueError, OSError, ImportError, MemoryError)
 """Exceptions that are shown as one line: missing or damaged data, missing libraries."""

@@ -52,6 +52,7 @@ PARAMETERS: dict[type, dict[str, list[Any]]] = {
     },
     HRSGD: {
         "learning_rate": [1e-300, 1.0, 1e300, 0, -1.0],
+        "update": ["damped", "unbiased", "neither"],
         "batch_size": [1, 10, 0],
         "n_steps": [1, 50, 0],
     },

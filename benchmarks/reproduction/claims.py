@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.plan import LARGE_SET, NOISES, RATIOS, mapml_name
+from reproduction.plan import LARGE_SET, NOISES, RATIOS, SUBSET, mapml_name
 
 CONVERGED = 0.05
 """The objective has converged when its last rounds vary by less than this share of the fall."""
@@ -165,21 +165,25 @@ def _best_on_cifar(results: Results) -> Verdict:
     return _verdict(claim, "; ".join(figures), needed, held)
 
 
-def _only_mapml_on_the_large_set(results: Results) -> Verdict:
+def _only_mapml_on_imagenet(results: Results) -> Verdict:
+    """On features of images, and for both readings of HR-SGD."""
     e, figures = _errors(
-        results, _plain(results, LARGE_SET), ("Euclid", "OASIS", "HR-SGD", "MaPML_5")
+        results,
+        _plain(results, SUBSET),
+        ("Euclid", "OASIS", "HR-SGD", "HR-SGD, unbiased", "MaPML_5"),
     )
-    held = e["MaPML_5"] < e["Euclid"] <= min(e["OASIS"], e["HR-SGD"])
-    claim = "8. On the large set MaPML with latents beats Euclid; OASIS and HR-SGD do not"
+    rivals = min(e["OASIS"], e["HR-SGD"], e["HR-SGD, unbiased"])
+    held = e["MaPML_5"] < e["Euclid"] <= rivals
+    claim = "8. On ImageNet MaPML with latents beats Euclid; OASIS and HR-SGD do not"
     return _verdict(claim, figures, e.values(), held)
 
 
 def _queries_are_cheap(results: Results) -> Verdict:
     claim = "9. Queries against latents are many times cheaper than against originals"
     ratios = {}
-    for dataset in ("mnist", "cifar10", "cifar100", LARGE_SET):
+    for dataset in ("mnist", "cifar10", "cifar100", SUBSET, LARGE_SET):
         setting = _plain(results, dataset)
-        method = "MaPML_5" if dataset == LARGE_SET else "MaPML_10"
+        method = "MaPML_5" if dataset in (SUBSET, LARGE_SET) else "MaPML_10"
         latent = results.mean(setting, method, "query_microseconds")
         original = results.mean(setting, method, "query_original_microseconds")
         if not np.isnan(latent):
@@ -198,6 +202,6 @@ CHECKS: tuple[Callable[[Results], Verdict], ...] = (
     _is_cheap,
     _converges,
     _best_on_cifar,
-    _only_mapml_on_the_large_set,
+    _only_mapml_on_imagenet,
     _queries_are_cheap,
 )

@@ -15,9 +15,12 @@ import pytest
 import reproduce
 import sklearn.datasets
 from reproduction import run
-from reproduction.plan import trials_of
+from reproduction.plan import SUBSET, trials_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+NOT_ALL_COMPUTED = ("MaPML_10, refined", "HR-SGD, unbiased")
+"""Methods that were added after the others and may lack some trials."""
 
 
 @pytest.fixture
@@ -100,16 +103,21 @@ def test_the_stored_results_are_read(tmp_path, capsys):
     shutil.copytree(stored / "cells", tmp_path / "cells")
     shutil.copy(stored / "lmnn-estimate.json", tmp_path)
     assert reproduce.main(["all", "--report", "--out", str(tmp_path)]) == 0
-    planned = len(trials_of(reproduce.EXPERIMENTS, 5, quick=False))
+    planned = trials_of(reproduce.EXPERIMENTS, 5, quick=False)
     page = (tmp_path / "results.md").read_text()
-    n_stored = len(list((tmp_path / "cells").glob("*.json")))
-    assert planned - 25 <= n_stored <= planned  # the refined rows may not all be computed yet
-    assert f"- trials: {n_stored} of {planned}" in page
+    stored = {path.stem for path in (tmp_path / "cells").glob("*.json")}
+    assert stored <= {trial.name for trial in planned}
+    missing = [trial for trial in planned if trial.name not in stored]
+    assert all(
+        trial.setting.dataset == SUBSET or trial.method in NOT_ALL_COMPUTED for trial in missing
+    )
+    assert f"- trials: {len(stored)} of {len(planned)}" in page
     assert page.split("## The paper's claims")[1].count("| **") == 9
     assert "LMNN was not run on imagenet" in page
     shown = capsys.readouterr().out
     assert "did not hold  6. The objective converges" in shown
-    assert "need results" not in shown
+    if SUBSET not in {trial.setting.dataset for trial in missing}:
+        assert "need results" not in shown
 
 
 def test_the_script_runs_from_a_clone(tmp_path):

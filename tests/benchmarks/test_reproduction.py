@@ -42,6 +42,30 @@ def test_every_trial_of_the_paper_is_planned():
     )
 
 
+def test_the_subset_of_imagenet_ends_with_its_slowest_method():
+    planned = trials_of(["imagenet200", "banking77"], n_trials=5, quick=False)
+    subset = [trial for trial in planned if trial.setting.dataset == "imagenet200"]
+    assert [trial.method for trial in subset[:8]] == list(plan.SUBSET_METHODS[:-1])
+    assert {trial.seed for trial in subset[:8]} == {0}
+    assert (planned[-1].setting.dataset, planned[-1].method) == ("imagenet200", "LMNN")
+    count = {name: [t.method for t in subset].count(name) for name in plan.SUBSET_METHODS}
+    assert count["OASIS"] == count["HR-SGD, unbiased"] == count["MaPML_5, refined"] == 5
+    assert count["Euclid"] == count["LMNN"] == count["logistic regression"] == 1
+
+
+def test_what_is_searched_does_not_follow_the_defaults_of_the_estimators():
+    """The stored results are for these values."""
+    models = {name: plan.METHODS[name].make(10.0, 3) for name in ("OASIS", "HR-SGD", "LMNN")}
+    assert models["OASIS"].get_params()["aggressiveness"] == pytest.approx(0.01)
+    assert models["OASIS"].psd
+    assert models["HR-SGD"].learning_rate == pytest.approx(0.1)
+    assert (models["HR-SGD"].update, models["HR-SGD"].random_state) == ("damped", 3)
+    assert plan.METHODS["HR-SGD, unbiased"].make(1.0, 0).update == "unbiased"
+    lmnn = models["LMNN"]
+    assert (lmnn.push, lmnn.target_neighbors, lmnn.tol) == (pytest.approx(10 / 11), 3, 1e-4)
+    assert plan.METHODS["MaPML_10"].make(1.0, 0).metric_reg == 1.7
+
+
 def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proportion(source):
     plain = source.load(Setting("mnist"))
     noisy = source.load(Setting("mnist", noise=255))
@@ -229,6 +253,29 @@ def test_claims_follow_from_the_figures():
     worse = [verdict.word for verdict in check_claims(Results(fake_results(mapml=4.0)))]
     assert worse[0] == worse[2] == "did not hold"
     assert worse[1] == "held"
+
+
+@pytest.mark.parametrize(
+    ("oasis", "unbiased", "word"),
+    [
+        (46, 47, "held"),
+        (44, 47, "did not hold"),
+        (46, 44, "did not hold"),
+        (46, None, "not computed"),
+    ],
+)
+def test_claim_8_is_judged_on_the_subset_of_imagenet_and_both_readings(oasis, unbiased, word):
+    errors = {"Euclid": 45, "OASIS": oasis, "HR-SGD": 46, "HR-SGD, unbiased": unbiased}
+    more = {"error_original": 45.0, "query_original_microseconds": 9.0}
+    found = [result("imagenet200", m, e) for m, e in errors.items() if e is not None]
+    found += [result("imagenet200", "MaPML_5", 40.0, **more)]
+    # On the image-like rows everything beats Euclid, which decides nothing.
+    found += [result("imagenet", m, 5.0, **more) for m in ("OASIS", "HR-SGD", "MaPML_5")]
+    found += [result("imagenet", "Euclid", 35.0)]
+    verdicts = check_claims(Results(found))
+    assert verdicts[7].claim.startswith("8.")
+    assert verdicts[7].word == word
+    assert "imagenet200 9.0 times, imagenet 9.0 times" in verdicts[8].figures
 
 
 def test_the_page_shows_claims_tables_and_figures(tmp_path):

@@ -62,7 +62,7 @@ def test_a_part_draws_a_block_of_triplets_at_a_time(algorithm, monkeypatch):
     monkeypatch.setattr(RandomTriplets, "draw", counted)
     monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
     X, y = make_blobs(60)
-    estimators = {"oasis": OASIS(n_steps=2_500, random_state=0)}
+    estimators = {"oasis": OASIS(psd=False, n_steps=2_500, random_state=0)}
     estimators["hrsgd"] = HRSGD(n_steps=2_500, batch_size=10, random_state=0)
     model = estimators[algorithm].fit(X, y)
     assert drawn == [100, 100, 50] * 10

@@ -14,7 +14,7 @@ from latentmetric.persistence.model_file import ModelFileError, read_model_file,
 LEARNERS = {
     "MaPML": MaPML(max_iter=6, n_steps=200, random_state=0),
     "LMNN": LMNN(max_iter=60, tol=0, random_state=0),
-    "OASIS": OASIS(n_steps=500, aggressiveness=0.02, random_state=0),
+    "OASIS": OASIS(psd=False, n_steps=500, aggressiveness=0.02, random_state=0),
     "OASIS, a metric": OASIS(n_steps=500, aggressiveness=0.02, psd=True, random_state=0),
     "HRSGD": HRSGD(n_steps=500, learning_rate=0.3, random_state=0),
 }

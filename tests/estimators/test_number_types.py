@@ -26,9 +26,9 @@ OTHER_TYPES = [
     (HRSGD(n_steps=500, random_state=0), {"batch_size": np.int16(50)}, {"batch_size": 50}),
     (HRSGD(n_steps=500, random_state=0), {"learning_rate": Fraction(1)}, {"learning_rate": 1.0}),
     (HRSGD(random_state=0), {"n_steps": np.uint16(500)}, {"n_steps": 500}),
-    (OASIS(random_state=0), {"n_steps": np.int16(900)}, {"n_steps": 900}),
+    (OASIS(psd=False, random_state=0), {"n_steps": np.int16(900)}, {"n_steps": 900}),
     (
-        OASIS(n_steps=99, random_state=0, early_stopping=True),
+        OASIS(psd=False, n_steps=99, random_state=0, early_stopping=True),
         {"aggressiveness": np.float16(0.5), "validation_fraction": Fraction(1, 4)},
         {"aggressiveness": 0.5, "validation_fraction": 0.25},
     ),

@@ -20,7 +20,7 @@ NARROW = X[:, :3]
 MODELS = [
     MaPML(n_steps=30, max_iter=1, refine=1, random_state=0),
     LMNN(max_iter=2),
-    OASIS(n_steps=30, random_state=0),
+    OASIS(psd=False, n_steps=30, random_state=0),
     HRSGD(n_steps=30, random_state=0),
 ]
 

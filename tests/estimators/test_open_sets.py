@@ -16,7 +16,7 @@ def model(blobs):
     return MaPML(**QUICK).fit(*blobs)
 
 
-@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK), OASIS(n_steps=500)])
+@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK), OASIS(psd=False, n_steps=500)])
 def test_the_score_is_minus_the_distance_of_the_nearest_reference(blobs, estimator):
     X, y = blobs
     estimator.fit(X[::2], y[::2])

@@ -15,9 +15,10 @@ from latentmetric import HRSGD, OASIS, Euclidean
 seeds = st.integers(0, 2**31 - 1)
 RIVALS = {
     "Euclidean": Euclidean(random_state=0),
-    "OASIS": OASIS(n_steps=1000, aggressiveness=0.02, random_state=0),
+    "OASIS": OASIS(psd=False, n_steps=1000, aggressiveness=0.02, random_state=0),
     "OASIS, a metric": OASIS(psd=True, n_steps=1000, aggressiveness=0.02, random_state=0),
     "HRSGD": HRSGD(n_steps=1000, learning_rate=0.3, random_state=0),
+    "HRSGD, unbiased": HRSGD(n_steps=1000, learning_rate=0.1, update="unbiased", random_state=0),
 }
 LEARNERS = [name for name in RIVALS if name != "Euclidean"]
 
@@ -34,7 +35,7 @@ def matrix_of(model):
     [
         Euclidean(),
         Euclidean(weights="kernel"),
-        OASIS(n_steps=2000),
+        OASIS(psd=False, n_steps=2000),
         OASIS(n_steps=2000, psd=True),
         OASIS(n_steps=2000, psd=True, weights="kernel"),
         HRSGD(n_steps=2000),
@@ -97,7 +98,7 @@ def test_history(name, blobs):
 
 @pytest.mark.parametrize(
     ("model", "n_iterations"),
-    [(OASIS(n_steps=3), 3), (HRSGD(n_steps=59), 5), (HRSGD(n_steps=8, batch_size=8), 1)],
+    [(OASIS(psd=False, n_steps=3), 3), (HRSGD(n_steps=59), 5), (HRSGD(n_steps=8, batch_size=8), 1)],
 )
 def test_short_fits_report_every_iteration(model, n_iterations, blobs):
     model.fit(*blobs)
@@ -175,12 +176,16 @@ class TestSimilarity:
     def test_methods_that_need_a_metric_exist_only_with_one(self, blobs):
         X, y = blobs
         names = ["transform", "fit_transform", "get_feature_names_out", "get_mahalanobis_matrix"]
-        for model in (OASIS(n_steps=10), OASIS(n_steps=10).fit(X, y)):
+        for model in (OASIS(psd=False, n_steps=10), OASIS(psd=False, n_steps=10).fit(X, y)):
             assert not any(hasattr(model, name) for name in [*names, "set_output", "components_"])
         for model in (OASIS(psd=True, n_steps=10), OASIS(psd=True, n_steps=10).fit(X, y)):
             assert all(hasattr(model, name) for name in [*names, "set_output"])
         pandas = OASIS(psd=True, n_steps=10).set_output(transform="pandas").fit_transform(X, y)
         assert pandas.columns.tolist() == [f"oasis{i}" for i in range(6)]
+
+    def test_a_metric_is_the_default(self, blobs):
+        assert hasattr(OASIS(), "transform")
+        assert OASIS(n_steps=10).fit(*blobs).model_.is_metric
 
     def test_the_projection_is_that_of_the_symmetric_part(self, blobs):
         X, y = blobs
@@ -244,15 +249,24 @@ def test_callbacks_follow_the_fit_and_can_stop_it(name, blobs):
 @pytest.mark.parametrize(
     ("model", "error", "said"),
     [
-        (OASIS(aggressiveness=0), ValueError, "aggressiveness must be above 0, got 0"),
-        (OASIS(aggressiveness=np.inf), ValueError, "aggressiveness must be finite, got inf"),
-        (OASIS(aggressiveness="1"), TypeError, "aggressiveness must be a number, got '1'"),
-        (OASIS(n_steps=0), ValueError, "n_steps must be at least 1, got 0"),
-        (OASIS(n_steps=1e5), TypeError, "n_steps must be an integer, got 100000.0"),
+        (OASIS(psd=False, aggressiveness=0), ValueError, "aggressiveness must be above 0, got 0"),
+        (
+            OASIS(psd=False, aggressiveness=np.inf),
+            ValueError,
+            "aggressiveness must be finite, got inf",
+        ),
+        (
+            OASIS(psd=False, aggressiveness="1"),
+            TypeError,
+            "aggressiveness must be a number, got '1'",
+        ),
+        (OASIS(psd=False, n_steps=0), ValueError, "n_steps must be at least 1, got 0"),
+        (OASIS(psd=False, n_steps=1e5), TypeError, "n_steps must be an integer, got 100000.0"),
         (OASIS(psd=1), TypeError, "psd must be True or False, got 1"),
-        (OASIS(weights="kernel"), ValueError, "weights='kernel' .* psd=False"),
-        (OASIS(weights="both"), ValueError, "weights must be one of .*, got 'both'"),
-        (OASIS(n_neighbors=0), ValueError, "n_neighbors must be at least 1, got 0"),
+        (OASIS(psd=False, weights="kernel"), ValueError, "weights='kernel' .* psd=False"),
+        (OASIS(psd=False, weights="both"), ValueError, "weights must be one of .*, got 'both'"),
+        (OASIS(psd=False, n_neighbors=0), ValueError, "n_neighbors must be at least 1, got 0"),
+        (HRSGD(update="biased"), ValueError, "update must be one of 'damped', 'unbiased', got"),
         (
             HRSGD(learning_rate=-1),
             ValueError,
@@ -328,7 +342,7 @@ def test_hard_data(name, X):
     assert model.predict_proba(X).shape == (6, 2)
 
 
-@pytest.mark.parametrize("model", [OASIS(aggressiveness=1e6), HRSGD(learning_rate=1e6)])
+@pytest.mark.parametrize("model", [OASIS(psd=False, aggressiveness=1e6), HRSGD(learning_rate=1e6)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_parameters_far_too_large_stay_finite(model, dtype, blobs):
     X, y = blobs

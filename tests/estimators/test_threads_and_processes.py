@@ -19,7 +19,7 @@ MODELS = [
     MaPML(8, n_steps=200, max_iter=2, random_state=0),
     MaPML(8, n_steps=200, max_iter=2, random_state=0, reference="original", weights="kernel"),
     LMNN(max_iter=5),
-    OASIS(n_steps=500, random_state=0),
+    OASIS(psd=False, n_steps=500, random_state=0),
     HRSGD(n_steps=500, random_state=0),
     Euclidean(),
 ]

@@ -11,7 +11,7 @@ MODELS = {
     "Euclidean": Euclidean(),
     "MaPML": MaPML(reference="original", **QUICK),
     "two components": MaPML(reference="original", n_components=2, **QUICK),
-    "OASIS": OASIS(n_steps=300, random_state=0),
+    "OASIS": OASIS(psd=False, n_steps=300, random_state=0),
 }
 
 

@@ -27,7 +27,7 @@ MODELS = [
     MaPML(**FEW),
     MaPML(reference="original", n_components=10, **FEW),
     LMNN(max_iter=20),
-    OASIS(n_steps=1000, random_state=0),
+    OASIS(psd=False, n_steps=1000, random_state=0),
     OASIS(n_steps=1000, random_state=0, psd=True),
     HRSGD(n_steps=1000, random_state=0),
 ]

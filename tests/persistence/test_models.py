@@ -29,7 +29,7 @@ MODELS = [
     MaPML(0.3, reference="original", weights="kernel", n_components=3, max_norm=2.0, **FEW),
     MaPML(5, early_stopping=True, weights="kernel", init="k-means++", **FEW),
     LMNN(max_iter=20, weights="distance"),
-    OASIS(n_steps=200, random_state=0),
+    OASIS(psd=False, n_steps=200, random_state=0),
     OASIS(n_steps=200, random_state=0, psd=True, weights="kernel"),
     HRSGD(n_steps=200, random_state=0, weights="distance"),
     Euclidean(n_neighbors=1),
@@ -433,7 +433,7 @@ def test_arrays_of_another_estimator_are_reported(tmp_path, mapml_content):
 
 
 def test_weights_that_need_a_metric_are_refused_without_one(tmp_path):
-    save(fitted(OASIS(n_steps=10)), tmp_path / "model")
+    save(fitted(OASIS(psd=False, n_steps=10)), tmp_path / "model")
     opened = Opened.of((tmp_path / "model").read_bytes())
     change(opened, "parameters", "weights", to="distance")
     change(opened, "parameters", "psd", to=True)

@@ -82,7 +82,7 @@ def test_the_spectrum_has_the_eigenvalues_of_the_metric(fitted):
 def test_a_similarity_has_no_spectrum(fitted):
     _, X, y = fitted
     with pytest.raises(ValueError, match="psd=True"):
-        plot_spectrum(OASIS(n_steps=50, random_state=0).fit(X, y))
+        plot_spectrum(OASIS(psd=False, n_steps=50, random_state=0).fit(X, y))
 
 
 def test_errors_by_class_agree_with_the_confusion_matrix(fitted):

@@ -11,12 +11,21 @@ What an iteration does, as implemented here:
 1. draw b triplets, and one of them at random (the R of the name);
 2. toss a coin that shows heads with probability −ℓ'(z) of that triplet: a triplet that already
    keeps its margin rarely causes an update;
-3. on heads, M ← Π(M + η/b Σ −ℓ'(zᵢ) Aᵢ), the mini-batch's mean gradient and the projection to the
+3. on heads, M ← Π(M + η G), with a direction G from the whole mini-batch and the projection to the
    PSD cone; on tails, nothing: the gaps of the other triplets are not even computed.
 
-The step is not divided by the probability of heads. That would make it an unbiased gradient, but
-an unlikely update could then be arbitrarily long. The descent starts from the identity. Its result
-is the average of the metrics after each iteration, which is PSD because each of them is.
+With g = 1/b Σ −ℓ'(zᵢ) Aᵢ, minus the mini-batch's mean gradient, and p̄ = 1/b Σ −ℓ'(zᵢ), which is
+the probability of heads before a triplet is drawn, there are two directions:
+
+- ``damped``: G = g. Before the coin is tossed an iteration moves M by p̄·g on average, so that it
+  slows down as the margins are kept.
+- ``unbiased``: G = g / p̄. An iteration then moves M by g on average, as without a coin. G is a mean
+  of the Aᵢ, weighted by −ℓ'(zᵢ), so it is no longer than the longest of them, however unlikely the
+  update was. Dividing by the drawn triplet's own probability would be unbiased, too, but such a
+  step could be arbitrarily long.
+
+The descent starts from the identity. Its result is the average of the metrics after each iteration,
+which is PSD because each of them is.
 
 Time O(d²) per iteration without an update and O(d²·b + d³/3) with one (see ``psd``); memory four
 d×d matrices, two more if b > d, the triplets drawn at once, and a block of them as vectors.
@@ -53,6 +62,19 @@ BYTES_PER_NUMBER = 64
 SHARPNESS = 3.0
 """L: how closely the smooth loss follows the hinge."""
 
+UPDATES = ("damped", "unbiased")
+"""The directions of an update; see above."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an iteration does."""
+
+    learning_rate: float
+    batch_size: int
+    unbiased: bool = False
+    """Whether a step is divided by the mini-batch's probability of an update."""
+
 
 @dataclass(frozen=True)
 class State:
@@ -75,17 +97,16 @@ class State:
 
 
 def steps(
-    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, learning_rate: float, batch_size: int
+    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, settings: Settings
 ) -> Steps[State]:
     """HR-SGD on ``n_steps`` random triplets, in ``n_parts`` steps."""
     following = partial(
         _next_state, rows=of_unit_norm(rows), draw=RandomTriplets(codes).draw,
-        sizes=part_sizes(n_steps, n_parts, batch_size), learning_rate=learning_rate,
-        batch_size=batch_size,
+        sizes=part_sizes(n_steps, n_parts, settings.batch_size), settings=settings,
     )  # fmt: skip
 
     def first(generator: np.random.Generator) -> State:
-        descent = Descent(PSDMatrix.identity(rows.n_features), learning_rate, batch_size)
+        descent = Descent(PSDMatrix.identity(rows.n_features), settings)
         return descent.state({"round": 0, "iterations": 0, "seconds": {}})
 
     def check(state: State) -> None:
@@ -96,14 +117,13 @@ def steps(
 
 def _next_state(
     state: State, generator: np.random.Generator, *, rows: InnerRows,
-    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int],
-    learning_rate: float, batch_size: int,
+    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int], settings: Settings,
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
-    descent = Descent.resumed(state, learning_rate, batch_size)
-    n_batches, total, n_updates = sizes[number] // batch_size, 0.0, 0
+    descent = Descent.resumed(state, settings)
+    n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
     with blas_threads(1):  # The products are many and small.
-        for size in block_sizes(sizes[number], batch_size):
+        for size in block_sizes(sizes[number], settings.batch_size):
             losses, updates = descent.run(rows, draw(size, generator), generator)
             total += float(losses.sum())
             n_updates += updates
@@ -121,17 +141,18 @@ def _next_state(
 class Descent:
     """The current metric and the sum of the metrics so far."""
 
-    def __init__(self, metric: PSDMatrix, learning_rate: float, batch_size: int) -> None:
-        self._rate, self._batch_size = learning_rate / batch_size, batch_size
+    def __init__(self, metric: PSDMatrix, settings: Settings) -> None:
+        self._rate = settings.learning_rate / settings.batch_size
+        self._batch_size, self._unbiased = settings.batch_size, settings.unbiased
         self._metric = metric
         self._sum: Floats = np.zeros(metric.matrix.shape)
         self._n_summed, self._n_here = 0, 0
 
     @classmethod
-    def resumed(cls, state: State, learning_rate: float, batch_size: int) -> Descent:
+    def resumed(cls, state: State, settings: Settings) -> Descent:
         """A descent that continues from a state, without changing the state's arrays."""
         metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
-        descent = cls(metric, learning_rate, batch_size)
+        descent = cls(metric, settings)
         descent._sum = state.total.copy()
         descent._n_summed, descent._n_here = state.n_summed, state.n_here
         return descent
@@ -189,20 +210,33 @@ class Descent:
         self._n_summed += self._n_here
         self._n_here = 0
         if len(batch) <= rows.n_features:
-            self._metric.update(*self._weighted(_vectors(rows, batch)))
+            nearer, farther, slopes = self._weighted(_vectors(rows, batch))
+            if self._unbiased:
+                lengthened = (len(batch) / slopes) ** 0.5
+                nearer, farther = lengthened * nearer, lengthened * farther
+            self._metric.update(nearer, farther)
             return
         added, removed = np.zeros((2, *self.metric.shape))
+        total = 0.0
         for piece in row_blocks(len(batch), BYTES_PER_NUMBER * rows.n_features):
-            nearer, farther = self._weighted(_vectors(rows, batch[piece]))
+            nearer, farther, slopes = self._weighted(_vectors(rows, batch[piece]))
             added += nearer.T @ nearer
             removed += farther.T @ farther
+            total += slopes
+        if self._unbiased:
+            added *= len(batch) / total
+            removed *= len(batch) / total
         self._metric.update_by(added, removed)
 
-    def _weighted(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """The vectors Δq and Δp, multiplied by the roots of their weights in the gradient."""
-        weights = self._rate * expit(SHARPNESS * (1 - self._gaps(vectors)))
+    def _weighted(self, vectors: Floats) -> tuple[Floats, Floats, float]:
+        """Δq and Δp times the roots of their weights in the gradient, and the sum of the slopes.
+
+        The sum is positive where it is used: an update needs a triplet with a positive slope.
+        """
+        slopes = expit(SHARPNESS * (1 - self._gaps(vectors)))
+        weights = self._rate * slopes
         vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
-        return vectors[: len(weights)], vectors[len(weights) :]
+        return vectors[: len(weights)], vectors[len(weights) :], float(slopes.sum())
 
 
 def _average(total: Floats, n_summed: int, metric: Floats, n_here: int) -> Floats:

@@ -17,7 +17,7 @@ from latentmetric.core.types import Floats
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
-from latentmetric.validation.parameters import Integer, Number, Rule
+from latentmetric.validation.parameters import Integer, Number, OneOf, Rule
 
 MAX_LEARNING_RATE = 1e6
 """Longer steps are useless, and in the end the metric would overflow in float32."""
@@ -28,8 +28,8 @@ class HRSGD(MetricLearner[hrsgd.State]):
 
     In every iteration, one triplet of a mini-batch, picked at random, sets the probability of an
     update: the slope of its smooth hinge, near 1 if its margin is violated and near 0 if it is
-    kept. An update follows the mean gradient of the whole mini-batch, and the result is projected
-    to the PSD matrices. The metric is the average over all iterations. The scale and position of
+    kept. An update follows the gradients of the whole mini-batch, and the result is projected to
+    the PSD matrices. The metric is the average over all iterations. The scale and position of
     the data do not matter: the margin is the mean squared distance of a row from the mean.
 
     Parameters
@@ -37,7 +37,11 @@ class HRSGD(MetricLearner[hrsgd.State]):
     n_neighbors : int, default=3
         The number of nearest rows that vote.
     learning_rate : float, default=0.01
-        The length η of a step along the mean gradient, for rows of a mean squared norm of 1.
+        The length η of a step, for rows of a mean squared norm of 1.
+    update : {"damped", "unbiased"}, default="damped"
+        What a step follows: the mini-batch's mean gradient, so that steps become short as well as
+        rare when the margins are kept; or this gradient divided by the probability of an update,
+        so that an iteration follows the mean gradient on average.
     batch_size : int, default=10
         Triplets per mini-batch, at most a million.
     n_steps : int, default=100_000
@@ -90,6 +94,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
         **MetricLearner.parameter_rules,
         **EARLY_STOPPING,
         "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
+        "update": OneOf(hrsgd.UPDATES),
         "batch_size": Integer(1, DRAWN_AT_ONCE),
         "n_steps": Integer(1),
     }
@@ -99,6 +104,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
         n_neighbors: int = 3,
         *,
         learning_rate: float = 0.01,
+        update: str = "damped",
         batch_size: int = 10,
         n_steps: int = 100_000,
         weights: str = "uniform",
@@ -110,6 +116,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
     ) -> None:
         self.n_neighbors = n_neighbors
         self.learning_rate = learning_rate
+        self.update = update
         self.batch_size = batch_size
         self.n_steps = n_steps
         self.weights = weights
@@ -131,7 +138,8 @@ class HRSGD(MetricLearner[hrsgd.State]):
     def _steps(self, data: TrainingData) -> Steps[hrsgd.State]:
         rows, codes = data.training_rows
         n_parts = min(REPORTS, self.n_steps // self.batch_size)
-        return hrsgd.steps(rows, codes, self.n_steps, n_parts, self.learning_rate, self.batch_size)
+        settings = hrsgd.Settings(self.learning_rate, self.batch_size, self.update == "unbiased")
+        return hrsgd.steps(rows, codes, self.n_steps, n_parts, settings)
 
     def _components(self, data: TrainingData, state: hrsgd.State) -> Floats:
         return psd_factor(state.average).astype(data.training.dtype)

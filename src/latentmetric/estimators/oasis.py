@@ -51,17 +51,18 @@ class OASIS(MetricLearner[oasis.State]):
     of another class. It moves W just far enough that the first is more similar to the second than
     to the third by 1, but no farther than ``aggressiveness`` allows.
 
-    Without ``psd``, W is in general not a metric. Then the most similar rows vote; because an inner
-    product favours long rows, this suits rows of about the same norm. With ``psd``, the similarity
-    is turned into a metric once, at the end: the nearest rows vote, and there is a ``transform``.
+    With ``psd``, the default, the similarity is turned into a metric once, at the end: the nearest
+    rows vote, and there is a ``transform``. Without ``psd``, W is in general not a metric. Then the
+    most similar rows vote; because an inner product favours long rows, this suits rows of about the
+    same distance from their mean.
 
     Parameters
     ----------
     n_neighbors : int, default=3
         The number of rows that vote: the most similar ones, or the nearest with ``psd``.
-    psd : bool, default=False
+    psd : bool, default=True
         Make W symmetric and project it to the PSD matrices after the last step, and use it as a
-        metric.
+        metric. The authors use the similarity itself, which is ``psd=False``.
     aggressiveness : float, default=0.001
         The largest factor C of a step's o (p − q)ᵀ, for rows of a mean squared norm of 1.
     n_steps : int, default=100_000
@@ -106,7 +107,7 @@ class OASIS(MetricLearner[oasis.State]):
     >>> from latentmetric import OASIS
     >>> X, y = load_digits(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    >>> model = OASIS(psd=True, n_steps=20_000, random_state=0).fit(X_train, y_train)
+    >>> model = OASIS(n_steps=20_000, random_state=0).fit(X_train, y_train)
     >>> bool(model.score(X_test, y_test) > 0.97)
     True
     >>> model.transform(X_test).shape
@@ -132,7 +133,7 @@ class OASIS(MetricLearner[oasis.State]):
         self,
         n_neighbors: int = 3,
         *,
-        psd: bool = False,
+        psd: bool = True,
         aggressiveness: float = 0.001,
         n_steps: int = 100_000,
         weights: str = "uniform",

@@ -238,7 +238,7 @@ def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digit
     [
         (Euclidean(), ["convergence", "gallery"]),
         (LMNN(max_iter=3), ["gallery"]),
-        (OASIS(n_steps=500, random_state=0), ["map", "gallery", "spectrum"]),
+        (OASIS(psd=False, n_steps=500, random_state=0), ["map", "gallery", "spectrum"]),
         (OASIS(n_steps=500, psd=True, random_state=0), ["gallery"]),
         (HRSGD(n_steps=500, random_state=0), ["gallery"]),
     ],
