@@ -1,12 +1,17 @@
 """Fit MaPML_5 on image-like rows of ImageNet's size: time by part, memory, errors, query costs.
 
-    python benchmarks/imagenet_scale.py [--rows N] [--classes C] [--skip-originals] [--defaults]
+    python benchmarks/imagenet_scale.py [--rows N] [--classes C] [--passes P] [--skip-originals]
+                                        [--defaults]
 
-"work" is the fit's seconds times the TFlop/s of a matrix product measured in the same run, so
-that machines can be compared. Goals: work without refinement at most 25 TFlop, refinement at most
-as much again, peak memory at most 2 times the data,
-Alg. 1 at 40 % of GEMM speed or better, MaPML_5 at least 1.0 point below Euclid, a query against
-latent examples at least 15 times cheaper than against originals, prediction at 60 % of GEMM.
+"work" is the fit's seconds times the TFlop/s of matrix products that run for some seconds before
+and after the fit, so that machines can be compared, also those that are shared with others.
+Goals: work without refinement at most 14 TFlop (25 with the default parameters), refinement at
+most as much again, peak memory at most 2 times the data, Alg. 1 at 40 % of GEMM speed or better,
+MaPML_5 at least 1.0 point below Euclid, a query against latent examples at least 15 times cheaper
+than against originals, prediction at 60 % of GEMM.
+
+--passes limits the passes of Alg. 1 in a round; one is as good as all on real data
+(`results/passes.json`). The default parameters have their own limit.
 
 Alg. 1's operations are those of a k-means that compares all rows with all latent examples of
 their class in every pass; the line below counts only the operations that were not skipped.
@@ -18,7 +23,7 @@ import argparse
 import time
 
 import numpy as np
-from common import PeakMemory, counted_alg1, gemm_gflops, machine_facts, table, write_json
+from common import PeakMemory, counted_alg1, machine_facts, sustained_gflops, table, write_json
 
 from latentmetric import Euclidean, MaPML
 from latentmetric.datasets import IMAGENET, make_image_like
@@ -39,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=IMAGENET["n_samples"] - TEST_ROWS)
     parser.add_argument("--classes", type=int, default=IMAGENET["n_classes"])
+    parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--skip-originals", action="store_true")
     parser.add_argument(
         "--defaults", action="store_true", help="with refinement, not only as published"
@@ -48,15 +54,18 @@ def main() -> None:
     made = make_image_like(**IMAGENET | sizes)
     X, y = made.X[: options.rows], made.y[: options.rows]
     X_test, y_test = made.X[options.rows :], made.y[options.rows :]
-    gflops = gemm_gflops()
+    gflops = sustained_gflops()
 
-    make = MaPML if options.defaults else MaPML.as_published
-    model = make(0.05, n_steps=100_000, random_state=0, verbose=1)
+    parameters = {"n_latents": 0.05, "n_steps": 100_000, "random_state": 0, "verbose": 1}
+    if options.defaults:
+        model = MaPML(**parameters)
+    else:
+        model = MaPML.as_published(**parameters, max_passes=options.passes)
     start = time.perf_counter()
     with PeakMemory() as memory, counted_alg1() as counts:
         model.fit(X, y)
     seconds = time.perf_counter() - start
-    gflops = max(gflops, gemm_gflops())
+    gflops = (gflops + sustained_gflops()) / 2
 
     parts = {
         part: sum(record["seconds"].get(part, 0) for record in model.history_)
@@ -120,7 +129,11 @@ def show(results, name: str) -> None:
         ["GEMM, GFlop/s", f"{results['machine']['gemm_float32_gflops']:.0f}", ""],
         ["fit, s", f"{results['fit_seconds']:.0f}", ""],
         *[[f"  of which {p}, s", f"{s:.1f}", ""] for p, s in results["parts_seconds"].items()],
-        ["work without refinement, TFlop", f"{results['work_tflop']:.1f}", "≤ 25"],
+        [
+            "work without refinement, TFlop",
+            f"{results['work_tflop']:.1f}",
+            "≤ 25" if name.endswith("defaults") else "≤ 14",
+        ],
         ["refinement, TFlop", f"{results['refinement_tflop']:.1f}", "at most the same"],
         ["Alg. 1, % of GEMM", f"{results['alg1_plain_percent_of_gemm']:.0f}", "≥ 40"],
         ["  without skipped operations, %", f"{results['alg1_percent_of_gemm']:.0f}", ""],

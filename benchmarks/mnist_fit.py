@@ -4,7 +4,8 @@
 
 The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
 against the 60,000 training images. Goals: fit, refinement included, at most 3 times as long, peak
-memory (the data included) at most 3 times the data.
+memory (the data included) at most 3 times the data; with the paper's settings, at most 1.5 times
+as long with one pass of Alg. 1 a round, which is as good as all of them (`results/passes.json`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ def main() -> None:
     model.predict(split.X_test)
     query = time.perf_counter() - start
 
+    published = {}
+    for passes in (1, 3, 100):
+        rounds = MaPML.as_published(random_state=0, max_passes=passes)
+        start = time.perf_counter()
+        rounds.fit(split.X_train, split.y_train)
+        published[passes] = {
+            "fit_seconds": time.perf_counter() - start,
+            "error_percent": 100 * (1 - rounds.score(split.X_test, split.y_test)),
+        }
+
     data = split.X_train.nbytes
     peak = memory.peak - memory.before + data
     parts = {
@@ -54,6 +65,7 @@ def main() -> None:
         "peak_over_data": peak / data,
         "process_before_data_megabytes": empty.before / 1e6,
         "error_percent": 100 * (1 - model.score(split.X_test, split.y_test)),
+        "as_published_by_passes": published,
     }
     print(
         table(
@@ -70,6 +82,14 @@ def main() -> None:
                 ["brute predict / MaPML predict", f"{brute / query:.1f}", ""],
                 ["peak memory / data", f"{peak / data:.2f}", "≤ 3"],
                 ["test error, %", f"{results['error_percent']:.2f}", ""],
+                *[
+                    [
+                        f"as published, {passes} passes: fit / brute predict",
+                        f"{found['fit_seconds'] / brute:.2f}",
+                        "≤ 1.5" if passes == 1 else "",
+                    ]
+                    for passes, found in published.items()
+                ],
             ],
         )
     )
