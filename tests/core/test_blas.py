@@ -1,0 +1,80 @@
+"""BLAS routines for triangles against plain products."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from latentmetric.core.blas import add_squares, times_triangle
+
+DTYPES = pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-4), (np.float64, 1e-12)])
+
+
+def triangle(rng, n_features, dtype):
+    """A matrix with numbers on both sides of the diagonal, of which one must not matter."""
+    return np.asfortranarray(rng.standard_normal((n_features, n_features)).astype(dtype))
+
+
+@DTYPES
+@pytest.mark.parametrize("shape", [(1, 1), (7, 5), (5, 7), (130, 33), (0, 4)])
+def test_squares_are_added_to_the_upper_triangle_only(rng, dtype, close, shape):
+    rows = rng.standard_normal(shape).astype(dtype)
+    matrix = triangle(rng, shape[1], dtype)
+    expected = np.triu(0.5 * matrix - 2 * rows.T @ rows) + np.tril(matrix, -1)
+    add_squares(matrix, rows, -2.0, 0.5)
+    np.testing.assert_allclose(matrix, expected, rtol=0, atol=close)
+
+
+@DTYPES
+@pytest.mark.parametrize("shape", [(1, 1), (7, 5), (5, 7), (130, 33), (0, 4)])
+def test_rows_times_the_upper_triangle(rng, dtype, close, shape):
+    rows = rng.standard_normal(shape).astype(dtype)
+    matrix, before = triangle(rng, shape[1], dtype), rows.copy()
+    turned = times_triangle(matrix, rows)
+    np.testing.assert_allclose(turned, rows @ np.triu(matrix).T, rtol=0, atol=close)
+    np.testing.assert_array_equal(rows, before)
+
+
+def good():
+    return {"matrix": np.zeros((3, 3), order="F"), "rows": np.zeros((4, 3))}
+
+
+BAD = {
+    "a matrix in C's order": {"matrix": np.arange(9.0).reshape(3, 3)},
+    "rows in Fortran's order": {"rows": np.zeros((4, 3), order="F")},
+    "rows with gaps": {"rows": np.zeros((4, 6))[:, ::2]},
+    "another number of features": {"rows": np.zeros((4, 2))},
+    "a matrix that is not square": {"matrix": np.zeros((3, 4), order="F")},
+    "one row without a second dimension": {"rows": np.zeros(3)},
+    "another dtype": {"rows": np.zeros((4, 3), dtype=np.float32)},
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_arrays_that_blas_would_misread_are_refused(bad):
+    given = good() | bad
+    with pytest.raises(ValueError, match="not what BLAS can read together"):
+        times_triangle(**given)
+    with pytest.raises(ValueError, match="not what BLAS can read together"):
+        add_squares(**given, weight=1.0)
+
+
+def test_other_threads_run_meanwhile(rng):
+    """A thread that counts gets on while a long product runs."""
+    rows = rng.standard_normal((4_000, 1_000))
+    matrix, counts, done = np.zeros((1_000, 1_000), order="F"), [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counts.append(0)
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = len(counts)
+    add_squares(matrix, rows, 1.0)
+    during = len(counts) - before
+    done.set()
+    thread.join()
+    assert during > 10
