@@ -1,12 +1,11 @@
 """BLAS routines for triangles against plain products."""
 
-import threading
-import time
+import _ctypes
 
 import numpy as np
 import pytest
 
-from latentmetric.core.blas import add_squares, times_triangle
+from latentmetric.core.blas import _name_of, _routine, add_squares, times_triangle
 
 DTYPES = pytest.mark.parametrize(("dtype", "close"), [(np.float32, 1e-5), (np.float64, 1e-13)])
 
@@ -62,21 +61,9 @@ def test_arrays_that_blas_would_misread_are_refused(bad):
         add_squares(**given, weight=1.0)
 
 
-def test_other_threads_run_meanwhile(rng):
-    """A thread that counts gets on while a long product runs."""
-    rows = rng.standard_normal((4_000, 1_000))
-    matrix, counts, done = np.zeros((1_000, 1_000), order="F"), [], threading.Event()
-
-    def count():
-        while not done.is_set():
-            counts.append(0)
-            time.sleep(0)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    before = len(counts)
-    add_squares(matrix, rows, 1.0)
-    during = len(counts) - before
-    done.set()
-    thread.join()
-    assert during > 10
+@pytest.mark.parametrize("name", ["syrk", "trmm"])
+def test_the_routines_do_not_keep_the_lock_of_python(name):
+    """ctypes keeps the lock only for functions with this flag."""
+    routine, _ = _routine(name, np.dtype(np.float32))
+    assert not routine._flags_ & _ctypes.FUNCFLAG_PYTHONAPI
+    assert _name_of._flags_ & _ctypes.FUNCFLAG_PYTHONAPI
