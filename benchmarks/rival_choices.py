@@ -88,6 +88,7 @@ CHOICES: dict[str, dict[str, Maker]] = {
         "μ = 0.9": _lmnn(push=0.9),
         "1 target": _lmnn(target_neighbors=1),
         "5 targets": _lmnn(target_neighbors=5),
+        "μ = 0.1, 5 targets": _lmnn(push=0.1, target_neighbors=5),
         "tolerance 0.001": _lmnn(tol=1e-3),
         "tolerance 0.01": _lmnn(tol=1e-2),
         "20 iterations": _lmnn(max_iter=20),

@@ -63,7 +63,7 @@ class OASIS(MetricLearner[oasis.State]):
     psd : bool, default=True
         Make W symmetric and project it to the PSD matrices after the last step, and use it as a
         metric. The authors use the similarity itself, which is ``psd=False``.
-    aggressiveness : float, default=0.001
+    aggressiveness : float, default=0.1
         The largest factor C of a step's o (p − q)ᵀ, for rows of a mean squared norm of 1.
     n_steps : int, default=100_000
         Triplets drawn, one per step.
@@ -110,8 +110,8 @@ class OASIS(MetricLearner[oasis.State]):
     >>> model = OASIS(n_steps=20_000, random_state=0).fit(X_train, y_train)
     >>> bool(model.score(X_test, y_test) > 0.97)
     True
-    >>> model.transform(X_test).shape
-    (450, 64)
+    >>> len(model.transform(X_test))
+    450
     >>> hasattr(OASIS(psd=False), "transform")
     False
     """
@@ -134,7 +134,7 @@ class OASIS(MetricLearner[oasis.State]):
         n_neighbors: int = 3,
         *,
         psd: bool = True,
-        aggressiveness: float = 0.001,
+        aggressiveness: float = 0.1,
         n_steps: int = 100_000,
         weights: str = "uniform",
         early_stopping: bool = False,
