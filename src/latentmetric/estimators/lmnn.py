@@ -31,10 +31,12 @@ class LMNN(MetricLearner[lmnn.State]):
     ----------
     n_neighbors : int, default=3
         The number of nearest rows that vote.
-    target_neighbors : int, default=3
-        The number of nearest rows of its own class that each row should keep near, chosen once.
-    push : float, default=0.5
-        The weight μ of the impostors' loss; the weight of the targets' loss is 1 − μ.
+    target_neighbors : int, default=5
+        The number of nearest rows of its own class that each row should keep near, chosen once. The
+        authors use 3.
+    push : float, default=0.1
+        The weight μ of the impostors' loss; the weight of the targets' loss is 1 − μ. The authors
+        use 0.5.
     max_iter : int, default=1000
         Iterations of L-BFGS. Impostors are searched again after at most 20 of them.
     tol : float, default=1e-4
@@ -95,8 +97,8 @@ class LMNN(MetricLearner[lmnn.State]):
         self,
         n_neighbors: int = 3,
         *,
-        target_neighbors: int = 3,
-        push: float = 0.5,
+        target_neighbors: int = 5,
+        push: float = 0.1,
         max_iter: int = 1000,
         tol: float = 1e-4,
         max_impostors: int = 30,
