@@ -8,7 +8,7 @@ import numpy as np
 
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.nearby import Landscape, list_neighbors
-from latentmetric.core.parallel import THREADED_FEATURES, blas_threads
+from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import Population
 from latentmetric.core.refinement import (
     CERTAIN,
@@ -74,8 +74,7 @@ def refine(
     nearby, adam = batches.nearby, Adam(components, points, moments)
     del inner, points, lists, land
     steps = draw_batches(len(nearby.own), moments.reach, generator)
-    wide = rows.n_features >= THREADED_FEATURES
-    with blas_threads(plan.n_threads if wide else 1):
+    with blas_threads(1):  # steps are many and short: threads of BLAS would wait for each other
         for number, drawn in enumerate(steps):
             active = drawn[nearby.likelihood[drawn] < CERTAIN]
             if not len(active):
