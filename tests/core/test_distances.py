@@ -102,6 +102,13 @@ def test_ranked_measures_pairs_as_if_one_at_a_time(
         assert np.all(np.diff(its_values) >= 0)
 
 
+@pytest.mark.parametrize("k", [1, 3, 20, 90])
+def test_no_query_has_no_neighbours(rng, k):
+    references = References.of(rng.standard_normal((90, 4)))
+    squared, found = k_nearest(np.empty((0, 4)), references, k)
+    assert squared.shape == found.shape == (0, k)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-12, 1, 1e12])
 def test_no_tie_is_overlooked(rng, dtype, scale):

@@ -264,7 +264,8 @@ def ranked(
     """Sort the references that a search found by distances computed from differences."""
     found = np.sort(found, axis=1)
     k, exact = found.shape[1], np.empty(found.shape, dtype=queries.dtype)
-    for rows in row_blocks(len(queries), k * queries[0].nbytes, MEASURED_BYTES):
+    row_bytes = k * queries.shape[1] * queries.itemsize
+    for rows in row_blocks(len(queries), row_bytes, MEASURED_BYTES):
         pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
         exact[rows] = measure(*pairs).reshape(-1, k)
     return _in_order(queries, exact, found, measure, found.shape[1])
