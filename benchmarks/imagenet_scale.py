@@ -10,8 +10,8 @@ most as much again, peak memory at most 2 times the data, Alg. 1 at 40 % of GEMM
 MaPML_5 at least 1.0 point below Euclid, a query against latent examples at least 15 times cheaper
 than against originals, prediction at 60 % of GEMM.
 
---passes limits the passes of Alg. 1 in a round; one is as good as all on real data
-(`results/passes.json`). The default parameters have their own limit.
+--passes limits the passes of Alg. 1 in a round; `passes.py` measures what more of them gain. The
+default parameters have their own limit.
 
 Alg. 1's operations are those of a k-means that compares all rows with all latent examples of
 their class in every pass; the line below counts only the operations that were not skipped.
