@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import small_numbers_may_vanish, thread_count
+from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
 from latentmetric.registry import ESTIMATORS, estimator_class
@@ -118,7 +118,7 @@ def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, An
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     rows = in_this_process(X, estimator, "compare")
     with small_numbers_may_vanish():
-        neighbors = model.nearest(rows, k, thread_count(estimator.n_jobs))
+        neighbors = model.nearest(rows, k, estimator.n_jobs)
         labels: np.ndarray[Any, Any] = estimator.classes_[model.vote(neighbors, estimator.weights)]
     return labels
 

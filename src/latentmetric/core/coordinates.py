@@ -79,7 +79,9 @@ class Coordinates:
 
     def out_of(self, rows: Floats) -> Floats:
         """The rows back in the caller's coordinates."""
-        return (rows * self.scale + self.centre).astype(rows.dtype)
+        outside = rows * self.scale
+        # Added in float64, but without a copy in float64 of all rows.
+        return np.add(outside, self.centre, out=outside, casting="same_kind")
 
 
 def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> float:

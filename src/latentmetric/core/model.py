@@ -16,6 +16,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
+    BLOCK_BYTES,
     TILE_ROWS,
     References,
     k_nearest,
@@ -25,7 +26,7 @@ from latentmetric.core.distances import (
     zero_until,
 )
 from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import blas_threads, for_each
+from latentmetric.core.parallel import blas_threads, for_each, thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
 
@@ -177,13 +178,21 @@ class FittedModel:
         return centred @ self.components.T
 
     def nearest(
-        self, rows: Floats, k: int, n_threads: int = 1, search: Search | None = None
+        self, rows: Floats, k: int, n_jobs: int | None = 1, search: Search | None = None
     ) -> Neighbors:
-        """The k nearest references of each row; ``search`` replaces the exact search."""
+        """The k nearest references of each row; ``search`` replaces the exact search.
+
+        A few rows are one piece of work; with ``n_jobs=None``, BLAS is then left as it is, because
+        even setting its threads takes longer than the search.
+        """
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
         blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
+        row_bytes = max(self._row_bytes, rows.shape[1] * self.dtype.itemsize)
+        undivided = len(rows) * row_bytes <= BLOCK_BYTES
+        limit = None if n_jobs is None and undivided else thread_count(n_jobs)
+        n_threads = limit or 1
         n_searching = n_threads // max(1, len(blocks))
 
         def search_block(block: slice) -> None:
@@ -197,7 +206,7 @@ class FittedModel:
                 zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
                 nearest[nearest <= zero] = 0
 
-        with blas_threads(n_threads):
+        with blas_threads(limit):
             for_each(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
 

@@ -34,8 +34,8 @@ FORK_SECONDS = 1.0
 def thread_count(n_jobs: int | None) -> int:
     """The number of threads that ``n_jobs`` means; None means as many as BLAS may use now."""
     if n_jobs is None:
-        pools = _controller().info()
-        return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
+        pools = _controller().select(user_api="blas").lib_controllers
+        return max((pool.get_num_threads() or 1 for pool in pools), default=1)
     if n_jobs < 0:
         return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
     return n_jobs
@@ -160,8 +160,8 @@ class OrderedSum:
 
 
 @contextmanager
-def blas_threads(n_threads: int) -> Iterator[None]:
-    """Limit BLAS to ``n_threads`` inside the block.
+def blas_threads(n_threads: int | None) -> Iterator[None]:
+    """Limit BLAS to ``n_threads`` inside the block; None sets no limit, but forks wait for it.
 
     The limit applies to the whole process. If blocks overlap, nested or in several threads, the
     smallest limit applies, and the last block to end restores what the first one found.
@@ -181,7 +181,7 @@ def blas_threads(n_threads: int) -> Iterator[None]:
 class _Block:
     """An open block, which counts only as long as the code inside it exists."""
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int | None) -> None:
         self.n_threads, self.thread = n_threads, get_ident()
 
 
@@ -201,6 +201,9 @@ class _SharedLimits:
 
     def enter(self, block: _Block) -> None:
         with self.lock:
+            if block.n_threads is None:
+                self._blocks.add(block)
+                return
             if self._before is None:
                 self._before = _controller().limit(limits=None, user_api="blas")
             self._blocks.add(block)
@@ -209,10 +212,11 @@ class _SharedLimits:
     def leave(self, block: _Block) -> None:
         with self.lock:
             self._blocks.discard(block)
-            self._apply()
+            if block.n_threads is not None:
+                self._apply()
 
     def _apply(self) -> None:
-        limits = [block.n_threads for block in self._blocks]
+        limits = [block.n_threads for block in self._blocks if block.n_threads is not None]
         _let_any_thread_limit()
         if limits:
             _controller().limit(limits=min(limits), user_api="blas")
@@ -228,7 +232,9 @@ class _SharedLimits:
         Products that begin from now on need none.
         """
         here = get_ident()
-        threaded = {block for block in self._blocks if block.thread != here and block.n_threads > 1}
+        threaded = {
+            block for block in self._blocks if block.thread != here and block.n_threads != 1
+        }
         if not threaded:
             return
         self._forks[here] = _Block(1)

@@ -446,7 +446,7 @@ class ReferenceClassifier(
 
     def _neighbors(self, rows: Floats, start: int, k: int) -> Neighbors:
         self.model_.check_reach(rows, start)
-        return self.model_.nearest(rows, k, thread_count(self.n_jobs), self._search())
+        return self.model_.nearest(rows, k, self.n_jobs, self._search())
 
     def _voters(self, rows: Floats, start: int) -> Neighbors:
         """The references that vote on each row."""

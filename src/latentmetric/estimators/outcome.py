@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 from latentmetric.core.model import FittedModel, Neighbors
-from latentmetric.core.parallel import thread_count
 from latentmetric.core.steps import AnyState, Record
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
@@ -76,4 +75,4 @@ class FitOutcome(Generic[AnyState]):
         """The references that vote on the held-out rows, and the codes of these rows."""
         estimator, (rows, codes) = self._estimator, self._data.validation_rows
         k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
-        return model.nearest(rows, k, thread_count(estimator.n_jobs)), codes
+        return model.nearest(rows, k, estimator.n_jobs), codes

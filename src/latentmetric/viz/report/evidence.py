@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.model import FittedModel, euclidean_model
-from latentmetric.core.parallel import thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process, refuse_remote
@@ -249,7 +248,7 @@ def _cast(
     """Let the references of a model vote; ``numbers`` are their rows in ``originals``."""
     estimator, n_references = plain(estimator, VOTING), len(model.references)
     k = n_voters(estimator.weights, estimator.n_neighbors, n_references)
-    neighbors = model.nearest(queries, k, thread_count(estimator.n_jobs))
+    neighbors = model.nearest(queries, k, estimator.n_jobs)
     nearest = neighbors.first(SHOWN_NEIGHBORS)
     return Vote(
         name,
