@@ -253,14 +253,16 @@ class _Mixture:
         at least the first triplet where it was wrong is right from then on.
         """
         step = np.arange(steps.start, steps.stop, dtype=np.float64)
-        keeps, start, shares = 1 - 1 / step, self.start, np.empty(len(step))
-        for j, keep in enumerate(keeps.tolist()):
-            shares[j] = start
-            start = keep * start + (1 - keep)
+        keeps, start, suffix_start = 1 - 1 / step, self.start, 0.0
+        shares: list[float] = []
+        for number in steps:
+            shares.append(start)
+            start = (1 - 1 / number) * start + 1 / number
+            suffix_start += start if number > suffix_after else 0.0
         scales = np.cumprod(keeps)
         before = np.concatenate(([1.0], scales[:-1]))
         full = 1 / (metric_reg * step) / scales
-        alone = shares * block.on_start + self.learned * before * on_learned
+        alone = np.array(shares) * block.on_start + self.learned * before * on_learned
         among = before[:, None] * np.tril(block.products, -1)
         active = alone < block.margins
         while True:
@@ -268,14 +270,11 @@ class _Mixture:
             if np.array_equal(found, active):
                 break
             active = found
-        in_suffix = step > suffix_after
-        shrunk = np.cumsum(np.where(in_suffix, scales, 0.0))
-        weights = np.where(active, full, 0.0)
-        since = shrunk - np.where(in_suffix, scales, 0.0)
+        shrunk = np.cumsum(np.where(step > suffix_after, scales, 0.0))
+        weights, since = np.where(active, full, 0.0), np.concatenate(([0.0], shrunk[:-1]))
         self.suffix_weights = weights * (shrunk[-1] - since)
         self.weights = scales[-1] * weights
-        self.suffix_start = float(np.where(in_suffix, np.append(shares[1:], start), 0.0).sum())
-        self.suffix_learned = self.learned * float(shrunk[-1])
+        self.suffix_start, self.suffix_learned = suffix_start, self.learned * float(shrunk[-1])
         self.start, self.learned = start, self.learned * float(scales[-1])
 
 
