@@ -3,9 +3,10 @@
     LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
 
 The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
-against the 60,000 training images, the better of two. Goals: fit, refinement included, at most 3 times as long, peak
-memory (the data included) at most 3 times the data; with the paper's settings, at most 1.5 times
-as long with one pass of Alg. 1 a round; `passes.py` measures what more of them gain.
+against the 60,000 training images, the better of two. Goals: fit, refinement included, at most 3
+times as long, peak memory (the data included) at most 3 times the data; with the paper's settings,
+at most 1.5 times as long with one pass of Alg. 1 a round; `passes.py` measures what more of them
+gain.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from data import load_benchmark
 from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
-
 
 TAKEN_BYTES = 2e9
 """More than anything here needs; taken before anything is timed."""
