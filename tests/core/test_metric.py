@@ -98,6 +98,17 @@ def test_a_second_thread_changes_no_bit(dtype):
     np.testing.assert_array_equal(alone, assisted)
 
 
+@pytest.mark.parametrize("metric_reg", [0.01, 1.0, 50.0])
+def test_a_bound_that_is_never_met_changes_no_bit(metric_reg):
+    """Without a bound, the steps of a block are found all at once; with one, step by step."""
+    latents, components, triplets = problem(3_000, 16, 16)
+    triplets = measured(triplets, latents, components)
+    at_once, step_by_step = (
+        learn_metric(latents, components, triplets, metric_reg, bound) for bound in (np.inf, 1e9)
+    )
+    np.testing.assert_array_equal(at_once, step_by_step)
+
+
 def test_projection_is_the_nearest_psd_matrix(rng):
     symmetric = rng.standard_normal((6, 6))
     symmetric += symmetric.T

@@ -25,7 +25,7 @@ def made(rng):
 def test_nearest_and_distances_are_those_of_the_metric(made, rng):
     model, rows, _, components = made
     queries = rng.standard_normal((20, 5)) * 3 + 7
-    neighbors = model.nearest(queries, 6, n_threads=2)
+    neighbors = model.nearest(queries, 6, n_jobs=2)
     apart = cdist(queries @ components.T, rows @ components.T)
     np.testing.assert_array_equal(neighbors.indices, np.argsort(apart, axis=1)[:, :6])
     np.testing.assert_allclose(model.distances(neighbors.squared), np.sort(apart, axis=1)[:, :6])

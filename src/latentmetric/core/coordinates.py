@@ -79,9 +79,10 @@ class Coordinates:
 
     def out_of(self, rows: Floats) -> Floats:
         """The rows back in the caller's coordinates."""
-        outside = rows * self.scale
+        outside: Floats = rows * self.scale
         # Added in float64, but without a copy in float64 of all rows.
-        return np.add(outside, self.centre, out=outside, casting="same_kind")
+        np.add(outside, self.centre, out=outside, casting="same_kind")
+        return outside
 
 
 def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> float:

@@ -97,7 +97,7 @@ def learn_metric(
             end = first + len(block.margins)
             if end < n_steps:
                 upcoming = assistant.ask(prepare, end)
-            on_learned = learned.gaps(block.vectors).tolist()
+            on_learned = learned.gaps(block.vectors)
             mixture = _Mixture(start_share, start_norm)
             if max_norm < inf:
                 mixture.measure(learned, start)
@@ -144,8 +144,8 @@ class _Block:
 
     vectors: Floats
     """The differences to the impostors, then those to the targets."""
-    margins: list[float]
-    on_start: list[float]
+    margins: Floats
+    on_start: Floats
     """⟨A, M₀⟩ of every triplet."""
     products: Floats
     """⟨Aᵢ, Aⱼ⟩; see ``_triplet_products``."""
@@ -153,7 +153,7 @@ class _Block:
     @classmethod
     def of(cls, triplets: MeasuredTriplets, latents: Floats) -> _Block:
         vectors = np.concatenate(triplets.differences(latents))
-        margins, on_start = triplets.margins.tolist(), triplets.gaps.tolist()
+        margins, on_start = triplets.margins.astype(np.float64), triplets.gaps.astype(np.float64)
         return cls(vectors, margins, on_start, _triplet_products(vectors))
 
 
@@ -181,29 +181,40 @@ class _Mixture:
         self.with_start = of_start + cross
 
     def run(
+        self, steps: range, suffix_after: int, block: _Block, on_learned: Floats,
+        metric_reg: float, max_norm: float,
+    ) -> None:  # fmt: skip
+        """Alg. 2's loop on the coefficients, for the steps of a block."""
+        kept = (steps.start - 1) / (steps.stop - 1)  # the product of all 1 − 1/s
+        if max_norm < inf or kept < SMALLEST_SCALE:
+            self._run(steps, suffix_after, block, on_learned.tolist(), metric_reg, max_norm)
+        else:
+            self._run_unbounded(steps, suffix_after, block, on_learned, metric_reg)
+
+    def _run(
         self, steps: range, suffix_after: int, block: _Block, on_learned: list[float],
         metric_reg: float, max_norm: float,
     ) -> None:  # fmt: skip
-        """Alg. 2's loop, step by step, on the coefficients.
+        """Step by step.
 
         A step shrinks all earlier weights by the same factor. So they are stored in units of the
         product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
-        Python spends more time here than anywhere else, hence the plain local names. Nothing here
-        gives up Python's lock: taking it back takes longer than a step.
+        Nothing here gives up Python's lock: taking it back takes longer than a step.
         """
         weights, since, suffix_weights, on_block = np.zeros((4, len(steps)))
         products, squared = list(block.products), np.diagonal(block.products).tolist()
+        all_on_start, margins = block.on_start.tolist(), block.margins.tolist()
         start, learned, suffix_start, suffix_learned = self.start, self.learned, 0.0, 0.0
         norm, with_start, start_norm = self.squared_norm, self.with_start, self.start_norm
         scale, shrunk, largest = 1.0, 0.0, max_norm * max_norm
         for j, step in enumerate(steps):
-            on_start = block.on_start[j]
+            on_start = all_on_start[j]
             gap = start * on_start + learned * on_learned[j] + scale * on_block.item(j)
             pull, keep, rate = 1 / step, 1 - 1 / step, 0.0
             norm = keep * keep * norm + pull * (pull * start_norm + 2 * keep * with_start)
             with_start = keep * with_start + pull * start_norm
             start = keep * start + pull
-            if gap < block.margins[j]:
+            if gap < margins[j]:
                 rate = 1 / (metric_reg * step)
                 norm += rate * (rate * squared[j] + 2 * keep * gap + 2 * pull * on_start)
                 with_start += rate * on_start
@@ -231,6 +242,40 @@ class _Mixture:
         self.suffix_start, self.suffix_learned = suffix_start, suffix_learned
         self.suffix_weights = suffix_weights + weights * (shrunk - since)
         self.weights = scale * weights
+
+    def _run_unbounded(
+        self, steps: range, suffix_after: int, block: _Block, on_learned: Floats, metric_reg: float
+    ) -> None:
+        """All steps at once, which is possible because no clip depends on what they learn.
+
+        Only which triplets are active is unknown. Given that of the earlier triplets, the gap of
+        each is known. So a guess is corrected until it agrees with the gaps it leads to: every time
+        at least the first triplet where it was wrong is right from then on.
+        """
+        step = np.arange(steps.start, steps.stop, dtype=np.float64)
+        keeps, start, suffix_start = 1 - 1 / step, self.start, 0.0
+        shares: list[float] = []
+        for number in steps:
+            shares.append(start)
+            start = (1 - 1 / number) * start + 1 / number
+            suffix_start += start if number > suffix_after else 0.0
+        scales = np.cumprod(keeps)
+        before = np.concatenate(([1.0], scales[:-1]))
+        full = 1 / (metric_reg * step) / scales
+        alone = np.array(shares) * block.on_start + self.learned * before * on_learned
+        among = before[:, None] * np.tril(block.products, -1)
+        active = alone < block.margins
+        while True:
+            found = alone + among @ np.where(active, full, 0.0) < block.margins
+            if np.array_equal(found, active):
+                break
+            active = found
+        shrunk = np.cumsum(np.where(step > suffix_after, scales, 0.0))
+        weights, since = np.where(active, full, 0.0), np.concatenate(([0.0], shrunk[:-1]))
+        self.suffix_weights = weights * (shrunk[-1] - since)
+        self.weights = scales[-1] * weights
+        self.suffix_start, self.suffix_learned = suffix_start, self.learned * float(shrunk[-1])
+        self.start, self.learned = start, self.learned * float(scales[-1])
 
 
 def gaps(impostor: Floats, target: Floats) -> Floats:
