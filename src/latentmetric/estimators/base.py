@@ -207,8 +207,8 @@ class ReferenceClassifier(
                     f"{name}={default!r}"
                 )
 
-    def check_against(self, classes: np.ndarray[Any, Any]) -> None:
-        """Raise on parameters that do not fit the classes or ``n_features_in_``."""
+    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+        """Raise on parameters that do not fit the features, and in a fit the classes."""
 
     def _checkpoints(
         self, folder: Any, resume: bool, generator: np.random.Generator

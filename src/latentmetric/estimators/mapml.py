@@ -14,23 +14,27 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.alternation import State, class_margins, reduced, state_from
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.growing import Growth
 from latentmetric.core.learning import begin, begin_from, learning
+from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.parallel import small_numbers_may_vanish
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import answer, refuse_remote
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier, generator_from
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
+from latentmetric.estimators.rejection import QUANTILES, score_quantiles, threshold
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.values import (
@@ -179,6 +183,9 @@ class MaPML(ReferenceClassifier[State]):
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
+    score_quantiles_ : ndarray of shape (101,)
+        The scores below which 0, 1, …, 100 % of rows are that the latent examples do not contain;
+        see ``reject_threshold``.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
         mean margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out
@@ -238,6 +245,7 @@ class MaPML(ReferenceClassifier[State]):
         "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
         "latent_counts_": StoredArray(("n_latents",), np.float64),
         "margins_": StoredArray(("n_classes",), np.float64),
+        "score_quantiles_": StoredArray((len(QUANTILES),), np.float64),
         "reference_": StoredWord(("latent", "original", "set")),
     }
 
@@ -245,6 +253,7 @@ class MaPML(ReferenceClassifier[State]):
     latent_labels_: np.ndarray[Any, Any]
     latent_counts_: Floats
     margins_: Floats
+    score_quantiles_: Floats
     reference_: str
 
     def __init__(
@@ -328,10 +337,12 @@ class MaPML(ReferenceClassifier[State]):
         """
         return cls(n_latents, **(AS_PUBLISHED | parameters))
 
-    def check_against(self, classes: np.ndarray[Any, Any]) -> None:
-        """Raise on parameters that do not fit the classes or ``n_features_in_``."""
+    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+        """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)
+        if not fitting:
+            return
         if isinstance(self.n_latents, Mapping):
             check_counts_by_class("n_latents", self.n_latents, classes.tolist())
         if not self._continues():
@@ -341,6 +352,12 @@ class MaPML(ReferenceClassifier[State]):
                 f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
                 f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, but y has {len(classes)}, "
                 f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            )
+        missing = np.setdiff1d(classes, self.latent_labels_)
+        if len(missing):
+            raise ValueError(
+                f"warm_start needs latent examples of every class, but {len(missing)} of "
+                f"{len(classes)} have none, such as {missing.tolist()[0]!r}; set warm_start=False"
             )
         if self.n_features_in_ != self.latent_examples_.shape[1]:
             raise ValueError(
@@ -470,6 +487,7 @@ class MaPML(ReferenceClassifier[State]):
             "latent_labels_": data.classes[codes],
             "latent_counts_": np.asarray(state.counts[order], dtype=np.float64),
             "margins_": margins * data.coordinates.unit,
+            "score_quantiles_": score_quantiles(self, data, state, model),
             "reference_": self.reference,
         }
 
@@ -560,6 +578,67 @@ class MaPML(ReferenceClassifier[State]):
             ready.model_ = ready.model_.with_references(ready.latent_examples_, codes, 0.0)
         numbers: Ints = answer(X, ready, "_nearest_latent", np.intp)
         return numbers
+
+    def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
+        """How likely the given label of each row is: low scores are doubtful labels.
+
+        The score is the share of the vote that latent examples of the label's class have, with
+        the row left out of the nearest one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows passed to ``fit``, or others.
+        y : array-like of shape (n_samples,)
+            Labels to judge, of known classes.
+        training : bool, default=True
+            Whether these are the rows that the model was fitted on. Others are not left out.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        training = Boolean().check("training", training)
+        ready = self._ready()
+        _, rows, labels = self._arriving("label_scores", X, y)
+        codes = known_codes(labels, self.classes_)
+        of_latents = known_codes(self.latent_labels_, self.classes_)
+        model = self.model_
+        if self.reference_ != "latent":
+            model = model.with_references(self.latent_examples_, of_latents)
+        scores = np.empty(len(rows))
+        with small_numbers_may_vanish(), blas_threads(thread_count(ready.n_jobs)):
+            for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
+                scores[block] = label_likelihoods(
+                    model.points(rows[block]), codes[block], model.references, of_latents,
+                    self.latent_counts_, model.temperature, training,
+                )  # fmt: skip
+        return scores
+
+    def reject_threshold(self, share: float) -> float:
+        """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
+
+        It comes from the rows held out by ``early_stopping``, or else from training rows, each
+        left out of its own latent example.
+
+        Parameters
+        ----------
+        share : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        share = Number(0, 1).check("share", share)
+        if self.reference_ != "latent":
+            raise ValueError(
+                "thresholds are known only for latent examples, but other references vote; choose "
+                "reject_below from score_samples of rows that are not among them"
+            )
+        return threshold(self.score_quantiles_, share)
 
     def _nearest_latent(self, rows: Floats, start: int) -> Ints:
         return self._neighbors(rows, start, 1).indices[:, 0]

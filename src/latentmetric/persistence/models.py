@@ -202,7 +202,7 @@ def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
     vars(estimator).update(attributes)
     try:
         estimator.check_parameters()
-        estimator.check_against(classes)
+        estimator.check_against(classes, fitting=False)
         estimator.check_voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
@@ -273,12 +273,14 @@ def _restored_value(
             raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
         return document[name]
     if isinstance(kind, StoredArray):
-        lengths = {"n_features": checked.n_features, "n_classes": checked.n_classes, None: None}
-        return checked.take(name, tuple(lengths[length] for length in kind.shape), kind.dtype)
+        lengths: dict[Any, int] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
+        lengths["n_latents"] = len(attributes.get("latent_examples_", ()))
+        shape = tuple(lengths.get(length, length) for length in kind.shape)
+        return checked.take(name, shape, kind.dtype)
     beside = attributes[kind.beside]
     codes = checked.codes(kind.array, len(beside))
-    if not np.array_equal(np.unique(codes), np.arange(len(classes))) or (np.diff(codes) < 0).any():
-        raise ModelFileError(f"{kind.array} do not hold every class in ascending order")
+    if (np.diff(codes) < 0).any():
+        raise ModelFileError(f"{kind.array} are not in ascending order")
     check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
     return classes[codes]
 
