@@ -5,7 +5,8 @@
 Image-like rows; one size is changed at a time. The exponent is the slope of log(seconds) over
 log(size). Goal: at most 1.1 in the number of rows, at fixed classes and latent examples a class.
 The series "rows in a file" has so many rows that their part of the cost dominates; they are fitted
-from a file, out of core.
+from a file, out of core. Rounds make at most as many passes of k-means as by default: how many it
+takes until nothing changes is a property of the rows, and it grows with them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def seconds_of(
     """Seconds of a fit and of its parts; with a folder, the rows are in a file in it."""
     path = folder and Path(folder) / "rows.npy"
     made = make_image_like(rows, features, classes, 8, out=path)
-    model = MaPML.as_published(latents, max_iter=3, n_steps=20_000, random_state=0)
+    model = MaPML.as_published(
+        latents, max_iter=3, max_passes=MaPML().max_passes, n_steps=20_000, random_state=0
+    )
     X = open_rows(path) if path else made.X
     start = time.perf_counter()
     model.fit(X, made.y)

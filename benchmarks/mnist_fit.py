@@ -3,31 +3,42 @@
     LATENTMETRIC_DATA=folder python benchmarks/mnist_fit.py
 
 The baseline is KNeighborsClassifier(3, algorithm="brute").predict of the 10,000 test images
-against the 60,000 training images. Goals: fit, refinement included, at most 3 times as long, peak
-memory (the data included) at most 3 times the data; with the paper's settings, at most 1.5 times
-as long with one pass of Alg. 1 a round; `passes.py` measures what more of them gain.
+against the 60,000 training images, the better of two. Goals: fit, refinement included, at most 3
+times as long, peak memory (the data included) at most 3 times the data; with the paper's settings,
+at most 1.5 times as long with one pass of Alg. 1 a round; `passes.py` measures what more of them
+gain.
 """
 
 from __future__ import annotations
 
 import time
 
-from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from common import (
+    PeakMemory,
+    best_seconds,
+    gemm_gflops,
+    machine_facts,
+    table,
+    take_memory,
+    write_json,
+)
 from data import load_benchmark
 from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
 
+TAKEN_BYTES = 2e9
+"""More than anything here needs; taken before anything is timed."""
+
 
 def main() -> None:
+    take_memory(TAKEN_BYTES)
     gflops = gemm_gflops()
     with PeakMemory() as empty:
         pass
     split = load_benchmark("mnist")
     baseline = KNeighborsClassifier(3, algorithm="brute").fit(split.X_train, split.y_train)
-    start = time.perf_counter()
-    baseline.predict(split.X_test)
-    brute = time.perf_counter() - start
+    brute = best_seconds(lambda: baseline.predict(split.X_test), 2)
 
     model = MaPML(random_state=0)
     start = time.perf_counter()
