@@ -49,7 +49,10 @@ def scores_of(X: np.ndarray, noisy: np.ndarray, seed: int) -> dict[str, np.ndarr
         name: get_label_quality_scores(
             noisy, cross_val_predict(peer, X, noisy, cv=5, method="predict_proba")
         )
-        for name, peer in (("cleanlab, logistic regression", logistic), ("cleanlab, 15-NN", nearest))
+        for name, peer in (
+            ("cleanlab, logistic regression", logistic),
+            ("cleanlab, 15-NN", nearest),
+        )
     }
 
 

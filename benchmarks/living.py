@@ -1,4 +1,4 @@
-"""Classes that come later, and rows that arrive in chunks: how good is a model that is not refitted?
+"""Classes that come later, and rows that arrive in chunks: what is lost without a refit?
 
     LATENTMETRIC_DATA=folder python benchmarks/living.py
 

@@ -22,9 +22,7 @@ def own(rows, latents, components):
 @pytest.mark.parametrize("rank", [6, 3])
 def test_latents_of_a_new_class_are_the_means_of_their_rows(rng, init, rank):
     rows, components = classes_rows(rng), rng.standard_normal((rank, 6))
-    latents = grow(
-        rows, components, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng
-    )
+    latents = grow(rows, components, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng)
     squared = own(rows, latents.places, components)
     nearest = squared.argmin(axis=1)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=20), latents.counts)
@@ -47,13 +45,12 @@ def test_rows_that_arrive_in_parts_move_a_latent_to_the_mean_of_all(rng):
 
 def test_a_latent_without_new_rows_stays_where_it_is(rng):
     components = np.eye(2)
-    first = np.array([[0.0, 0.0], [0.0, 2.0], [50.0, 0.0], [50.0, 2.0]])
-    latents = grow(first, components, ClassLatents.none(components), 2, FOREVER, rng)
-    near = latents.places[:, 0].argmin()
+    places = np.array([[0.0, 1.0], [50.0, 1.0]])
+    latents = ClassLatents(places, places, np.array([2.0, 2.0]), 1.0)
     more = grow(np.array([[0.0, 7.0]]), components, latents, 2, FOREVER, rng)
-    np.testing.assert_array_equal(more.places[1 - near], latents.places[1 - near])
-    np.testing.assert_allclose(more.places[near], [0, 3])
-    assert sorted(more.counts.tolist()) == [2, 3]
+    np.testing.assert_allclose(more.places, [[0, 3], [50, 1]])
+    assert more.counts.tolist() == [3, 2]
+    assert more.spread == pytest.approx((4 * 1 + 16) / 5)
 
 
 def test_a_far_row_founds_a_latent_only_if_there_may_be_more(rng):

@@ -63,9 +63,7 @@ class TestAddClasses:
         assert model.classes_.tolist() == ["ant", "bee", "caterpillar", "dog"]
         assert (np.sort(model.latent_labels_) == model.latent_labels_).all()
         assert set(model.predict(X)) == set(model.classes_)
-        np.testing.assert_array_equal(
-            model.classes_[model.model_.codes], model.latent_labels_
-        )
+        np.testing.assert_array_equal(model.classes_[model.model_.codes], model.latent_labels_)
 
     def test_adding_what_was_removed_gives_a_model_of_all_classes(self, digits):
         X, y, X_test, y_test = digits
@@ -79,7 +77,7 @@ class TestAddClasses:
 
     @pytest.mark.parametrize("reference", ["original", "set"])
     def test_where_rows_vote_new_rows_do_too(self, digits, eight, reference):
-        X, y, X_test, _ = digits
+        X, y, _, _ = digits
         known = y < 8
         if reference == "set":
             model = copied(eight).set_references(X[known], y[known])

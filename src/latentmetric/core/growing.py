@@ -5,7 +5,8 @@ where distances are Euclidean. Each latent example is a weighted mean of rows, a
 give its place among the features. A latent example that already stands for c rows counts as c rows
 at its place, so that it moves as the mean of all its rows does.
 
-Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r; memory O((n + m)·(d + r)).
+Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r. Memory: copies of the
+rows and of the latent examples.
 """
 
 from __future__ import annotations
@@ -99,19 +100,22 @@ def _founders(
         [start] = draw_starts(np.array([len(points)]), np.array([n_new]), init, generator)
         return first_rows(inside, n_new, start)
     squared = k_nearest(points, References.of(latents.points), 1)[0][:, 0].astype(np.float64)
-    n_new = min(n_new, np.count_nonzero(squared > 0))
+    n_new = min(n_new, int(np.count_nonzero(squared > 0)))
     if not n_new:
         return np.empty(0, dtype=np.intp)
     return generator.choice(len(points), size=n_new, replace=False, p=squared / squared.sum())
 
 
-def _move(places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float) -> None:
+def _move(
+    places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float
+) -> None:
     """Eq. 6 among the features: each place and its new rows, as many as ``before`` and one each."""
     n_rows = len(rows)
     belongs = csr_array(
         (np.ones(n_rows, rows.dtype), assignment, np.arange(n_rows + 1)), (n_rows, len(places))
     )
-    sums, counts = belongs.T @ rows, np.bincount(assignment, minlength=len(places))
+    sums: Floats = np.asarray(belongs.T @ rows)
+    counts = np.bincount(assignment, minlength=len(places))
     gains = np.flatnonzero(counts)
     pull = (before[gains] + latent_reg)[:, None]
     moved = (pull * places[gains] + sums[gains]) / (pull + counts[gains, None])

@@ -35,7 +35,7 @@ class Judgement:
     """The share of rows whose label is not the likeliest."""
 
 
-def stretches(counts: Ints) -> Floats:
+def stretches(counts: Ints | Floats) -> Floats:
     """For each latent example of c rows, (c/(c − 1))².
 
     A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
@@ -102,7 +102,7 @@ def label_likelihoods(
     squared, found = k_nearest(points, latents, k)
     own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
     if leave_out:
-        own_squared = own_squared * stretches(counts)[own]
+        own_squared *= stretches(counts)[own]
     log_weights = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
     log_weights[:, :k][found == own[:, None]] = -np.inf  # it has the last column
     log_weights -= log_weights.max(axis=1, keepdims=True)

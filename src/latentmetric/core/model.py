@@ -107,7 +107,9 @@ class FittedModel:
         """The same model with more references; rows are in the caller's coordinates."""
         own, more = self.references, self.with_references(rows, codes, 0.0).references
         references = References(
-            np.concatenate((own.rows, more.rows)), np.concatenate((own.norms, more.norms)), own.factor
+            np.concatenate((own.rows, more.rows)),
+            np.concatenate((own.norms, more.norms)),
+            own.factor,
         )
         return replace(self, references=references, codes=np.concatenate((self.codes, codes)))
 

@@ -36,8 +36,8 @@ from latentmetric.engines.admission import (
 )
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators.living import recoded
 from latentmetric.estimators.driver import PATIENCE, Driver, Policies
+from latentmetric.estimators.living import recoded
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
@@ -418,7 +418,7 @@ class ReferenceClassifier(
             unknown = ~are_known(labels, self.classes_)
             if unknown.any():
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
-                vars(changing).update(attributes)
+                changing.__dict__.update(attributes)
             codes = known_codes(labels, changing.classes_)
             attributes |= changing._with_references(rows, codes)
         self.__dict__ = vars(self) | attributes

@@ -54,13 +54,14 @@ class Arrivals:
     classes: Labels
     """All classes, those of the model and those that are new."""
     growth: Growth
-    generator: np.random.Generator
+    seed: int
+    """The same for every class: together or one by one, they get the same latent examples."""
 
 
 def grown(estimator: Any, arriving: Arrivals) -> Attributes:
     """The fitted attributes of MaPML with these rows.
 
-    If latent examples vote, the new ones do, too; otherwise the rows themselves join the references.
+    If latent examples vote, the new ones do, too; otherwise the rows join the references.
     """
     classes, before = arriving.classes, estimator.classes_
     model = recoded(estimator.model_, before, classes)
@@ -87,9 +88,7 @@ def grown(estimator: Any, arriving: Arrivals) -> Attributes:
         "classes_": classes,
         "latent_examples_": join(estimator.latent_examples_, places),
         "latent_labels_": classes[join.codes],
-        "latent_counts_": join(
-            estimator.latent_counts_, [part.counts for part in parts.values()]
-        ),
+        "latent_counts_": join(estimator.latent_counts_, [part.counts for part in parts.values()]),
         "margins_": margins,
         "model_": model,
     }
@@ -114,7 +113,8 @@ def grown_class(
     n_rows = arriving.growth.forget * float(latents.counts.sum()) + len(rows)
     most = n_latents_of(n_latents, n_rows, arriving.classes[[code]].tolist()[0])
     inner = model.coordinates.into(rows)
-    return grow(inner, model.components, latents, most, arriving.growth, arriving.generator)
+    generator = np.random.default_rng(arriving.seed)
+    return grow(inner, model.components, latents, most, arriving.growth, generator)
 
 
 class _Join:

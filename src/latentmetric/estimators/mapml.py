@@ -22,12 +22,12 @@ from latentmetric.core.growing import Growth
 from latentmetric.core.learning import begin, begin_from, learning
 from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import answer, refuse_remote
 from latentmetric.engines.protocol import LabelledRows
@@ -59,6 +59,7 @@ from latentmetric.validation.parameters import (
     OrNone,
     Rule,
     check_counts_by_class,
+    plain,
 )
 
 First = Callable[[np.random.Generator], State]
@@ -552,7 +553,8 @@ class MaPML(ReferenceClassifier[State]):
         self, rows: Floats, codes: Ints, classes: Labels, forget: float = 1.0
     ) -> Arrivals:
         growth = Growth(self.init, self.latent_reg, self.max_passes, forget)
-        return Arrivals(rows, codes, classes, growth, generator_from(self.random_state))
+        seed = int(generator_from(self.random_state).integers(2**63))
+        return Arrivals(rows, codes, classes, growth, seed)
 
     def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
         classes = joined_classes(self.classes_, labels)

@@ -23,9 +23,7 @@ QUANTILES = np.linspace(0, 1, 101)
 """The shares of rows for which the scores are kept."""
 
 
-def score_quantiles(
-    estimator: Any, data: TrainingData, state: State, model: FittedModel
-) -> Floats:
+def score_quantiles(estimator: Any, data: TrainingData, state: State, model: FittedModel) -> Floats:
     """The scores of ``score_samples`` below which each share of new rows is expected to be."""
     if len(data.held_out):
         rows, _ = data.validation_rows

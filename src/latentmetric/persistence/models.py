@@ -273,7 +273,7 @@ def _restored_value(
             raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
         return document[name]
     if isinstance(kind, StoredArray):
-        lengths: dict[Any, int] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
+        lengths: dict[Any, Any] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
         lengths["n_latents"] = len(attributes.get("latent_examples_", ()))
         shape = tuple(lengths.get(length, length) for length in kind.shape)
         return checked.take(name, shape, kind.dtype)
