@@ -22,7 +22,7 @@ COLUMNS = ("latent", "label", "rows")
 def latents(
     model: Model, out: AnswersOut = None, overwrite: Overwrite = False, json: Json = False
 ) -> None:
-    """Write the latent examples of a model: label, how many rows each stands for, features.
+    """Write the latent examples of a model, with how many rows each stands for.
 
     Latent examples are numbered from 0, as in the answers of neighbors. Features have their names
     if the model knows them. An .npy file holds the features alone.

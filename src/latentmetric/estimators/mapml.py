@@ -244,9 +244,11 @@ class MaPML(ReferenceClassifier[State]):
     stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "latent_examples_": StoredArray((None, "n_features")),
         "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
-        "latent_counts_": StoredArray(("n_latents",), np.float64),
+        "latent_counts_": StoredArray(
+            ("n_latents",), np.float64, least=0, is_newer=True, instead=1
+        ),
         "margins_": StoredArray(("n_classes",), np.float64),
-        "score_quantiles_": StoredArray((len(QUANTILES),), np.float64),
+        "score_quantiles_": StoredArray((len(QUANTILES),), np.float64, is_newer=True),
         "reference_": StoredWord(("latent", "original", "set")),
     }
 
@@ -640,6 +642,8 @@ class MaPML(ReferenceClassifier[State]):
                 "thresholds are known only for latent examples, but other references vote; choose "
                 "reject_below from score_samples of rows that are not among them"
             )
+        if not hasattr(self, "score_quantiles_"):
+            raise ValueError("this model was saved before thresholds were stored; fit it again")
         return threshold(self.score_quantiles_, share)
 
     def _nearest_latent(self, rows: Floats, start: int) -> Ints:

@@ -28,6 +28,12 @@ class StoredArray:
     """Each length is a number, "n_features", "n_classes", "n_latents", or None for any."""
     dtype: Any = None
     """None means the dtype of the model."""
+    least: float | None = None
+    """No number may be below this."""
+    is_newer: bool = False
+    """Whether files of earlier versions lack it; the estimator then lacks the attribute, too."""
+    instead: float | None = None
+    """What to fill the attribute with in that case, if there is such a number."""
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,8 @@ def joined_classes(classes: Labels, labels: Labels) -> Labels:
 
 
 def are_known(labels: Labels, classes: Labels) -> Bools:
-    """Which labels are among the model's classes."""
+    """Which labels are among the model's classes; raise if they are not of one kind."""
+    classes_and_codes(labels)
     return np.isin(_comparable(labels, classes), classes)
 
 
