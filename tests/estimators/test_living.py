@@ -6,6 +6,7 @@ from helpers import make_blobs
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
 
@@ -272,3 +273,32 @@ class TestLabelScores:
         set_apart = copied(eight).set_references(X[known][:300], y[known][:300])
         scores = set_apart.label_scores(X[known], y[known])
         assert np.corrcoef(scores, eight.label_scores(X[known], y[known]))[0, 1] > 0.5
+
+
+class TestRejectThreshold:
+    @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}, {"n_components": 2}])
+    def test_about_the_share_is_rejected(self, digits, parameters):
+        X, y = load_digits(return_X_y=True)
+        X, X_test, y, _ = train_test_split(X, y, random_state=0)
+        model = MaPML(**QUICK, **parameters).fit(X, y)
+        for share in (0.05, 0.3):
+            labels = model.predict(
+                X_test, reject_below=model.reject_threshold(share), reject_label=-1
+            )
+            assert share / 2 < np.mean(labels == -1) < 2 * share
+
+    def test_all_or_nothing(self, digits, eight):
+        assert eight.reject_threshold(0) < eight.reject_threshold(0.5) < eight.reject_threshold(1)
+        with pytest.raises(ValueError, match="share"):
+            eight.reject_threshold(1.5)
+
+    def test_other_references_have_other_scores(self, digits, eight):
+        X, y, _, _ = digits
+        with pytest.raises(ValueError, match="other references vote"):
+            copied(eight).set_references(X, y).reject_threshold(0.1)
+
+    def test_a_model_of_an_older_file_has_no_thresholds(self, eight):
+        model = copied(eight)
+        del model.score_quantiles_
+        with pytest.raises(ValueError, match="fit it again"):
+            model.reject_threshold(0.1)

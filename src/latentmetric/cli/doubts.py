@@ -24,12 +24,11 @@ from latentmetric.cli._tables import (
     Features,
     Json,
     Labels,
-    load_model,
+    load_latents,
     read_for,
     read_table,
     reads_tables,
 )
-from latentmetric.estimators.fitted import check_latents
 from latentmetric.io import Choice, Table
 
 COLUMNS = ("label", "score", "likelier", "probability")
@@ -87,8 +86,7 @@ def _fitted(
 ) -> tuple[Any, Table]:
     """A model of the rows, and the rows."""
     if model is not None:
-        fitted = load_model(model, features_follow=False)
-        check_latents(fitted)
+        fitted = load_latents(model)
         return fitted, read_for(fitted, features, labels, choice, labelled=True)
     fitted = make_estimator(DEFAULT_ESTIMATOR, {"label_noise": True} | parameters)
     table = read_table(features, labels, choice)

@@ -12,8 +12,7 @@ from latentmetric.cli._output import (
     write_array,
     write_columns,
 )
-from latentmetric.cli._tables import Json, Model, load_model
-from latentmetric.estimators.fitted import check_latents
+from latentmetric.cli._tables import Json, Model, load_latents
 
 COLUMNS = ("latent", "label", "rows")
 """The columns before the features."""
@@ -28,8 +27,7 @@ def latents(
     if the model knows them. An .npy file holds the features alone.
     """
     check_answers(out, [model], overwrite)
-    fitted = load_model(model, features_follow=False)
-    check_latents(fitted)
+    fitted = load_latents(model)
     examples = fitted.latent_examples_
     columns = dict(
         zip(

@@ -88,7 +88,7 @@ def _rejecting(
     """The arguments of ``predict`` that reject rows."""
     if share is not None:
         if not hasattr(fitted, "reject_threshold"):
-            raise TypeError(
+            raise ValueError(
                 f"{type(fitted).__name__} keeps no scores of held-out rows; use --reject-below"
             )
         below = fitted.reject_threshold(share)

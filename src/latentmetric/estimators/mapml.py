@@ -624,7 +624,8 @@ class MaPML(ReferenceClassifier[State]):
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
         It comes from the rows held out by ``early_stopping``, or else from training rows, each
-        left out of its own latent example.
+        left out of its own latent example. Where features are many and rows are few, the metric
+        fits training rows better than new ones, and the second rejects more than it says.
 
         Parameters
         ----------
