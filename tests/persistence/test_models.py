@@ -281,7 +281,7 @@ WRONG_DOCUMENTS = [
     (("parameters", "n_jobs"), 2**40, "n_jobs"),
     (("parameters", "metric_reg"), 10**400, "parameter"),
     (("parameters", "metric_reg"), "1", "metric_reg"),
-    (("parameters", "n_latents"), {"by_class": [[0, 1]]}, "n_latents"),
+    (("parameters", "n_latents"), {"by_class": [[0, 0]]}, "n_latents"),
     (("parameters", "n_latents"), {"by_class": [[DEEP, 1]]}, "n_latents"),
     (("parameters", "n_latents"), {"else": 1}, "n_latents"),
     (("parameters", "random_state"), -1, "random_state"),
@@ -410,8 +410,10 @@ def test_an_incomplete_document_is_reported(tmp_path, mapml_content, key):
         ("latent_examples", 1, np.nan, "not finite"),
         ("reference_codes", 0, 3, "outside the 3 classes"),
         ("reference_codes", 0, -1, "outside the 3 classes"),
-        ("latent_codes", 0, 2, "every class in ascending order"),
-        ("latent_codes", slice(None), 2, "every class in ascending order"),
+        ("latent_codes", 0, 2, "latent_codes are not in ascending order"),
+        ("latent_counts", 0, np.inf, "not finite"),
+        ("latent_counts", 0, -1.0, "latent_counts holds a number below 0"),
+        ("score_quantiles", 0, np.nan, "not finite"),
     ],
 )
 def test_numbers_out_of_range_are_reported(tmp_path, mapml_content, name, at, value, message):

@@ -199,8 +199,11 @@ def _is_parquet_of_answers(path: Path) -> bool:
 
 
 def _are_names_of_answers(names: list[str]) -> bool:
-    """What predict and neighbors write: the row and the answer, perhaps after an id."""
-    beginnings = (["row", "label"], ["row", "rank", "reference", "label", "distance"])
+    """What commands write: the row and the answer, perhaps after an id, or latent examples."""
+    beginnings = (
+        ["row", "label"], ["row", "rank", "reference", "label", "distance"],
+        ["latent", "label", "rows"],
+    )  # fmt: skip
     return any(
         names[skipped : skipped + len(own)] == own for own in beginnings for skipped in (0, 1)
     )

@@ -137,6 +137,16 @@ def _like(labels: Any, model: Any) -> Any:
     return as_numbers(labels) if is_text and model.classes_.dtype.kind in "iuf" else labels
 
 
+def load_latents(path: Path) -> Any:
+    """Load a model that has latent examples."""
+    model = load_model(path, features_follow=False)
+    if not hasattr(model, "latent_examples_"):
+        raise ValueError(
+            f"{path} holds {type(model).__name__}, which has no latent examples; fit mapml"
+        )
+    return model
+
+
 def load_model(path: Path, features_follow: bool = True) -> Any:
     """Load a model; an error on another kind of file explains the order of the arguments."""
     from latentmetric import load

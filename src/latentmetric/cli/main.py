@@ -15,6 +15,8 @@ COMMANDS = {
     "predict": "Predict labels, or probabilities, for the rows of a file.",
     "evaluate": "Measure the error of a model on labelled rows, by class and by confused pair.",
     "neighbors": "Find the nearest references of the rows of a file.",
+    "doubts": "List the rows whose labels are most doubtful, the worst first.",
+    "latents": "Write the latent examples of a model, with how many rows each stands for.",
     "compare": "Compare methods on your data by cross-validation.",
     "report": "Write an HTML report: data, errors, map, latent examples, confusions.",
     "export": "Convert a model to ONNX, a faiss index or plain scikit-learn.",

@@ -33,6 +33,18 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add each class's share of the vote.")
     ] = False,
+    reject_below: Annotated[
+        float | None,
+        typer.Option(help="Reject rows whose score, minus a distance, is lower."),
+    ] = None,
+    reject_share: Annotated[
+        float | None,
+        typer.Option(help="Reject about this share of rows like those of fit; farther ones, too."),
+    ] = None,
+    reject_label: Annotated[
+        str | None,
+        typer.Option(help="Label of rejected rows. Default: unknown, or -1 among numbers."),
+    ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
     *,
@@ -45,13 +57,19 @@ def predict(
     of row" or "probability of label". An .npy file holds the labels alone, or with --proba the
     probabilities alone, columns in the order of the classes. --json prints all answers, also where
     -o writes them to a file.
+
+    Rows that are unlike all that fit has seen can be rejected: those with a score below a number,
+    or with --reject-share below the score that this share of the rows held out of fit had.
     """
+    if reject_below is not None and reject_share is not None:
+        raise typer.BadParameter("give --reject-below or --reject-share, not both")
     check_answers(out, [model, features], overwrite)
     fitted = load_model(model)
+    rejecting = _rejecting(fitted, reject_below, reject_share, reject_label)
     table = read_for(fitted, features, None, choice, labelled=False)
     check_id_name(table.id_name, ["label"])
     shares = fitted.predict_proba(table.rows) if proba else None
-    labels = fitted.predict(table.rows) if shares is None else fitted.classes_[shares.argmax(1)]
+    labels = fitted.predict(table.rows, **rejecting)
     answers: Columns = {"label": labels}
     if shares is not None:
         names = _share_names(fitted.classes_.tolist(), table.id_name)
@@ -62,6 +80,27 @@ def predict(
         write_columns(numbered(len(labels), table) | answers, out)
     if json:
         print_json(ids_of(table) | answers)
+
+
+def _rejecting(
+    fitted: Any, below: float | None, share: float | None, label: str | None
+) -> dict[str, Any]:
+    """The arguments of ``predict`` that reject rows."""
+    if share is not None:
+        if not hasattr(fitted, "reject_threshold"):
+            raise ValueError(
+                f"{type(fitted).__name__} keeps no scores of held-out rows; use --reject-below"
+            )
+        below = fitted.reject_threshold(share)
+    if below is None:
+        if label is not None:
+            raise typer.BadParameter("--reject-label needs --reject-below or --reject-share")
+        return {}
+    kind = fitted.classes_.dtype.kind
+    if kind not in "iuf":
+        return {"reject_below": below, "reject_label": "unknown" if label is None else label}
+    number = float(-1 if label is None else label)
+    return {"reject_below": below, "reject_label": number if kind == "f" else int(number)}
 
 
 def _share_names(classes: list[Any], id_name: str | None) -> list[str]:

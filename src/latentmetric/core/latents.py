@@ -71,29 +71,34 @@ class Settled:
 
 
 def settle(
-    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
-) -> Settled:
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int,
+    before: Floats | None = None,
+) -> Settled:  # fmt: skip
     """Alg. 1: assign (eq. 7) and move (eq. 6) until hardly any row changes its latent example.
+
+    A latent example that already stands for rows, as many as ``before`` says, counts as these.
 
     If groups within the class are so far apart that float32 loses the differences inside them,
     it is repeated in float64.
     """
     dtype = start.dtype
     start = start - rows.mean.astype(dtype)
-    settled = _settle(rows, start, metric, latent_reg, max_passes)
+    before = np.zeros(len(start)) if before is None else before
+    settled = _settle(rows, start, metric, latent_reg, max_passes, before)
     rounding = ROUNDING_SLACK * float(np.finfo(dtype).eps) * settled.between
     if dtype == np.float32 and settled.spread < rounding:
         double = Metric(metric.components.astype(np.float64))
-        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
+        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes, before)
     return replace(settled, latents=(settled.latents + rows.mean).astype(dtype))
 
 
 def _settle(
-    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
-) -> Settled:
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int,
+    before: Floats,
+) -> Settled:  # fmt: skip
     """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
     nearest = nearest_for(rows, len(start), start.dtype)
-    members = Members(len(rows), start, latent_reg)
+    members = Members(len(rows), start, latent_reg, before)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
     places = References.under(latents, metric.matrix)
     while passes < max_passes:
@@ -230,11 +235,14 @@ def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floa
 class Members:
     """The rows assigned to each latent example, and their sums, which eq. 6 needs."""
 
-    def __init__(self, n_rows: int, start: Floats, latent_reg: float) -> None:
+    def __init__(
+        self, n_rows: int, start: Floats, latent_reg: float, before: Floats | None = None
+    ) -> None:
+        self._before = np.zeros(len(start)) if before is None else before
         self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
         self.counts = np.zeros(len(start), dtype=np.intp)
         self._sums = np.zeros(start.shape)
-        self._start, self._latent_reg = start, latent_reg
+        self._start, self._pulls = start, latent_reg + self._before
         self._touched = np.zeros(len(start), dtype=bool)
         self._n_changed = 0
 
@@ -275,20 +283,29 @@ class Members:
         return touched, n_changed
 
     def places(self, which: Ints | slice = slice(None)) -> Floats:
-        """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself."""
-        counts = self.counts[which][:, None]
-        if self._latent_reg == 0 and counts.all():
+        """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself.
+
+        Rows that a latent example already stood for are at the start, too.
+        """
+        counts, pull = self.counts[which][:, None], self._pulls[which][:, None]
+        if not pull.any() and counts.all():
             places: Floats = self._sums[which] / counts
         else:
-            whole = np.where(counts > 0, counts + self._latent_reg, 1.0)
-            of_start = np.where(counts > 0, self._latent_reg / whole, 1.0)
+            whole = np.where(counts > 0, counts + pull, 1.0)
+            of_start = np.where(counts > 0, pull / whole, 1.0)
             of_rows = np.where(counts > 0, 1 / whole, 0.0)
             places = of_rows * self._sums[which] + of_start * self._start[which]
         return places.astype(self._start.dtype)
 
+    @property
+    def empty(self) -> Ints:
+        """The latent examples that stand for no row."""
+        return np.flatnonzero((self.counts == 0) & (self._before == 0))
+
     def pull(self, latent: int, row: Floats, metric: Metric) -> float:
         """The cost in eq. 5 of moving a latent example to this row, its only one."""
-        share = self._latent_reg / (1 + self._latent_reg)
+        pull = self._pulls[latent]
+        share = float(pull / (1 + pull))
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within_and_between(
@@ -321,7 +338,7 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
 
     It must do so by more than rounding; otherwise equal rows would be passed around.
     """
-    empty = np.flatnonzero(members.counts == 0)
+    empty = members.empty
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
@@ -358,23 +375,31 @@ def first_latents(rows: OneClass, n_latents: int, start: Ints | int) -> Floats:
     Row numbers refer to ``rows.drawing_order``, which does not depend on the caller's order.
     k-means++ chooses from a random sample of rows: one block, or ``n_latents`` if that is more.
     """
+    return near_rows(rows, first_rows(rows, n_latents, start))
+
+
+def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
+    """The numbers of the rows that the latent examples of a class are placed near."""
     if isinstance(start, int):
-        chosen = _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
-    else:
-        chosen = rows[rows.drawing_order[start]]
+        return _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
+    return rows.drawing_order[start]
+
+
+def near_rows(rows: OneClass, numbers: Ints) -> Floats:
+    """Places near these rows of a class, in inner coordinates; see ``START_SHARE``."""
+    chosen = rows[numbers]
     share = chosen.dtype.type(START_SHARE)
     places: Floats = (1 - share) * chosen + rows.mean.astype(chosen.dtype)
     return places
 
 
-def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Generator) -> Floats:
+def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Generator) -> Ints:
     n_candidates = max(n_latents, rows.blocks[0].stop)
     drawn = np.arange(len(rows))
     if n_candidates < len(rows):
         drawn = generator.choice(len(rows), size=n_candidates, replace=False)
-    candidates = rows[rows.drawing_order[drawn]]
-    chosen: Floats = candidates[_spread_out(candidates, n_latents, generator)]
-    return chosen
+    candidates = rows.drawing_order[drawn]
+    return candidates[_spread_out(rows[candidates], n_latents, generator)]
 
 
 def _spread_out(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:

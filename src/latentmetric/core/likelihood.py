@@ -35,7 +35,7 @@ class Judgement:
     """The share of rows whose label is not the likeliest."""
 
 
-def stretches(counts: Ints) -> Floats:
+def stretches(counts: Ints | Floats) -> Floats:
     """For each latent example of c rows, (c/(c − 1))².
 
     A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
@@ -86,3 +86,53 @@ def judge(
     blocks = list(row_blocks(len(points), 4 * tile_bytes))
     for_each(judge_block, blocks, n_threads)
     return Judgement(float(losses.mean()), float(wrong.mean()))
+
+
+def label_likelihoods(
+    points: Floats, codes: Ints, latents: References, of_latents: Ints, counts: Floats,
+    temperature: float, leave_out: bool = True,
+) -> Floats:  # fmt: skip
+    """P(y | x) of the label of each row, by the kernel vote of the latent examples.
+
+    All are points under the metric. The nearest latent example of the label's class always takes
+    part, however far away it is, so that even the least likely labels can be compared. With
+    ``leave_out``, the row is left out of it.
+    """
+    k = min(KERNEL_NEIGHBORS, len(latents))
+    squared, found = k_nearest(points, latents, k)
+    own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
+    if leave_out:
+        own_squared *= stretches(counts)[own]
+    log_weights = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
+    log_weights[:, :k][found == own[:, None]] = -np.inf  # it has the last column
+    log_weights -= log_weights.max(axis=1, keepdims=True)
+    log_weights /= max(temperature, float(np.finfo(np.float64).tiny))
+    same = np.append(of_latents[found] == codes[:, None], np.ones((len(points), 1), bool), axis=1)
+    of_class = np.logaddexp.reduce(np.where(same, log_weights, -np.inf), axis=1)
+    likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(log_weights, axis=1))
+    return likelihoods
+
+
+def _nearest_of_class(
+    points: Floats, codes: Ints, latents: References, of_latents: Ints
+) -> tuple[Floats, Ints]:
+    """The nearest latent example of each row's class: its squared distance and its number."""
+    squared, numbers = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
+    for code in np.unique(codes):
+        rows, own = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
+        if len(own):
+            nearest, places = k_nearest(points[rows], latents.some(own), 1)
+            squared[rows], numbers[rows] = nearest[:, 0], own[places[:, 0]]
+    return squared, numbers
+
+
+def left_out_distances(
+    points: Floats, positions: Ints, latents: References, class_starts: Ints, counts: Ints
+) -> Floats:
+    """The squared distance of each row to the nearest latent example, left out of its own one."""
+    of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
+    squared, found = k_nearest(points, latents, min(2, len(latents)))
+    own_squared, own = _nearest_of_class(points, positions, latents, of_latents)
+    others = np.where(found == own[:, None], np.inf, squared)
+    nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretches(counts)[own])
+    return nearest

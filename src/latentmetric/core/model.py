@@ -27,7 +27,7 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
 
 REACH = {"float32": 1e12, "float64": 1e140}
@@ -102,6 +102,22 @@ class FittedModel:
             self.coordinates, self.components, inner.under(self.components), codes,
             self.n_classes, temperature,
         )  # fmt: skip
+
+    def with_more(self, rows: Floats, codes: Ints) -> FittedModel:
+        """The same model with more references; rows are in the caller's coordinates."""
+        own, more = self.references, self.with_references(rows, codes, 0.0).references
+        references = References(
+            np.concatenate((own.rows, more.rows)),
+            np.concatenate((own.norms, more.norms)),
+            own.factor,
+        )
+        return replace(self, references=references, codes=np.concatenate((self.codes, codes)))
+
+    def with_some(self, which: Bools) -> FittedModel:
+        """The same model with only some of its references."""
+        return replace(
+            self, references=self.references.some(np.flatnonzero(which)), codes=self.codes[which]
+        )
 
     @property
     def is_metric(self) -> bool:

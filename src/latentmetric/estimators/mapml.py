@@ -14,19 +14,27 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.alternation import State, class_margins, reduced, state_from
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.growing import Growth
 from latentmetric.core.learning import begin, begin_from, learning
+from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.engines.admission import answer, refuse_remote
 from latentmetric.engines.protocol import LabelledRows
-from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier, generator_from
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
+from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
+from latentmetric.estimators.rejection import QUANTILES, score_quantiles, threshold
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.values import (
@@ -34,6 +42,13 @@ from latentmetric.persistence.values import (
     StoredLabels,
     StoredValue,
     StoredWord,
+)
+from latentmetric.validation.labels import (
+    Labels,
+    check_same_classes,
+    checked_labels,
+    joined_classes,
+    known_codes,
 )
 from latentmetric.validation.parameters import (
     Boolean,
@@ -44,6 +59,7 @@ from latentmetric.validation.parameters import (
     OrNone,
     Rule,
     check_counts_by_class,
+    plain,
 )
 
 First = Callable[[np.random.Generator], State]
@@ -161,11 +177,16 @@ class MaPML(ReferenceClassifier[State]):
     latent_examples_ : ndarray of shape (n_latents, n_features)
         The latent examples z, in the space of the features, sorted by class.
     latent_labels_ : ndarray of shape (n_latents,)
+    latent_counts_ : ndarray of shape (n_latents,)
+        The rows that each latent example stands for, as last counted.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: M = components_.T @ components_.
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
+    score_quantiles_ : ndarray of shape (101,)
+        The scores below which 0, 1, …, 100 % of rows are that the latent examples do not contain;
+        see ``reject_threshold``.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
         mean margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out
@@ -223,12 +244,19 @@ class MaPML(ReferenceClassifier[State]):
     stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "latent_examples_": StoredArray((None, "n_features")),
         "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
+        "latent_counts_": StoredArray(
+            ("n_latents",), np.float64, least=0, is_newer=True, instead=1
+        ),
         "margins_": StoredArray(("n_classes",), np.float64),
+        "score_quantiles_": StoredArray((len(QUANTILES),), np.float64, is_newer=True),
         "reference_": StoredWord(("latent", "original", "set")),
     }
 
     latent_examples_: Floats
     latent_labels_: np.ndarray[Any, Any]
+    latent_counts_: Floats
+    margins_: Floats
+    score_quantiles_: Floats
     reference_: str
 
     def __init__(
@@ -312,10 +340,12 @@ class MaPML(ReferenceClassifier[State]):
         """
         return cls(n_latents, **(AS_PUBLISHED | parameters))
 
-    def check_against(self, classes: np.ndarray[Any, Any]) -> None:
-        """Raise on parameters that do not fit the classes or ``n_features_in_``."""
+    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+        """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)
+        if not fitting:
+            return
         if isinstance(self.n_latents, Mapping):
             check_counts_by_class("n_latents", self.n_latents, classes.tolist())
         if not self._continues():
@@ -325,6 +355,12 @@ class MaPML(ReferenceClassifier[State]):
                 f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
                 f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, but y has {len(classes)}, "
                 f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            )
+        missing = np.setdiff1d(classes, self.latent_labels_)
+        if len(missing):
+            raise ValueError(
+                f"warm_start needs latent examples of every class, but {len(missing)} of "
+                f"{len(classes)} have none, such as {missing.tolist()[0]!r}; set warm_start=False"
             )
         if self.n_features_in_ != self.latent_examples_.shape[1]:
             raise ValueError(
@@ -431,7 +467,7 @@ class MaPML(ReferenceClassifier[State]):
             points, codes = data.references(components, all_rows)
             temperature = None
         else:
-            latents, codes = data.by_code(state.latents, state.class_starts)
+            latents, codes, _ = data.ordered(state.latents, state.class_starts)
             points, temperature = latents @ components.T, state.temperature or None
         return FittedModel.of_metric(
             data.coordinates, components, points, codes, len(data.classes), temperature
@@ -447,14 +483,172 @@ class MaPML(ReferenceClassifier[State]):
         return span.fold(components) if limited else span.widen(components)
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
-        latents, codes = data.by_code(state.latents, state.class_starts)
+        latents, codes, order = data.ordered(state.latents, state.class_starts)
         margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
         return {
             "latent_examples_": data.coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
+            "latent_counts_": np.asarray(state.counts[order], dtype=np.float64),
             "margins_": margins * data.coordinates.unit,
+            "score_quantiles_": score_quantiles(self, data, state, model),
             "reference_": self.reference,
         }
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, forget: float = 1.0) -> Self:
+        """Update the latent examples with more rows of known classes; the metric stays.
+
+        Each latent example moves as the mean of all its rows does, those of ``fit`` included. A
+        class gets new latent examples, at rows far from those it has, as long as it has fewer
+        than ``n_latents`` asks for the rows seen so far. If other references vote, the rows join
+        them. An estimator that is not fitted yet learns its metric from the first rows by ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes, for the first call; later calls may leave it out. Classes without rows in
+            the first call get their latent examples when their rows come.
+        forget : float, default=1.0
+            What the number of all earlier rows is multiplied by before these are added. Below 1,
+            the model follows data that change over time.
+
+        Returns
+        -------
+        self
+        """
+        forget = Number(0, 1, open_low=True).check("forget", forget)
+        if not hasattr(self, "model_"):
+            return self._first_fit(X, y, classes)
+        changing, rows, labels = self._arriving("partial_fit", X, y)
+        if classes is not None:
+            check_same_classes(checked_labels(classes, "classes"), self.classes_)
+        codes = known_codes(labels, self.classes_)
+        with small_numbers_may_vanish():
+            arriving = changing._arrivals(rows, codes, self.classes_, forget)
+            attributes = grown(changing, arriving)
+            if self.reference_ == "latent":
+                attributes["model_"] = respaced(attributes["model_"], self.model_)
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def _first_fit(self, X: Any, y: Any, classes: Any) -> Self:
+        """``fit``, with the classes that have no rows yet."""
+        if classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        caller = f"{type(self).__name__}.partial_fit"
+        refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+        every, labels = np.unique(checked_labels(classes, "classes")), checked_labels(y)
+        known_codes(labels, every)
+        fitted = plain(self).fit(X, y)
+        joined = joined_classes(fitted.classes_, every)
+        model = recoded(fitted.model_, fitted.classes_, joined)
+        margins = np.full(len(joined), model.coordinates.unit)
+        margins[np.searchsorted(joined, fitted.classes_)] = fitted.margins_
+        own = self.get_params(deep=False)
+        attributes = {name: value for name, value in vars(fitted).items() if name not in own}
+        attributes |= {"classes_": joined, "margins_": margins, "model_": model}
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def _arrivals(
+        self, rows: Floats, codes: Ints, classes: Labels, forget: float = 1.0
+    ) -> Arrivals:
+        growth = Growth(self.init, self.latent_reg, self.max_passes, forget)
+        seed = int(generator_from(self.random_state).integers(2**63))
+        return Arrivals(rows, codes, classes, growth, seed)
+
+    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
+        classes = joined_classes(self.classes_, labels)
+        return grown(self, self._arrivals(rows, known_codes(labels, classes), classes))
+
+    def _without_classes(self, kept: Bools) -> dict[str, Any]:
+        return super()._without_classes(kept) | without_classes(self, kept)
+
+    def apply(self, X: Any) -> Ints:
+        """The number of the nearest latent example of each row, in ``latent_examples_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        ready = self._ready()
+        if ready.reference_ != "latent":
+            codes = known_codes(ready.latent_labels_, ready.classes_)
+            ready.model_ = ready.model_.with_references(ready.latent_examples_, codes, 0.0)
+        numbers: Ints = answer(X, ready, "_nearest_latent", np.intp)
+        return numbers
+
+    def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
+        """How likely the given label of each row is: low scores are doubtful labels.
+
+        The score is the share of the vote that latent examples of the label's class have, with
+        the row left out of the nearest one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows passed to ``fit``, or others.
+        y : array-like of shape (n_samples,)
+            Labels to judge, of known classes.
+        training : bool, default=True
+            Whether these are the rows that the model was fitted on. Others are not left out.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        training = Boolean().check("training", training)
+        ready = self._ready()
+        _, rows, labels = self._arriving("label_scores", X, y)
+        codes = known_codes(labels, self.classes_)
+        of_latents = known_codes(self.latent_labels_, self.classes_)
+        model = self.model_
+        if self.reference_ != "latent":
+            model = model.with_references(self.latent_examples_, of_latents)
+        scores = np.empty(len(rows))
+        with small_numbers_may_vanish(), blas_threads(thread_count(ready.n_jobs)):
+            for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
+                scores[block] = label_likelihoods(
+                    model.points(rows[block]), codes[block], model.references, of_latents,
+                    self.latent_counts_, model.temperature, training,
+                )  # fmt: skip
+        return scores
+
+    def reject_threshold(self, share: float) -> float:
+        """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
+
+        It comes from the rows held out by ``early_stopping``, or else from training rows, each
+        left out of its own latent example. Where features are many and rows are few, the metric
+        fits training rows better than new ones, and the second rejects more than it says.
+
+        Parameters
+        ----------
+        share : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        share = Number(0, 1).check("share", share)
+        if self.reference_ != "latent":
+            raise ValueError(
+                "thresholds are known only for latent examples, but other references vote; choose "
+                "reject_below from score_samples of rows that are not among them"
+            )
+        if not hasattr(self, "score_quantiles_"):
+            raise ValueError("this model was saved before thresholds were stored; fit it again")
+        return threshold(self.score_quantiles_, share)
+
+    def _nearest_latent(self, rows: Floats, start: int) -> Ints:
+        return self._neighbors(rows, start, 1).indices[:, 0]
 
     def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
         return super()._with_references(rows, codes) | {"reference_": "set"}

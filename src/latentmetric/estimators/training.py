@@ -65,12 +65,13 @@ class TrainingData:
         assert self.partition.codes is not None
         return self.partition.codes
 
-    def by_code(self, latents: Floats, class_starts: Ints) -> tuple[Floats, Ints]:
-        """Latent examples as inner rows in the order of ``classes``, and their codes."""
+    def ordered(self, latents: Floats, class_starts: Ints) -> tuple[Floats, Ints, Ints]:
+        """Latent examples as inner rows in the order of ``classes``, their codes, and the order."""
         codes = np.repeat(self.training.codes, np.diff(class_starts))
         order = np.argsort(codes, kind="stable")
         ordered = latents[order]
-        return ordered if self.span is None else self.span.out_of(ordered), codes[order]
+        inner = ordered if self.span is None else self.span.out_of(ordered)
+        return inner, codes[order], order
 
     def voters(self, all_rows: bool) -> Ints:
         """The numbers of the rows that vote: all rows, or only the training rows."""

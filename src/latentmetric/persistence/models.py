@@ -163,6 +163,8 @@ def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     if model.components is not None:
         arrays["components"] = model.components
     for attribute, kind in estimator.stored_attributes.items():
+        if not hasattr(estimator, attribute):
+            continue
         value = getattr(estimator, attribute)
         if isinstance(kind, StoredArray):
             arrays[_stored_name(attribute)] = value
@@ -196,13 +198,15 @@ def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
     if "similarity_" not in kind.stored_attributes or checked.has("components"):
         components = attributes["components_"] = checked.components()
     for attribute, stored in kind.stored_attributes.items():
-        attributes[attribute] = _restored_value(attribute, stored, document, checked, attributes)
+        value = _restored_value(attribute, stored, document, checked, attributes)
+        if value is not None:
+            attributes[attribute] = value
     attributes["model_"] = _model(document, checked, components, attributes)
     checked.expect_no_more()
     vars(estimator).update(attributes)
     try:
         estimator.check_parameters()
-        estimator.check_against(classes)
+        estimator.check_against(classes, fitting=False)
         estimator.check_voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
@@ -273,14 +277,28 @@ def _restored_value(
             raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
         return document[name]
     if isinstance(kind, StoredArray):
-        lengths = {"n_features": checked.n_features, "n_classes": checked.n_classes, None: None}
-        return checked.take(name, tuple(lengths[length] for length in kind.shape), kind.dtype)
+        lengths: dict[Any, Any] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
+        lengths["n_latents"] = len(attributes.get("latent_examples_", ()))
+        shape = tuple(lengths.get(length, length) for length in kind.shape)
+        return _restored_array(name, shape, kind, checked)
     beside = attributes[kind.beside]
     codes = checked.codes(kind.array, len(beside))
-    if not np.array_equal(np.unique(codes), np.arange(len(classes))) or (np.diff(codes) < 0).any():
-        raise ModelFileError(f"{kind.array} do not hold every class in ascending order")
+    if (np.diff(codes) < 0).any():
+        raise ModelFileError(f"{kind.array} are not in ascending order")
     check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
     return classes[codes]
+
+
+def _restored_array(
+    name: str, shape: tuple[Any, ...], kind: StoredArray, checked: _CheckedArrays
+) -> Any:
+    """An array; None if the file is older than it is."""
+    if kind.is_newer and not checked.has(name):
+        return None if kind.instead is None else np.full(shape, kind.instead, kind.dtype)
+    array = checked.take(name, shape, kind.dtype)
+    if kind.least is not None and (array < kind.least).any():
+        raise ModelFileError(f"{name} holds a number below {kind.least:g}")
+    return array
 
 
 class _CheckedArrays:

@@ -24,15 +24,21 @@ Labels = np.ndarray[Any, Any]
 class StoredArray:
     """A fitted attribute that is an array of numbers."""
 
-    shape: tuple[str | None, ...]
-    """Each length is "n_features", "n_classes", or None for any."""
+    shape: tuple[str | int | None, ...]
+    """Each length is a number, "n_features", "n_classes", "n_latents", or None for any."""
     dtype: Any = None
     """None means the dtype of the model."""
+    least: float | None = None
+    """No number may be below this."""
+    is_newer: bool = False
+    """Whether files of earlier versions lack it; the estimator then lacks the attribute, too."""
+    instead: float | None = None
+    """What to fill the attribute with in that case, if there is such a number."""
 
 
 @dataclass(frozen=True)
 class StoredLabels:
-    """A fitted attribute of labels, stored as ascending codes, each class at least once."""
+    """A fitted attribute of labels, stored as ascending codes."""
 
     array: str
     """The name of the codes in the file."""

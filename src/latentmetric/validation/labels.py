@@ -124,17 +124,63 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
         )
 
 
-def known_codes(labels: Labels, classes: Labels) -> Ints:
+def known_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
     given, places = classes_and_codes(_comparable(labels, classes))
     unknown = np.setdiff1d(given, classes)
     if len(unknown):
         raise ValueError(
-            f"y holds {len(unknown)} label(s) that the model was not fitted with, "
+            f"{name} holds {len(unknown)} label(s) that the model does not know, "
             f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
         )
     codes: Ints = np.searchsorted(classes, given)[places]
     return codes
+
+
+def check_same_classes(given: Labels, classes: Labels) -> None:
+    """Raise unless these are the classes of the first call."""
+    if not np.array_equal(np.unique(given), classes):
+        raise ValueError(
+            f"classes={given.tolist()!r:.60} is not the same as on the last call to partial_fit, "
+            f"which was: {classes.tolist()!r:.60}; add_classes takes rows of new classes"
+        )
+
+
+def joined_classes(classes: Labels, labels: Labels) -> Labels:
+    """The model's classes and those of new labels, sorted; raise if they are of different kinds."""
+    given, _ = classes_and_codes(_comparable(labels, classes))
+    if _family(given) != _family(classes):
+        raise TypeError(
+            f"new classes must be of the same kind as the model's, which are {classes.dtype}; y is "
+            f"{given.dtype}, such as {given.tolist()[0]!r}"
+        )
+    joined: Labels = np.union1d(classes, given)
+    return joined
+
+
+def are_known(labels: Labels, classes: Labels) -> Bools:
+    """Which labels are among the model's classes; raise if they are not of one kind."""
+    classes_and_codes(labels)
+    return np.isin(_comparable(labels, classes), classes)
+
+
+def refuse_known(labels: Labels, classes: Labels) -> None:
+    """Raise if any label is among the model's classes."""
+    known = np.intersect1d(classes_and_codes(_comparable(labels, classes))[0], classes)
+    if len(known):
+        raise ValueError(
+            f"y holds {len(known)} of the model's {len(classes)} classes, such as "
+            f"{known.tolist()[0]!r}; add_classes takes rows of new classes only, partial_fit takes "
+            "rows of known ones"
+        )
+
+
+def _family(labels: Labels) -> Any:
+    """What labels must have in common to be compared."""
+    if labels.dtype.kind == "O":
+        kinds = {type(label) for label in labels.tolist()}
+        return "text" if kinds == {str} else frozenset(kinds)
+    return {"U": "text", **dict.fromkeys("iuf", "number")}.get(labels.dtype.kind, labels.dtype.kind)
 
 
 def _comparable(labels: Labels, classes: Labels) -> Labels:

@@ -128,8 +128,10 @@ class CountOrShare:
     """A count for each class (int), a share of its rows (float), or counts by class (mapping)."""
 
     def check(self, name: str, value: Any) -> Any:
-        """See ``Rule``; a mapping is checked once the classes are known."""
+        """See ``Rule``; the keys of a mapping are checked once the classes are known."""
         if isinstance(value, Mapping):
+            for label, count in value.items():
+                Integer(1).check(f"{name} of class {label!r}", count)
             return value
         if isinstance(value, Integral):
             return Integer(1).check(f"{name} as a number for each class", value)
@@ -159,7 +161,7 @@ def plain(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator
 
 
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
-    """Raise unless ``counts`` has a positive integer for every class and no other keys."""
+    """Raise unless ``counts`` has every class and no other as a key."""
     known = set(classes)
     missing = [label for label in classes if label not in counts]
     unknown = [label for label in counts if label not in known]
@@ -170,8 +172,6 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
             f"{name} must have exactly the {len(classes)} classes of y as keys: "
             f"{' and '.join(part for part in (lacks, has) if part)}"
         )
-    for label in classes:
-        Integer(1).check(f"{name} of class {label!r}", counts[label])
 
 
 def _check_range(

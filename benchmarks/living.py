@@ -1,0 +1,104 @@
+"""Classes that come later, and rows that arrive in chunks: what is lost without a refit?
+
+    LATENTMETRIC_DATA=folder python benchmarks/living.py
+
+First part: a fifth of the classes, drawn at random, arrive after the fit. Test error over all
+classes of ``add_classes``, beside a refit on all rows and Euclid's 3-NN, and the seconds of both.
+Second part: a model is fitted on the first tenth of the rows, and the rest arrives by
+``partial_fit`` in chunks of 1,000 rows; beside latent examples of all rows at once under the same
+metric (``add_classes`` of every class), and a refit on all rows. Goal: within 0.5 points of the
+first of these. Mean ± standard error over seeds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from common import gemm_gflops, machine_facts, table, write_json
+from data import Split, load_benchmark
+from quality import mean_and_error
+
+from latentmetric import Euclidean, MaPML
+
+ADDED = {"cifar100": 20, "clinc150": 30}
+"""How many classes arrive after the fit."""
+STREAMED = ("clinc150", "letter", "mnist")
+SEEDS = (0, 1, 2)
+CHUNK = 1_000
+
+
+def error_of(model: Any, split: Split) -> float:
+    return 100 * (1 - model.score(split.X_test, split.y_test))
+
+
+def timed(action: Any) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def added_later(split: Split, n_added: int, seed: int) -> dict[str, float]:
+    """Errors and seconds with some classes added after the fit."""
+    X, y = split.X_train, split.y_train
+    late = np.random.default_rng(seed).choice(np.unique(y), n_added, replace=False)
+    is_late = np.isin(y, late)
+    model = MaPML(random_state=seed).fit(X[~is_late], y[~is_late])
+    adding = timed(lambda: model.add_classes(X[is_late], y[is_late]))
+    again = MaPML(random_state=seed)
+    refitting = timed(lambda: again.fit(X, y))
+    return {
+        "added": error_of(model, split),
+        "refitted": error_of(again, split),
+        "Euclid": error_of(Euclidean().fit(X, y), split),
+        "milliseconds a class": 1e3 * adding / n_added,
+        "refit seconds": refitting,
+    }
+
+
+def streamed(split: Split, seed: int) -> dict[str, float]:
+    """Errors with most rows arriving in chunks."""
+    order = np.random.default_rng(seed).permutation(len(split.X_train))
+    X, y = split.X_train[order], split.y_train[order]
+    n_first = len(X) // 10
+    first = MaPML(random_state=seed).fit(X[:n_first], y[:n_first])
+    before, halves = error_of(first, split), np.array_split(first.classes_, 2)
+    at_once = MaPML(random_state=seed).fit(X[:n_first], y[:n_first])
+    for half in halves:  # a model must keep two classes
+        own = np.isin(y, half)
+        at_once.remove_classes(half).add_classes(X[own], y[own])
+    chunks = list(range(n_first, len(X), CHUNK))
+    seconds = timed(
+        lambda: [first.partial_fit(X[at : at + CHUNK], y[at : at + CHUNK]) for at in chunks]
+    )
+    return {
+        "first tenth": before,
+        "in chunks": error_of(first, split),
+        "at once, same metric": error_of(at_once, split),
+        "refitted": error_of(MaPML(random_state=seed).fit(X, y), split),
+        "milliseconds a chunk": 1e3 * seconds / len(chunks),
+    }
+
+
+def main() -> None:
+    results: dict[str, Any] = {"machine": machine_facts(gemm_gflops()), "added": {}, "streamed": {}}
+    for part, names in (("added", tuple(ADDED)), ("streamed", STREAMED)):
+        for name in names:
+            split = load_benchmark(name)
+            found = [
+                added_later(split, ADDED[name], seed) if part == "added" else streamed(split, seed)
+                for seed in SEEDS
+            ]
+            results[part][name] = found
+            write_json("living", results)
+        columns = list(found[0])
+        lines = [
+            [name, *[mean_and_error([run[column] for run in runs]) for column in columns]]
+            for name, runs in results[part].items()
+        ]
+        print(table([part, *columns], lines), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""``latentmetric doubts``: the rows of a file whose labels are least likely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from latentmetric.cli._output import (
+    AnswersOut,
+    Overwrite,
+    check_answers,
+    check_id_name,
+    numbered,
+    print_json,
+    write_array,
+    write_columns,
+)
+from latentmetric.cli._parameters import DEFAULT_ESTIMATOR, make_estimator, takes_parameters
+from latentmetric.cli._progress import followed
+from latentmetric.cli._tables import (
+    Features,
+    Json,
+    Labels,
+    load_latents,
+    read_for,
+    read_table,
+    reads_tables,
+)
+from latentmetric.io import Choice, Table
+
+COLUMNS = ("label", "score", "likelier", "probability")
+"""Of the answers, after the row."""
+
+
+@takes_parameters
+@reads_tables
+def doubts(
+    features: Features,
+    labels: Labels = None,
+    *,
+    out: AnswersOut = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Model that was fitted to these rows. Default: MaPML is fitted now."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Rows to list.")] = 100,
+    overwrite: Overwrite = False,
+    json: Json = False,
+    choice: Choice,
+    parameters: dict[str, Any],
+) -> None:
+    """List the rows whose labels are most doubtful, the worst first.
+
+    The score is how likely the given label is, between 0 and 1, judged with the row left out of its
+    latent example. The column likelier has the label that the model would give, and probability
+    that label's share of the vote. Rows are numbered from 0; --id puts a column of the file before
+    that number. An .npy file holds the numbers of the rows alone. Without --model, MaPML is fitted
+    with label_noise, which trusts unlikely labels less.
+    """
+    if model is not None and parameters:
+        raise typer.BadParameter(f"--model is fitted already; leave out {', '.join(parameters)}")
+    check_answers(out, [model, features, labels], overwrite)
+    fitted, table = _fitted(features, labels, model, choice, parameters)
+    check_id_name(table.id_name, COLUMNS)
+    scores = fitted.label_scores(table.rows, table.labels)
+    worst = np.argsort(scores, kind="stable")[:most]
+    shares = fitted.predict_proba(table.rows[np.sort(worst)])[np.argsort(np.argsort(worst))]
+    likelier = fitted.classes_[shares.argmax(axis=1)]
+    assert table.labels is not None
+    columns = (table.labels[worst], scores[worst], likelier, shares.max(axis=1))
+    rows = {name: column[worst] for name, column in numbered(len(scores), table).items()}
+    answers = rows | dict(zip(COLUMNS, columns, strict=True))
+    if out is not None and out.suffix == ".npy":
+        write_array(worst, out)
+    elif out is not None or not json:
+        write_columns(answers, out)
+    if json:
+        print_json(answers)
+
+
+def _fitted(
+    features: Path, labels: Path | None, model: Path | None, choice: Choice, parameters: Any
+) -> tuple[Any, Table]:
+    """A model of the rows, and the rows."""
+    if model is not None:
+        fitted = load_latents(model)
+        return fitted, read_for(fitted, features, labels, choice, labelled=True)
+    fitted = make_estimator(DEFAULT_ESTIMATOR, {"label_noise": True} | parameters)
+    table = read_table(features, labels, choice)
+    with followed():
+        fitted.fit(table.rows, table.labels)
+    return fitted, table

@@ -1,0 +1,122 @@
+"""Latent examples of a class that is new or gains rows, with the metric held fixed.
+
+Alg. 1 treats every class on its own, so nothing else changes. It runs on the rows under the metric,
+where distances are Euclidean. Each latent example is a weighted mean of rows, and the same weights
+give its place among the features. A latent example that already stands for c rows counts as c rows
+at its place, so that it moves as the mean of all its rows does.
+
+Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r. Memory: copies of the
+rows and of the latent examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from latentmetric.core.classes import OneClass
+from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.distances import References, k_nearest, squared_norms
+from latentmetric.core.latents import draw_starts, first_rows, near_rows, settle
+from latentmetric.core.metric import Metric
+from latentmetric.core.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The parameters of Alg. 1 for rows that arrive after a fit."""
+
+    init: str
+    """How the latent examples of a new class are placed first."""
+    latent_reg: float
+    max_passes: int
+    forget: float = 1.0
+    """What the rows so far are multiplied by: below 1, new rows weigh more than old ones."""
+
+
+@dataclass(frozen=True)
+class ClassLatents:
+    """The latent examples of one class."""
+
+    places: Floats
+    """In inner coordinates."""
+    points: Floats
+    """Under the metric."""
+    counts: Floats
+    """The rows that each of them stands for."""
+    spread: float
+    """E[D²(x, z)] of these rows."""
+
+    @classmethod
+    def none(cls, components: Floats) -> ClassLatents:
+        """A class that has none yet."""
+        rank, n_features = components.shape
+        empty = np.empty((0, n_features), components.dtype), np.empty((0, rank), components.dtype)
+        return cls(*empty, np.empty(0), 0.0)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def grow(
+    rows: Floats, components: Floats, latents: ClassLatents, n_latents: int, growth: Growth,
+    generator: np.random.Generator,
+) -> ClassLatents:  # fmt: skip
+    """The latent examples of a class with these inner rows added, up to ``n_latents`` of them."""
+    points = rows @ components.T
+    inside = _class_of(points)
+    founders = _founders(inside, points, latents, n_latents, growth.init, generator)
+    start = np.concatenate((latents.points, near_rows(inside, founders)))
+    before = growth.forget * np.concatenate((latents.counts, np.zeros(len(founders))))
+    identity = Metric(np.eye(points.shape[1], dtype=points.dtype))
+    settled = settle(inside, start, identity, growth.latent_reg, growth.max_passes, before)
+    places = np.concatenate((latents.places, rows[founders]))
+    _move(places, rows, settled.assignment, before, growth.latent_reg)
+    old = float(growth.forget * latents.counts.sum())
+    spread = (old * latents.spread + len(rows) * settled.spread) / (old + len(rows))
+    return ClassLatents(places, places @ components.T, before + settled.counts, spread)
+
+
+def _class_of(points: Floats) -> OneClass:
+    """Rows under the metric, as Alg. 1 takes them."""
+    as_they_are = Coordinates(np.zeros(points.shape[1]), 1.0)
+    order = np.argsort(squared_norms(points), kind="stable")
+    return OneClass(InnerRows(points, as_they_are), np.arange(len(points)), order)
+
+
+def _founders(
+    inside: OneClass, points: Floats, latents: ClassLatents, n_latents: int, init: str,
+    generator: np.random.Generator,
+) -> Ints:  # fmt: skip
+    """The rows at which new latent examples are placed.
+
+    In a class that has latent examples, a row is drawn in proportion to its squared distance from
+    the nearest of them.
+    """
+    n_new = max(0, min(n_latents - len(latents), len(points)))
+    if not len(latents):
+        [start] = draw_starts(np.array([len(points)]), np.array([n_new]), init, generator)
+        return first_rows(inside, n_new, start)
+    squared = k_nearest(points, References.of(latents.points), 1)[0][:, 0].astype(np.float64)
+    n_new = min(n_new, int(np.count_nonzero(squared > 0)))
+    if not n_new:
+        return np.empty(0, dtype=np.intp)
+    return generator.choice(len(points), size=n_new, replace=False, p=squared / squared.sum())
+
+
+def _move(
+    places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float
+) -> None:
+    """Eq. 6 among the features: each place and its new rows, as many as ``before`` and one each."""
+    n_rows = len(rows)
+    belongs = csr_array(
+        (np.ones(n_rows, rows.dtype), assignment, np.arange(n_rows + 1)), (n_rows, len(places))
+    )
+    sums: Floats = np.asarray(belongs.T @ rows)
+    counts = np.bincount(assignment, minlength=len(places))
+    gains = np.flatnonzero(counts)
+    pull = (before[gains] + latent_reg)[:, None]
+    moved = (pull * places[gains] + sums[gains]) / (pull + counts[gains, None])
+    places[gains] = moved.astype(places.dtype)

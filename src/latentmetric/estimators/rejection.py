@@ -1,0 +1,51 @@
+"""Thresholds for ``predict(reject_below=…)``, from rows that the references do not contain.
+
+They are the held-out rows of early stopping, or else training rows, each left out of its own latent
+example.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.alternation import State, reduced
+from latentmetric.core.distances import References
+from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
+from latentmetric.core.model import FittedModel
+from latentmetric.core.population import positions_of
+from latentmetric.core.types import Floats
+from latentmetric.estimators.settings import settings_of
+from latentmetric.estimators.training import TrainingData
+
+QUANTILES = np.linspace(0, 1, 101)
+"""The shares of rows for which the scores are kept."""
+
+
+def score_quantiles(estimator: Any, data: TrainingData, state: State, model: FittedModel) -> Floats:
+    """The scores of ``score_samples`` below which each share of new rows is expected to be."""
+    if len(data.held_out):
+        rows, _ = data.validation_rows
+        scores = model.scores(model.nearest(rows, 1, estimator.n_jobs))
+    else:
+        scores = -model.distances(_left_out(estimator, data, state))
+    return np.quantile(scores.astype(np.float64), QUANTILES)
+
+
+def _left_out(estimator: Any, data: TrainingData, state: State) -> Floats:
+    """Squared distances of some training rows to the nearest reference without them."""
+    population = data.training
+    n_rows = int(population.sizes.sum())
+    numbers = np.unique(np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp))
+    components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
+    points = population.sample(numbers) @ components.T
+    return left_out_distances(
+        points, positions_of(population, numbers), References.of(state.latents @ components.T),
+        state.class_starts, state.counts,
+    )  # fmt: skip
+
+
+def threshold(quantiles: Floats, share: float) -> float:
+    """The score below which this share of new rows is expected to be."""
+    return float(np.interp(share, QUANTILES, quantiles))

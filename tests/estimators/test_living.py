@@ -1,0 +1,304 @@
+"""Models after their fit: classes and rows that come and go, membership and doubtful labels."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import train_test_split
+
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
+
+QUICK = {"max_iter": 2, "n_steps": 500, "refine": 1, "random_state": 0}
+FITTED = (
+    "classes_", "latent_examples_", "latent_labels_", "latent_counts_", "margins_", "components_"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:1200], y[:1200], X[1200:], y[1200:]
+
+
+@pytest.fixture(scope="module")
+def eight(digits):
+    X, y, _, _ = digits
+    return MaPML(**QUICK).fit(X[y < 8], y[y < 8])
+
+
+def copied(model):
+    twin = clone(model)
+    vars(twin).update(vars(model))
+    return twin
+
+
+def assert_same(left, right):
+    for name in FITTED:
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+class TestAddClasses:
+    def test_new_classes_are_known_and_old_ones_keep_every_bit(self, digits, eight):
+        X, y, X_test, y_test = digits
+        model = copied(eight).add_classes(X[y >= 8], y[y >= 8])
+        assert model.classes_.tolist() == list(range(10))
+        old = model.latent_labels_ < 8
+        np.testing.assert_array_equal(model.latent_examples_[old], eight.latent_examples_)
+        np.testing.assert_array_equal(model.latent_counts_[old], eight.latent_counts_)
+        np.testing.assert_array_equal(model.margins_[:8], eight.margins_)
+        np.testing.assert_array_equal(
+            model.model_.references.rows[old], eight.model_.references.rows
+        )
+        assert model.components_ is eight.components_
+        assert model.predict_proba(X_test).shape == (len(X_test), 10)
+        assert model.score(X_test, y_test) > 0.93
+        assert model.latent_counts_[~old].sum() == (y >= 8).sum()
+
+    def test_classes_come_in_the_order_of_their_labels(self, rng):
+        X, y = make_blobs(300, 4)
+        names = np.array(["bee", "dog", "ant", "caterpillar"])[y]
+        known = np.isin(names, ["bee", "dog"])
+        model = MaPML(**QUICK).fit(X[known], names[known]).add_classes(X[~known], names[~known])
+        assert model.classes_.tolist() == ["ant", "bee", "caterpillar", "dog"]
+        assert (np.sort(model.latent_labels_) == model.latent_labels_).all()
+        assert set(model.predict(X)) == set(model.classes_)
+        np.testing.assert_array_equal(model.classes_[model.model_.codes], model.latent_labels_)
+
+    def test_adding_what_was_removed_gives_a_model_of_all_classes(self, digits):
+        X, y, X_test, y_test = digits
+        model = MaPML(**QUICK).fit(X, y)
+        before = model.score(X_test, y_test)
+        model.remove_classes([3, 7])
+        assert model.classes_.tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
+        assert not np.isin(model.predict(X_test), [3, 7]).any()
+        model.add_classes(X[np.isin(y, [3, 7])], y[np.isin(y, [3, 7])])
+        assert model.score(X_test, y_test) > before - 0.02
+
+    @pytest.mark.parametrize("reference", ["original", "set"])
+    def test_where_rows_vote_new_rows_do_too(self, digits, eight, reference):
+        X, y, _, _ = digits
+        known = y < 8
+        if reference == "set":
+            model = copied(eight).set_references(X[known], y[known])
+        else:
+            model = MaPML(**QUICK, reference="original").fit(X[known], y[known])
+        model.add_classes(X[~known], y[~known])
+        assert len(model.model_.references) == len(X)
+        assert set(model.latent_labels_) == set(range(10))
+        assert model.predict(X[~known]).min() >= 0
+
+    @pytest.mark.parametrize("kind", [Euclidean, LMNN, OASIS, HRSGD])
+    def test_all_estimators_take_new_classes(self, kind, rng):
+        X, y = make_blobs(240, 4)
+        known = y < 2
+        model = kind(**({} if kind is Euclidean else {"random_state": 0})).fit(X[known], y[known])
+        model.add_classes(X[~known], y[~known])
+        assert model.classes_.tolist() == [0, 1, 2, 3]
+        assert model.predict_proba(X).shape == (240, 4)
+        assert set(model.predict(X)) == {0, 1, 2, 3}
+        model.remove_classes([0])
+        assert set(model.predict(X)) <= {1, 2, 3}
+
+    def test_bad_input_leaves_the_model_as_it_was(self, digits, eight):
+        X, y, _, _ = digits
+        model = copied(eight)
+        with pytest.raises(ValueError, match=r"1 of the model's 8 classes, such as 3; add_classes"):
+            model.add_classes(X[:2], [3, 11])
+        with pytest.raises(TypeError, match="same kind"):
+            model.add_classes(X[:2], ["a", "b"])
+        with pytest.raises(ValueError, match="features"):
+            model.add_classes(X[:2, :5], [11, 12])
+        with pytest.raises(ValueError, match="NaN"):
+            model.add_classes(X[:2] * np.nan, [11, 12])
+        with pytest.raises(ValueError, match=r"labels holds 1 label\(s\)"):
+            model.remove_classes([55])
+        with pytest.raises(ValueError, match="only 1 would remain"):
+            model.remove_classes(range(7))
+        with pytest.raises(NotFittedError):
+            MaPML().add_classes(X, y)
+        assert_same(model, eight)
+
+    def test_counts_by_class_need_one_for_the_new_class(self, digits):
+        X, y, _, _ = digits
+        some = y < 3
+        model = MaPML(n_latents={0: 3, 1: 4, 2: 5}, **QUICK).fit(X[some], y[some])
+        with pytest.raises(ValueError, match=r"no number for the class 3.*set_params"):
+            model.add_classes(X[y == 3], y[y == 3])
+        model.set_params(n_latents={**model.n_latents, 3: 6}).add_classes(X[y == 3], y[y == 3])
+        assert np.bincount(model.latent_labels_).tolist() == [3, 4, 5, 6]
+
+    def test_a_single_row_is_a_class(self, eight, digits):
+        X = digits[0]
+        model = copied(eight).add_classes(X[:1] + 100, [50])
+        assert model.predict(X[:1] + 100).tolist() == [50]
+
+    def test_it_survives_a_file(self, digits, eight, tmp_path):
+        X, y, X_test, _ = digits
+        model = copied(eight).add_classes(X[y >= 8], y[y >= 8])
+        save(model, tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        assert_same(loaded, model)
+        np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))
+        loaded.remove_classes([9]).add_classes(X[y == 9], y[y == 9])
+        assert_same(loaded, model)
+
+
+class TestSetReferences:
+    def test_new_labels_become_classes(self, digits, eight):
+        X, y, X_test, y_test = digits
+        model = copied(eight).set_references(X, y)
+        assert model.classes_.tolist() == list(range(10))
+        assert set(model.latent_labels_) == set(range(10))
+        assert model.score(X_test, y_test) > 0.93
+        assert len(model.model_.references) == len(X)
+
+
+class TestPartialFit:
+    def test_first_call_is_a_fit(self, digits):
+        X, y, X_test, _ = digits
+        whole, part = MaPML(**QUICK).fit(X, y), MaPML(**QUICK).partial_fit(X, y, np.unique(y))
+        assert_same(part, whole)
+        np.testing.assert_array_equal(part.predict(X_test), whole.predict(X_test))
+
+    def test_classes_may_come_later(self, digits, tmp_path):
+        X, y, X_test, y_test = digits
+        known = y < 8
+        model = MaPML(**QUICK).partial_fit(X[known], y[known], classes=range(10))
+        assert model.classes_.tolist() == list(range(10))
+        assert not model.predict_proba(X_test)[:, 8:].any()
+        save(model, tmp_path / "model")
+        assert_same(load(tmp_path / "model"), model)
+        model.partial_fit(X[~known], y[~known])
+        assert model.score(X_test, y_test) > 0.93
+
+    def test_one_pass_in_chunks_is_nearly_as_good_as_a_fit_with_the_same_metric(self, digits):
+        X, y, X_test, y_test = digits
+        first = MaPML(**QUICK).fit(X[:300], y[:300])
+        chunks = copied(first)
+        for start in range(300, 1200, 100):
+            chunks.partial_fit(X[start : start + 100], y[start : start + 100])
+        # The same metric with latent examples of all rows.
+        again = copied(first).remove_classes(range(8))
+        again.add_classes(X[y < 8], y[y < 8]).remove_classes([8, 9])
+        again.add_classes(X[y >= 8], y[y >= 8])
+        assert len(chunks.latent_examples_) == pytest.approx(len(again.latent_examples_), abs=10)
+        assert chunks.latent_counts_.sum() == 1200
+        assert chunks.score(X_test, y_test) > again.score(X_test, y_test) - 0.02
+
+    def test_forgetting_follows_a_drift(self, rng):
+        X, y = make_blobs(400, 2)
+        start = MaPML(n_latents=2, **QUICK).fit(X, y)
+        shift = np.array([0, 0, 0, 0, 3.0, 3.0])
+        keeps, forgets = copied(start), copied(start)
+        for _ in range(5):
+            keeps.partial_fit(X[:100] + shift, y[:100])
+            forgets.partial_fit(X[:100] + shift, y[:100], forget=0.2)
+        assert forgets.score(X + shift, y) > keeps.score(X + shift, y)
+
+    def test_what_it_refuses(self, digits, eight):
+        X, y, _, _ = digits
+        with pytest.raises(ValueError, match="classes must be passed on the first call"):
+            MaPML().partial_fit(X, y)
+        model = copied(eight)
+        with pytest.raises(ValueError, match="is not the same as on the last call"):
+            model.partial_fit(X[:5], [0] * 5, classes=[0, 1])
+        with pytest.raises(ValueError, match=r"1 label\(s\) that the model does not know"):
+            model.partial_fit(X[:1], [9])
+        with pytest.raises(ValueError, match="forget"):
+            model.partial_fit(X[:1], [1], forget=0)
+        assert_same(model, eight)
+
+    def test_an_interrupt_leaves_the_model_as_it_was(self, digits, eight, monkeypatch):
+        X, y, _, _ = digits
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        model = copied(eight)
+        monkeypatch.setattr("latentmetric.estimators.living.grow", interrupted)
+        for change in (
+            lambda: model.partial_fit(X[y < 8], y[y < 8]),
+            lambda: model.add_classes(X[y == 8], y[y == 8]),
+            lambda: model.set_references(X, y),
+        ):
+            with pytest.raises(KeyboardInterrupt):
+                change()
+        assert_same(model, eight)
+        assert model.model_ is eight.model_
+
+
+class TestMembership:
+    def test_apply_is_the_nearest_latent(self, digits, eight):
+        X_test = digits[2]
+        nearest = eight.kneighbors(X_test, 1, return_distance=False)[:, 0]
+        np.testing.assert_array_equal(eight.apply(X_test), nearest)
+
+    def test_counts_are_the_rows_of_each_latent(self, digits):
+        X, y, _, _ = digits
+        model = MaPML.as_published(max_iter=1, n_steps=200, random_state=0).fit(X, y)
+        assert model.latent_counts_.sum() == len(X)
+        for label in range(10):
+            rows = X[y == label]
+            own = model.latent_labels_ == label
+            gaps = (rows[:, None] - model.latent_examples_[own]) @ model.components_.T
+            counts = np.bincount(np.square(gaps).sum(2).argmin(1), minlength=own.sum())
+            assert np.abs(counts - model.latent_counts_[own]).sum() <= 4
+
+
+class TestLabelScores:
+    def test_wrong_labels_have_low_scores(self, digits, rng):
+        X, y, _, _ = digits
+        wrong = rng.random(len(y)) < 0.1
+        noisy = np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y)
+        model = MaPML(label_noise=True, **QUICK).fit(X, noisy)
+        scores = model.label_scores(X, noisy)
+        assert ((scores >= 0) & (scores <= 1)).all()
+        order = np.argsort(scores)
+        assert wrong[order[: wrong.sum()]].mean() > 0.85
+
+    def test_the_share_of_the_vote_for_rows_that_are_not_in_the_model(self, digits, eight):
+        X_test, y_test = digits[2], digits[3]
+        known = y_test < 8
+        scores = eight.label_scores(X_test[known], y_test[known], training=False)
+        shares = eight.predict_proba(X_test[known])
+        clear = shares.max(axis=1) > 0.999
+        given = shares[np.arange(known.sum()), y_test[known]]
+        np.testing.assert_allclose(scores[clear], given[clear], atol=2e-3)
+
+    def test_what_votes_does_not_matter(self, digits, eight):
+        X, y, _, _ = digits
+        known = y < 8
+        set_apart = copied(eight).set_references(X[known][:300], y[known][:300])
+        scores = set_apart.label_scores(X[known], y[known])
+        assert np.corrcoef(scores, eight.label_scores(X[known], y[known]))[0, 1] > 0.5
+
+
+class TestRejectThreshold:
+    @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}, {"n_components": 2}])
+    def test_about_the_share_is_rejected(self, digits, parameters):
+        X, y = load_digits(return_X_y=True)
+        X, X_test, y, _ = train_test_split(X, y, random_state=0)
+        model = MaPML(**QUICK, **parameters).fit(X, y)
+        for share in (0.05, 0.3):
+            labels = model.predict(
+                X_test, reject_below=model.reject_threshold(share), reject_label=-1
+            )
+            assert share / 2 < np.mean(labels == -1) < 2 * share
+
+    def test_all_or_nothing(self, digits, eight):
+        assert eight.reject_threshold(0) < eight.reject_threshold(0.5) < eight.reject_threshold(1)
+        with pytest.raises(ValueError, match="share"):
+            eight.reject_threshold(1.5)
+
+    def test_other_references_have_other_scores(self, digits, eight):
+        X, y, _, _ = digits
+        with pytest.raises(ValueError, match="other references vote"):
+            copied(eight).set_references(X, y).reject_threshold(0.1)
+
+    def test_a_model_of_an_older_file_has_no_thresholds(self, eight):
+        model = copied(eight)
+        del model.score_quantiles_
+        with pytest.raises(ValueError, match="fit it again"):
+            model.reject_threshold(0.1)
