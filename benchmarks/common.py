@@ -67,7 +67,8 @@ def take_memory(n_bytes: float) -> None:
     back to its host. The script starts again with an allocator that keeps what it has.
     """
     if any(os.environ.get(name) != value for name, value in KEEPING.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | KEEPING)
+        environment = os.environ | KEEPING
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # nosec B606
     np.ones(int(n_bytes), dtype=np.uint8)
 
 

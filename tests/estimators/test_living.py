@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
+from latentmetric.viz import write_report
 
 QUICK = {"max_iter": 2, "n_steps": 500, "refine": 1, "random_state": 0}
 FITTED = (
@@ -170,6 +171,7 @@ class TestPartialFit:
         assert not model.predict_proba(X_test)[:, 8:].any()
         save(model, tmp_path / "model")
         assert_same(load(tmp_path / "model"), model)
+        write_report(model, X_test, y_test, tmp_path / "report.html")
         model.partial_fit(X[~known], y[~known])
         assert model.score(X_test, y_test) > 0.93
 

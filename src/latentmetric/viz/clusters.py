@@ -30,8 +30,8 @@ class Cluster:
 def busiest_clusters(
     model: Any, latents: Ints, rows: Floats, members: Ints, n_clusters: int
 ) -> list[Cluster]:
-    """The ``latents`` of a class that represent the most of its rows, ``members``."""
-    if not len(members):
+    """Those ``latents`` of a class that represent the most of its rows, ``members``."""
+    if not len(members) or not len(latents):  # a class may wait for its first rows
         return [Cluster(int(latent), members, np.empty(0)) for latent in latents[:n_clusters]]
     of_class = model.model_.with_references(model.latent_examples_[latents], latents, 0.0)
     neighbors = of_class.nearest(rows[members], 1)
