@@ -186,7 +186,7 @@ class MaPML(ReferenceClassifier[State]):
         the features' mean variance.
     score_quantiles_ : ndarray of shape (101,)
         The scores below which 0, 1, …, 100 % of rows are that the latent examples do not contain;
-        see ``reject_threshold``.
+        see ``reject_threshold``. A fit on a cluster has them only with ``keep="best"``.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric,
         mean margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out
@@ -485,14 +485,14 @@ class MaPML(ReferenceClassifier[State]):
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes, order = data.ordered(state.latents, state.class_starts)
         margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
+        quantiles = score_quantiles(self, data, state, model)
         return {
             "latent_examples_": data.coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
             "latent_counts_": np.asarray(state.counts[order], dtype=np.float64),
             "margins_": margins * data.coordinates.unit,
-            "score_quantiles_": score_quantiles(self, data, state, model),
             "reference_": self.reference,
-        }
+        } | ({} if quantiles is None else {"score_quantiles_": quantiles})
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, forget: float = 1.0) -> Self:
         """Update the latent examples with more rows of known classes; the metric stays.
@@ -644,7 +644,10 @@ class MaPML(ReferenceClassifier[State]):
                 "reject_below from score_samples of rows that are not among them"
             )
         if not hasattr(self, "score_quantiles_"):
-            raise ValueError("this model was saved before thresholds were stored; fit it again")
+            raise ValueError(
+                "this model has no thresholds: it was saved by an earlier version, or fitted on a "
+                'cluster with keep="last", where no rows were read to choose them; fit it again'
+            )
         return threshold(self.score_quantiles_, share)
 
     def _nearest_latent(self, rows: Floats, start: int) -> Ints:
