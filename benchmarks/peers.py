@@ -62,9 +62,11 @@ class Store:
                     del found[size]
         write_json(NAME, results)
 
-    def begin(self, limits: Limits) -> None:
+    def begin(self, limits: Limits, home: Path | None) -> None:
         results = self.results()
         results["machine"] = machine_facts(gemm_gflops())
+        command = results["machine"]["command"]
+        results["machine"]["command"] = command.replace(str(home), "FOLDER")
         results["threads"] = 1
         # A few cells may be given more later; the report says which.
         results.setdefault("limits", {"seconds": limits.seconds, "gigabytes": limits.gigabytes})
@@ -165,7 +167,7 @@ def main() -> None:
             environments.python_of(PEERS[method].environment, given.environments)
         if given.fresh:
             store.forget(sets, methods, sizes)
-        store.begin(limits)
+        store.begin(limits, given.environments)
         run(store, sets, methods, sizes, limits, given.environments)
     show(store.results())
 
