@@ -128,6 +128,16 @@ class TestRejection:
                     "--json")  # fmt: skip
         assert set(json.loads(done.stdout)["label"]) == {-1}
 
+    def test_a_label_among_numbers_must_be_a_number(self, tmp_path):
+        X, y = make_blobs()
+        for labels, code in ((y, 2), (y == 0, 2), (y.astype(str), 0)):
+            model = MaPML(max_iter=0, refine=0, random_state=0).fit(X, labels)
+            save(model, tmp_path / "model")
+            np.save(tmp_path / "rows.npy", X)
+            arguments = ("predict", tmp_path / "model", tmp_path / "rows.npy", "--proba")
+            call(*arguments, "--reject-below", 0, code=0)
+            call(*arguments, "--reject-below", 0, "--reject-label", "other", code=code)
+
     def test_what_it_refuses(self, folder, table):
         self.predicted(folder, "--reject-share", 0.1, "--reject-below", 0, code=2)
         self.predicted(folder, "--reject-label", "none", code=2)

@@ -69,7 +69,10 @@ def predict(
     table = read_for(fitted, features, None, choice, labelled=False)
     check_id_name(table.id_name, ["label"])
     shares = fitted.predict_proba(table.rows) if proba else None
-    labels = fitted.predict(table.rows, **rejecting)
+    if shares is None or rejecting:
+        labels = fitted.predict(table.rows, **rejecting)
+    else:
+        labels = fitted.classes_[shares.argmax(1)]
     answers: Columns = {"label": labels}
     if shares is not None:
         names = _share_names(fitted.classes_.tolist(), table.id_name)
@@ -96,11 +99,19 @@ def _rejecting(
         if label is not None:
             raise typer.BadParameter("--reject-label needs --reject-below or --reject-share")
         return {}
-    kind = fitted.classes_.dtype.kind
-    if kind not in "iuf":
-        return {"reject_below": below, "reject_label": "unknown" if label is None else label}
-    number = float(-1 if label is None else label)
-    return {"reject_below": below, "reject_label": number if kind == "f" else int(number)}
+    return {"reject_below": below, "reject_label": _reject_label(fitted.classes_.dtype.kind, label)}
+
+
+def _reject_label(kind: str, label: str | None) -> Any:
+    """The label of rejected rows, of the kind that the classes are."""
+    if kind in "UO":
+        return "unknown" if label is None else label
+    try:
+        return -1 if label is None else (float(label) if kind == "f" else int(label))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"--reject-label must be a number, as the model's labels are, such as -1, got {label!r}"
+        ) from error
 
 
 def _share_names(classes: list[Any], id_name: str | None) -> list[str]:
