@@ -9,9 +9,8 @@ import numpy as np
 import pandas
 import pyarrow.parquet
 import pytest
-from helpers import make_blobs
+from helpers import call, make_blobs
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import latentmetric
 from latentmetric import save
@@ -22,12 +21,6 @@ from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import read_model_file, write_model_file
 
 WORDS = np.array(["ant", "bee", "cow"])
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture(scope="module")

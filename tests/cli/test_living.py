@@ -5,20 +5,12 @@ import json
 import numpy as np
 import pandas
 import pytest
-from helpers import make_blobs
-from typer.testing import CliRunner
+from helpers import call, make_blobs
 
 import latentmetric
 from latentmetric import LMNN, MaPML, save
-from latentmetric.cli.main import application
 
 WORDS = np.array(["ant", "bee", "cow"])
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
-    assert done.exit_code == code, done.output
-    return done
 
 
 @pytest.fixture(scope="module")

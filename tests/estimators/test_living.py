@@ -88,7 +88,7 @@ class TestAddClasses:
         model.add_classes(X[~known], y[~known])
         assert len(model.model_.references) == len(X)
         assert set(model.latent_labels_) == set(range(10))
-        assert model.predict(X[~known]).min() >= 0
+        assert model.score(X[~known], y[~known]) > 0.95
 
     @pytest.mark.parametrize("kind", [Euclidean, LMNN, OASIS, HRSGD])
     def test_all_estimators_take_new_classes(self, kind, rng):
