@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -25,32 +24,26 @@ from sklearn.utils.validation import check_is_fitted
 from latentmetric.core.model import FittedModel, Neighbors, Search
 from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
-from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
 from latentmetric.engines.admission import (
     admit,
     answer,
     engine_of,
-    labelled_queries,
     refuse_remote,
 )
 from latentmetric.engines.protocol import LabelledRows, Partition
+from latentmetric.estimators.changing import ChangingReferences
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import PATIENCE, Driver, Policies
-from latentmetric.estimators.living import recoded
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import (
-    Labels,
-    are_known,
     checked_labels,
-    joined_classes,
-    known_codes,
     predicted_dtype,
-    refuse_known,
 )
 from latentmetric.validation.parameters import (
     VOTING,
@@ -79,6 +72,7 @@ NOT_ALWAYS_SET = ("components_", "feature_names_in_", "score_quantiles_")
 
 
 class ReferenceClassifier(
+    ChangingReferences,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
@@ -398,106 +392,6 @@ class ReferenceClassifier(
         check_is_fitted(self)
         with small_numbers_may_vanish():
             return self.components_.T @ self.components_
-
-    def set_references(self, X: Any, y: Any) -> Self:
-        """Let these labelled rows vote from now on; the metric does not change.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of known classes or of new ones, which are added as by ``add_classes``.
-
-        Returns
-        -------
-        self
-        """
-        changing, rows, labels = self._arriving("set_references", X, y)
-        attributes: dict[str, Any] = {}
-        with small_numbers_may_vanish():
-            unknown = ~are_known(labels, self.classes_)
-            if unknown.any():
-                attributes = changing._with_classes(rows[unknown], labels[unknown])
-                changing.__dict__.update(attributes)
-            codes = known_codes(labels, changing.classes_)
-            attributes |= changing._with_references(rows, codes)
-        self.__dict__ = vars(self) | attributes
-        return self
-
-    def add_classes(self, X: Any, y: Any) -> Self:
-        """Learn new classes from their rows; the metric and all other classes stay as they are.
-
-        The rows become references. In ``MaPML``, the new classes get latent examples, as many as
-        ``n_latents`` says, by k-means under the metric.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels of the same kind as ``classes_``, but none of them.
-
-        Returns
-        -------
-        self
-        """
-        changing, rows, labels = self._arriving("add_classes", X, y)
-        refuse_known(labels, self.classes_)
-        with small_numbers_may_vanish():
-            attributes = changing._with_classes(rows, labels)
-        self.__dict__ = vars(self) | attributes
-        return self
-
-    def remove_classes(self, labels: Any) -> Self:
-        """Forget classes, with their references; at least two must remain.
-
-        Parameters
-        ----------
-        labels : array-like of shape (n_labels,)
-            Labels that are among ``classes_``.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        gone = known_codes(checked_labels(labels, "labels"), self.classes_, "labels")
-        kept = np.ones(len(self.classes_), dtype=bool)
-        kept[gone] = False
-        if kept.sum() < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least 2 classes, but of {len(kept)} only "
-                f"{kept.sum()} would remain"
-            )
-        self.__dict__ = vars(self) | self._without_classes(kept)
-        return self
-
-    def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
-        """A checked copy of this estimator to change, and labelled rows to change it with."""
-        check_is_fitted(self)
-        changing = plain(self)
-        rows, labels = labelled_queries(X, y, self, f"{type(self).__name__}.{method}")
-        return changing, rows, labels
-
-    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
-        """The fitted attributes with new classes, whose rows become references."""
-        classes = joined_classes(self.classes_, labels)
-        model = recoded(self.model_, self.classes_, classes)
-        return {"classes_": classes, "model_": model.with_more(rows, known_codes(labels, classes))}
-
-    def _without_classes(self, kept: Bools) -> dict[str, Any]:
-        """The fitted attributes with only these classes."""
-        model = self.model_.with_some(kept[self.model_.codes])
-        if not len(model.references):
-            raise ValueError("no reference would remain; set_references gives others")
-        codes = (np.cumsum(kept) - 1)[model.codes]
-        return {
-            "classes_": self.classes_[kept],
-            "model_": replace(model, codes=codes, n_classes=int(kept.sum())),
-        }
-
-    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
-        """The fitted attributes that a change of references changes."""
-        return {"model_": self.model_.with_references(rows, codes)}
 
     @property
     def _n_features_out(self) -> int:

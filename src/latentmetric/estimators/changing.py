@@ -1,0 +1,131 @@
+"""Estimators whose references and classes change after the fit; the metric stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import small_numbers_may_vanish
+from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.engines.admission import labelled_queries
+from latentmetric.estimators.living import recoded
+from latentmetric.validation.labels import (
+    Labels,
+    are_known,
+    checked_labels,
+    joined_classes,
+    known_codes,
+    refuse_known,
+)
+from latentmetric.validation.parameters import plain
+
+
+class ChangingReferences:
+    """Methods that change what a fitted estimator knows, all at once or not at all."""
+
+    classes_: Labels
+    model_: FittedModel
+
+    def set_references(self, X: Any, y: Any) -> Self:
+        """Let these labelled rows vote from now on; the metric does not change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of known classes or of new ones, which are added as by ``add_classes``.
+
+        Returns
+        -------
+        self
+        """
+        changing, rows, labels = self._arriving("set_references", X, y)
+        attributes: dict[str, Any] = {}
+        with small_numbers_may_vanish():
+            unknown = ~are_known(labels, self.classes_)
+            if unknown.any():
+                attributes = changing._with_classes(rows[unknown], labels[unknown])
+                changing.__dict__.update(attributes)
+            codes = known_codes(labels, changing.classes_)
+            attributes |= changing._with_references(rows, codes)
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def add_classes(self, X: Any, y: Any) -> Self:
+        """Learn new classes from their rows; the metric and all other classes stay as they are.
+
+        The rows become references. In ``MaPML``, the new classes get latent examples, as many as
+        ``n_latents`` says, by k-means under the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of the same kind as ``classes_``, but none of them.
+
+        Returns
+        -------
+        self
+        """
+        changing, rows, labels = self._arriving("add_classes", X, y)
+        refuse_known(labels, self.classes_)
+        with small_numbers_may_vanish():
+            attributes = changing._with_classes(rows, labels)
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def remove_classes(self, labels: Any) -> Self:
+        """Forget classes, with their references; at least two must remain.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_labels,)
+            Labels that are among ``classes_``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        gone = known_codes(checked_labels(labels, "labels"), self.classes_, "labels")
+        kept = np.ones(len(self.classes_), dtype=bool)
+        kept[gone] = False
+        if kept.sum() < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 classes, but of {len(kept)} only "
+                f"{kept.sum()} would remain"
+            )
+        self.__dict__ = vars(self) | self._without_classes(kept)
+        return self
+
+    def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
+        """A checked copy of this estimator to change, and labelled rows to change it with."""
+        check_is_fitted(self)
+        changing = plain(self)
+        rows, labels = labelled_queries(X, y, self, f"{type(self).__name__}.{method}")
+        return changing, rows, labels
+
+    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
+        """The fitted attributes with new classes, whose rows become references."""
+        classes = joined_classes(self.classes_, labels)
+        model = recoded(self.model_, self.classes_, classes)
+        return {"classes_": classes, "model_": model.with_more(rows, known_codes(labels, classes))}
+
+    def _without_classes(self, kept: Bools) -> dict[str, Any]:
+        """The fitted attributes with only these classes."""
+        model = self.model_.with_some(kept[self.model_.codes])
+        if not len(model.references):
+            raise ValueError("no reference would remain; set_references gives others")
+        codes = (np.cumsum(kept) - 1)[model.codes]
+        return {
+            "classes_": self.classes_[kept],
+            "model_": replace(model, codes=codes, n_classes=int(kept.sum())),
+        }
+
+    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
+        """The fitted attributes that a change of references changes."""
+        return {"model_": self.model_.with_references(rows, codes)}

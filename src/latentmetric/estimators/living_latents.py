@@ -1,0 +1,200 @@
+"""What MaPML can do with its latent examples after the fit; its metric stays."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentmetric.core.alternation import State
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.growing import Growth
+from latentmetric.core.likelihood import label_likelihoods
+from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
+from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.engines.admission import answer, refuse_remote
+from latentmetric.estimators.base import ReferenceClassifier, generator_from
+from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
+from latentmetric.estimators.rejection import threshold
+from latentmetric.validation.labels import (
+    Labels,
+    check_same_classes,
+    checked_labels,
+    joined_classes,
+    known_codes,
+)
+from latentmetric.validation.parameters import Boolean, Number, plain
+
+
+class LivingLatents(ReferenceClassifier[State]):
+    """New rows and classes, membership, doubtful labels and thresholds."""
+
+    init: str
+    latent_reg: float
+    max_passes: int
+    latent_examples_: Floats
+    latent_labels_: Labels
+    latent_counts_: Floats
+    margins_: Floats
+    score_quantiles_: Floats
+    reference_: str
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, forget: float = 1.0) -> Self:
+        """Update the latent examples with more rows of known classes; the metric stays.
+
+        Each latent example moves as the mean of all its rows does, those of ``fit`` included. A
+        class gets new latent examples, at rows far from those it has, as long as it has fewer
+        than ``n_latents`` asks for the rows seen so far. If other references vote, the rows join
+        them. An estimator that is not fitted yet learns its metric from the first rows by ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes, for the first call; later calls may leave it out. Classes without rows in
+            the first call get their latent examples when their rows come.
+        forget : float, default=1.0
+            What the number of all earlier rows is multiplied by before these are added. Below 1,
+            the model follows data that change over time.
+
+        Returns
+        -------
+        self
+        """
+        forget = Number(0, 1, open_low=True).check("forget", forget)
+        if not hasattr(self, "model_"):
+            return self._first_fit(X, y, classes)
+        changing, rows, labels = self._arriving("partial_fit", X, y)
+        if classes is not None:
+            check_same_classes(checked_labels(classes, "classes"), self.classes_)
+        codes = known_codes(labels, self.classes_)
+        with small_numbers_may_vanish():
+            arriving = changing._arrivals(rows, codes, self.classes_, forget)
+            attributes = grown(changing, arriving)
+            if self.reference_ == "latent":
+                attributes["model_"] = respaced(attributes["model_"], self.model_)
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def _first_fit(self, X: Any, y: Any, classes: Any) -> Self:
+        """``fit``, with the classes that have no rows yet."""
+        if classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        caller = f"{type(self).__name__}.partial_fit"
+        refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+        every, labels = np.unique(checked_labels(classes, "classes")), checked_labels(y)
+        known_codes(labels, every)
+        fitted = plain(self).fit(X, y)
+        joined = joined_classes(fitted.classes_, every)
+        model = recoded(fitted.model_, fitted.classes_, joined)
+        margins = np.full(len(joined), model.coordinates.unit)
+        margins[np.searchsorted(joined, fitted.classes_)] = fitted.margins_
+        own = self.get_params(deep=False)
+        attributes = {name: value for name, value in vars(fitted).items() if name not in own}
+        attributes |= {"classes_": joined, "margins_": margins, "model_": model}
+        self.__dict__ = vars(self) | attributes
+        return self
+
+    def _arrivals(
+        self, rows: Floats, codes: Ints, classes: Labels, forget: float = 1.0
+    ) -> Arrivals:
+        growth = Growth(self.init, self.latent_reg, self.max_passes, forget)
+        seed = int(generator_from(self.random_state).integers(2**63))
+        return Arrivals(rows, codes, classes, growth, seed)
+
+    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
+        classes = joined_classes(self.classes_, labels)
+        return grown(self, self._arrivals(rows, known_codes(labels, classes), classes))
+
+    def _without_classes(self, kept: Bools) -> dict[str, Any]:
+        return super()._without_classes(kept) | without_classes(self, kept)
+
+    def apply(self, X: Any) -> Ints:
+        """The number of the nearest latent example of each row, in ``latent_examples_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        ready = self._ready()
+        if ready.reference_ != "latent":
+            codes = known_codes(ready.latent_labels_, ready.classes_)
+            ready.model_ = ready.model_.with_references(ready.latent_examples_, codes, 0.0)
+        numbers: Ints = answer(X, ready, "_nearest_latent", np.intp)
+        return numbers
+
+    def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
+        """How likely the given label of each row is: low scores are doubtful labels.
+
+        The score is the share of the vote that latent examples of the label's class have, with
+        the row left out of the nearest one of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows passed to ``fit``, or others.
+        y : array-like of shape (n_samples,)
+            Labels to judge, of known classes.
+        training : bool, default=True
+            Whether these are the rows that the model was fitted on. Others are not left out.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        training = Boolean().check("training", training)
+        ready = self._ready()
+        _, rows, labels = self._arriving("label_scores", X, y)
+        codes = known_codes(labels, self.classes_)
+        of_latents = known_codes(self.latent_labels_, self.classes_)
+        model = self.model_
+        if self.reference_ != "latent":
+            model = model.with_references(self.latent_examples_, of_latents)
+        scores = np.empty(len(rows))
+        with small_numbers_may_vanish(), blas_threads(thread_count(ready.n_jobs)):
+            for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
+                scores[block] = label_likelihoods(
+                    model.points(rows[block]), codes[block], model.references, of_latents,
+                    self.latent_counts_, model.temperature, training,
+                )  # fmt: skip
+        return scores
+
+    def reject_threshold(self, share: float) -> float:
+        """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
+
+        It comes from the rows held out by ``early_stopping``, or else from training rows, each
+        left out of its own latent example. Where features are many and rows are few, the metric
+        fits training rows better than new ones, and the second rejects more than it says.
+
+        Parameters
+        ----------
+        share : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        share = Number(0, 1).check("share", share)
+        if self.reference_ != "latent":
+            raise ValueError(
+                "thresholds are known only for latent examples, but other references vote; choose "
+                "reject_below from score_samples of rows that are not among them"
+            )
+        if not hasattr(self, "score_quantiles_"):
+            raise ValueError(
+                "this model has no thresholds: it was saved by an earlier version, or fitted on a "
+                'cluster with keep="last", where no rows were read to choose them; fit it again'
+            )
+        return threshold(self.score_quantiles_, share)
+
+    def _nearest_latent(self, rows: Floats, start: int) -> Ints:
+        return self._neighbors(rows, start, 1).indices[:, 0]
