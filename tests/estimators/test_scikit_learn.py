@@ -24,9 +24,16 @@ QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
         MaPML(),
         MaPML(n_steps=1000, reference="original", weights="kernel"),
         MaPML(n_steps=1000, early_stopping=True, validation_fraction=0.2, weights="distance"),
-    ]
+    ],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "random draws differ, and a row is left out with all its weight: see docs/weights.md"
+        )
+    },
 )
 def test_scikit_learn_checks(estimator, check):
+    if check.func.__name__ == "check_class_weight_classifiers":
+        estimator.set_params(n_steps=100)  # the check makes 1,000 rounds
     check(estimator)
 
 

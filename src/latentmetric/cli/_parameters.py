@@ -18,6 +18,7 @@ from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._signature import made_of, option
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import Boolean, CountOrShare, Number, OneOf, OrNone
+from latentmetric.validation.weights import BALANCED, ClassWeights
 
 KINDS = {name.lower(): estimator_class(name) for name in ESTIMATORS}
 """The estimators by the names that commands give them."""
@@ -64,6 +65,8 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     if isinstance(rule, Boolean):
         flag = "--" + name.replace("_", "-")
         return option(name, Annotated[bool | None, typer.Option(flag, metavar=" ", **shown)])
+    if isinstance(rule, ClassWeights):
+        rule = OneOf((BALANCED,))
     if isinstance(rule, OneOf):
         offered = StrEnum(name, {word: word for word in rule.words})  # type: ignore[misc]
         return option(name, Annotated[offered | None, typer.Option(**shown)])

@@ -8,7 +8,7 @@ would count against a start, and a covariance flatters the rows that it is estim
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -18,7 +18,13 @@ from latentmetric.core.distances import References
 from latentmetric.core.likelihood import Judgement, judge
 from latentmetric.core.parallel import for_each
 from latentmetric.core.passes import Plan, refine
-from latentmetric.core.population import LocalPopulation, Population, draw_numbers, positions_of
+from latentmetric.core.population import (
+    LocalPopulation,
+    Population,
+    draw_numbers,
+    positions_of,
+    weights_of,
+)
 from latentmetric.core.refinement import Moments
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start, start_from
@@ -69,7 +75,8 @@ def estimate_start(rows: Population, name: str, generator: np.random.Generator) 
     if name == "euclidean":
         return Start.euclidean(rows.n_features, rows.dtype)
     numbers = draw_numbers(rows, ESTIMATION_ROWS, generator)
-    return start_from(name, rows.sample(numbers), positions_of(rows, numbers))
+    positions = positions_of(rows, numbers)
+    return start_from(name, rows.sample(numbers), positions, weights_of(rows, numbers))
 
 
 def winner(judgements: dict[str, Judgement]) -> str:
@@ -99,36 +106,49 @@ def race(
         return {}
     fitted_rows, judging_rows = rows.sample(fitted), rows.sample(judges)
     truth = np.searchsorted(present, positions_of(rows, judges))
+    of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
     found: dict[str, Judgement] = {}
     alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
 
     def run(name: str) -> None:
-        sample = LocalPopulation.of(fitted_rows, codes)
+        sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
         inside = sample.coordinates.into(judging_rows)
         of_judges = np.argsort(sample.codes)[truth]
-        found[name] = _run(sample, name, counts, init, alone, inside, of_judges, seed)
+        judging = Judging(inside, of_judges, of_judging)
+        found[name] = _run(sample, name, counts, init, alone, judging, seed)
 
     for_each(run, STARTS, settings.n_threads)
     return {name: found[name] for name in STARTS}
 
 
+@dataclass(frozen=True)
+class Judging:
+    """Rows that judge."""
+
+    rows: Floats
+    positions: Ints
+    """The positions of their classes."""
+    weights: Floats | None
+
+
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judges: Floats, truth: Ints, seed: int,
+    judging: Judging, seed: int,
 ) -> Judgement:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
     quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
+    weights, judges = sample.weights, judging.rows
     if is_wide(sample):
-        span, start = span_of(fitted, positions, name)
+        span, start = span_of(fitted, positions, name, weights)
         sample, judges = spanned(sample, span), span.into(judges)
     else:
-        start = start_from(name, fitted, positions)
+        start = start_from(name, fitted, positions, weights)
     state = first_state(sample, counts, init, quick, start, generator)
     state = next_state(state, generator, sample, quick)
     components = reduced(state, settings.final_rank)
@@ -142,6 +162,7 @@ def _run(
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
     return judge(
-        start.into(judges) @ components.T, truth, points, state.class_starts, state.counts,
-        temperature, settings.exponent, settings.n_threads, leave_out=False,
+        start.into(judges) @ components.T, judging.positions, points, state.class_starts,
+        state.counts, temperature, settings.exponent, settings.n_threads, leave_out=False,
+        weights=judging.weights,
     )  # fmt: skip

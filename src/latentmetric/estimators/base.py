@@ -143,6 +143,12 @@ class ReferenceClassifier(
         -------
         self
         """
+        return self._fit(X, y, None, checkpoint, resume, keep_on_interrupt)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
+        keep_on_interrupt: bool,
+    ) -> Self:  # fmt: skip
         fitting = plain(self)
         fitting.check_parameters()
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
@@ -151,7 +157,7 @@ class ReferenceClassifier(
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
         with blas_threads(thread_count(fitting.n_jobs)), small_numbers_may_vanish():
-            attributes = fitting._learned(self, X, y, checkpoint, resume, keep)
+            attributes = fitting._learned(self, X, y, sample_weight, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
             name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
@@ -159,11 +165,13 @@ class ReferenceClassifier(
         return self
 
     def _learned(
-        self, owner: Self, X: Any, y: Any, checkpoint: Any, resume: bool, keep_on_interrupt: bool
-    ) -> dict[str, Any]:
+        self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
+        keep_on_interrupt: bool,
+    ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
         admitted = admit(X, y, self)
         self.check_against(admitted.classes)
+        admitted = admitted.weighed(sample_weight, getattr(self, "class_weight", None))
         generator = generator_from(self.random_state)
         checkpoints = None
         if checkpoint is not None or resume:

@@ -14,7 +14,7 @@ from latentmetric.core.alternation import State, reduced
 from latentmetric.core.distances import References
 from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
 from latentmetric.core.model import FittedModel
-from latentmetric.core.population import LocalPopulation, Population, positions_of
+from latentmetric.core.population import LocalPopulation, Population, positions_of, weights_of
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.settings import settings_of
 from latentmetric.estimators.training import TrainingData
@@ -55,7 +55,7 @@ def _left_out(estimator: Any, population: Population, state: State, numbers: Int
     points = population.sample(numbers) @ components.T
     return left_out_distances(
         points, positions_of(population, numbers), References.of(state.latents @ components.T),
-        state.class_starts, state.counts,
+        state.class_starts, state.counts, weights_of(population, numbers),
     )  # fmt: skip
 
 
