@@ -39,6 +39,7 @@ from latentmetric.estimators.driver import PATIENCE, Driver, Policies
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
+from latentmetric.estimators.unlabelled import Unlabelled
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import (
@@ -169,6 +170,7 @@ class ReferenceClassifier(
         keep_on_interrupt: bool,
     ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
+        y, sample_weight, unlabelled = self._with_labels(y, sample_weight)
         admitted = admit(X, y, self)
         self.check_against(admitted.classes)
         admitted = admitted.weighed(sample_weight, getattr(self, "class_weight", None))
@@ -181,7 +183,14 @@ class ReferenceClassifier(
         judge, patience = self._stopping(data)
         policies = Policies(judge, patience, keep_on_interrupt, checkpoints, data.fingerprint)
         listener = Listener(owner, steps.limit, X, y)
-        return Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
+        attributes = Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
+        if unlabelled is None:
+            return attributes
+        return unlabelled.joined(self, attributes, data)
+
+    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
+        """Labels and weights to learn from, and which rows have no label, if an estimator asks."""
+        return y, sample_weight, None
 
     def check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""

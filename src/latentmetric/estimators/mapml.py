@@ -40,6 +40,7 @@ from latentmetric.estimators.living_latents import LivingLatents
 from latentmetric.estimators.rejection import QUANTILES, score_quantiles
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
+from latentmetric.estimators.unlabelled import Unlabelled, divided
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
@@ -47,6 +48,7 @@ from latentmetric.persistence.values import (
     StoredWord,
 )
 from latentmetric.validation.parameters import (
+    AnyLabel,
     Boolean,
     CountOrShare,
     Integer,
@@ -148,6 +150,10 @@ class MaPML(LivingLatents):
     class_weight : dict or "balanced", default=None
         Weights of the classes, which multiply ``sample_weight``. A class that a dict leaves out
         has the weight 1. "balanced" lets all classes weigh the same, however many rows they have.
+    unlabelled : label, default=None
+        The value of ``y`` that marks rows without a label, such as -1. After the fit on the
+        others, these rows join the latent examples of the classes that they vote for, weighted
+        by the probability of the class. None means that all rows have labels.
     keep : {"best", "last"}, default="best"
         Which round or pass to return: the one under which the labels of the training rows are
         likeliest, each row left out of its own latent example (on a sample of at most 2,048
@@ -240,6 +246,7 @@ class MaPML(LivingLatents):
         "refine": Integer(0),
         "label_noise": Boolean(),
         "class_weight": ClassWeights(),
+        "unlabelled": AnyLabel(),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
@@ -283,6 +290,7 @@ class MaPML(LivingLatents):
         refine: int = 3,
         label_noise: bool = False,
         class_weight: Mapping[Any, float] | str | None = None,
+        unlabelled: Any = None,
         keep: str = "best",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -310,6 +318,7 @@ class MaPML(LivingLatents):
         self.refine = refine
         self.label_noise = label_noise
         self.class_weight = class_weight
+        self.unlabelled = unlabelled
         self.keep = keep
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -380,9 +389,20 @@ class MaPML(LivingLatents):
 
     def _check_on_cluster(self, X: Any) -> None:
         super()._check_on_cluster(X)
-        if self.class_weight is not None:
-            caller = f"{type(self).__name__}.fit with class_weight={self.class_weight!r}"
-            refuse_remote(caller, "class_weight=None", X=X)
+        for name in ("class_weight", "unlabelled"):
+            if getattr(self, name) is not None:
+                caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
+                refuse_remote(caller, f"{name}=None", X=X)
+
+    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
+        if self.unlabelled is None:
+            return y, sample_weight, None
+        if self.reference != "latent":
+            raise ValueError(
+                f"rows without labels join latent examples, but with reference={self.reference!r} "
+                'other rows vote; set reference="latent", or unlabelled=None'
+            )
+        return divided(y, self.unlabelled, sample_weight)
 
     def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
