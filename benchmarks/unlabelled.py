@@ -2,8 +2,8 @@
 
     LATENTMETRIC_DATA=folder python benchmarks/unlabelled.py [--sets clinc150]
 
-A share of each class's training rows keeps its labels, at least one row. Test error in percent, mean
-± standard error over seeds. Logistic regression, also inside self-training, uses C = 10; label
+A share of each class's training rows keeps its labels, at least one row. Test error in percent,
+mean ± standard error over seeds. Logistic regression, also inside self-training, uses C = 10; label
 spreading uses the kernel "knn" with its default of 7 neighbours.
 Finished cells are kept in results/unlabelled.json. Goal: never worse than ignoring the rows.
 """

@@ -14,8 +14,8 @@ from time import perf_counter
 import numpy as np
 
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
-from latentmetric.core.distances import References
-from latentmetric.core.likelihood import Judgement, judge
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.likelihood import Judgement, judge, left_out_distances
 from latentmetric.core.parallel import for_each
 from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import (
@@ -50,6 +50,20 @@ CLEARLY = 0.15
 ESTIMATION_ROWS = 16_384
 """Rows that the chosen start is estimated from."""
 
+FAR = np.linspace(0.8, 0.98, 10)
+"""The quantiles of distances at which rows of the two kinds are compared; see ``Trial.gap``."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short fit from one start, and what rows that it has not seen say about it."""
+
+    judgement: Judgement
+    gap: float
+    """How much farther these rows are from the latent examples than the rows of the fit, each left
+    out of its own one. A metric of many features suits the rows that it was learned from better
+    than others, and leaving out does not show it."""
+
 
 def choose_start(
     rows: Population, name: str, counts: Ints, init: str, settings: Settings,
@@ -59,13 +73,16 @@ def choose_start(
     record: Record = {}
     if name == "auto":
         since = perf_counter()
-        judgements = race(rows, counts / rows.sizes, init, settings, generator)
+        trials = race(rows, counts / rows.sizes, init, settings, generator)
+        judgements = {start: trial.judgement for start, trial in trials.items()}
         name = winner(judgements)
         record = {
             "start_losses": {start: found.loss for start, found in judgements.items()},
             "start_errors": {start: found.error for start, found in judgements.items()},
             "seconds": {"start": perf_counter() - since},
         }
+        if trials:
+            record["score_gap"] = trials[name].gap
     record = {"start": name} | record
     return name, record
 
@@ -92,8 +109,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
 def race(
     rows: Population, shares: Floats, init: str, settings: Settings,
     generator: np.random.Generator,
-) -> dict[str, Judgement]:  # fmt: skip
-    """Loss and error of each start on the judging rows; empty if the rows are too few to divide.
+) -> dict[str, Trial]:  # fmt: skip
+    """A trial of each start, judged by the judging rows; empty if the rows are too few to divide.
 
     ``shares`` are the latent examples of each class per row.
     """
@@ -108,7 +125,7 @@ def race(
     truth = np.searchsorted(present, positions_of(rows, judges))
     of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
-    found: dict[str, Judgement] = {}
+    found: dict[str, Trial] = {}
     alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
 
     def run(name: str) -> None:
@@ -137,7 +154,7 @@ class Judging:
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
     judging: Judging, seed: int,
-) -> Judgement:  # fmt: skip
+) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
     quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
@@ -161,8 +178,22 @@ def _run(
             Moments.zero(components, points, len(numbers)), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
-    return judge(
-        start.into(judges) @ components.T, judging.positions, points, state.class_starts,
-        state.counts, temperature, settings.exponent, settings.n_threads, leave_out=False,
-        weights=judging.weights,
+    unseen = start.into(judges) @ components.T
+    judgement = judge(
+        unseen, judging.positions, points, state.class_starts, state.counts, temperature,
+        settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
+    latents = References.of(points)
+    seen = start.into(sample.sample(numbers)) @ components.T
+    left_out = left_out_distances(
+        seen, positions, latents, state.class_starts, state.counts, weights
+    )
+    return Trial(judgement, gap_between(k_nearest(unseen, latents, 1)[0][:, 0], left_out))
+
+
+def gap_between(unseen: Floats, left_out: Floats) -> float:
+    """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
+    near, far = np.quantile(left_out, FAR), np.quantile(unseen, FAR)
+    if not near[0] > 0:
+        return 1.0
+    return float(np.sqrt(far / near).mean())

@@ -182,8 +182,9 @@ class LivingLatents(ReferenceClassifier[State]):
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
         It comes from the rows held out by ``early_stopping``, or else from training rows, each
-        left out of its own latent example. Where features are many and rows are few, the metric
-        fits training rows better than new ones, and the second rejects more than it says.
+        left out of its own latent example. These are nearer than new rows where features are many.
+        The choice of the start measures how much on rows that it holds out, so without
+        ``start="auto"`` more rows are rejected than the share says.
 
         Parameters
         ----------

@@ -99,8 +99,8 @@ def row_weights(
     if not totals.all():
         without = classes[np.flatnonzero(totals == 0)].tolist()
         raise ValueError(
-            f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such as "
-            f"class {without[0]!r}; leave their rows out of X and y"
+            f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such "
+            f"as class {without[0]!r}; leave their rows out of X and y"
         )
     check_class_weight(class_weight, classes)
     of_classes = _of_classes(class_weight, totals, classes)
