@@ -26,11 +26,12 @@ def make_unbalanced(n_rows=3000, seed=0):
     return X.astype(np.float32), np.array(["ant", "bee", "cat", "dog", "elk"])[y]
 
 
-def one_class(rows, drawing_order=None):
+def one_class(rows, drawing_order=None, weights=None):
     """Rows of one class as Alg. 1 takes them, without a change of coordinates."""
     all_rows = np.arange(len(rows))
     inner = InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
-    return OneClass(inner, all_rows, all_rows if drawing_order is None else drawing_order)
+    order = all_rows if drawing_order is None else drawing_order
+    return OneClass(inner, all_rows, order, weights=weights)
 
 
 def states_of(steps, generator=None):

@@ -12,7 +12,15 @@ from latentmetric.core import refinement
 from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
 from latentmetric.core.population import LocalPopulation, positions_of
-from latentmetric.core.race import CLEARLY, TIE, choose_start, estimate_start, race, winner
+from latentmetric.core.race import (
+    CLEARLY,
+    TIE,
+    choose_start,
+    estimate_start,
+    gap_between,
+    race,
+    winner,
+)
 from latentmetric.core.span import is_wide
 from latentmetric.core.starts import STARTS, start_from
 
@@ -42,7 +50,8 @@ def _short_passes(monkeypatch):
 
 def raced(X, y, share=0.1, seed=0):
     rows, generator = Recorded.of(X, y), np.random.default_rng(seed)
-    return rows, race(rows, np.full(len(rows), share), "random", SETTINGS, generator)
+    trials = race(rows, np.full(len(rows), share), "random", SETTINGS, generator)
+    return rows, {name: trial.judgement for name, trial in trials.items()}
 
 
 def units(n_rows=300, seed=0):
@@ -262,3 +271,10 @@ def test_few_rows_with_many_features_are_raced_in_their_span(rng, monkeypatch):
     for name in STARTS:
         assert spanned[name].loss == pytest.approx(judgements[name].loss, rel=1e-8)
         assert spanned[name].error == judgements[name].error
+
+
+def test_a_gap_is_a_ratio_of_distances_far_away(rng):
+    squared = rng.exponential(size=5_000)
+    assert gap_between(squared, squared) == 1
+    assert gap_between(4 * squared, squared) == pytest.approx(2)
+    assert gap_between(squared, np.zeros(10)) == 1

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
+from latentmetric.core import race
 from latentmetric.viz import write_report
 
 QUICK = {"max_iter": 2, "n_steps": 500, "refine": 1, "random_state": 0}
@@ -288,6 +289,15 @@ class TestRejectThreshold:
                 X_test, reject_below=model.reject_threshold(share), reject_label=-1
             )
             assert share / 2 < np.mean(labels == -1) < 2 * share
+
+    def test_what_the_choice_of_the_start_has_measured_counts(self, digits, monkeypatch):
+        X, y, _, _ = digits
+        plain = MaPML(**QUICK).fit(X, y)
+        monkeypatch.setattr(race, "gap_between", lambda *_: 2 * plain.history_[0]["score_gap"])
+        farther = MaPML(**QUICK).fit(X, y)
+        np.testing.assert_allclose(farther.score_quantiles_, 2 * plain.score_quantiles_, rtol=1e-6)
+        chosen = MaPML(start=plain.history_[0]["start"], **QUICK).fit(X, y)
+        assert "score_gap" not in chosen.history_[0]
 
     def test_all_or_nothing(self, digits, eight):
         assert eight.reject_threshold(0) < eight.reject_threshold(0.5) < eight.reject_threshold(1)

@@ -19,14 +19,31 @@ from latentmetric import MaPML
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
 
+def expected_failures(model):
+    """The checks that cannot pass, and why; docs/weights.md says it to users."""
+    failures = {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "random draws differ, and a row is left out with all its weight"
+        )
+    }
+    if model.reference == "original" or model.weights != "kernel":
+        failures["check_class_weight_classifiers"] = (
+            "weights decide what is learned; these votes count each reference once"
+        )
+    return failures
+
+
 @parametrize_with_checks(
     [
         MaPML(),
         MaPML(n_steps=1000, reference="original", weights="kernel"),
         MaPML(n_steps=1000, early_stopping=True, validation_fraction=0.2, weights="distance"),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
+    if check.func.__name__ == "check_class_weight_classifiers":
+        estimator.set_params(n_steps=100)  # the check makes 1,000 rounds
     check(estimator)
 
 

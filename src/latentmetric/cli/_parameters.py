@@ -17,7 +17,15 @@ import typer
 from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._signature import made_of, option
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import Boolean, CountOrShare, Number, OneOf, OrNone
+from latentmetric.validation.parameters import (
+    AnyLabel,
+    Boolean,
+    CountOrShare,
+    Number,
+    OneOf,
+    OrNone,
+)
+from latentmetric.validation.weights import BALANCED, ClassWeights
 
 KINDS = {name.lower(): estimator_class(name) for name in ESTIMATORS}
 """The estimators by the names that commands give them."""
@@ -64,9 +72,14 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     if isinstance(rule, Boolean):
         flag = "--" + name.replace("_", "-")
         return option(name, Annotated[bool | None, typer.Option(flag, metavar=" ", **shown)])
+    if isinstance(rule, ClassWeights):
+        rule = OneOf((BALANCED,))
     if isinstance(rule, OneOf):
         offered = StrEnum(name, {word: word for word in rule.words})  # type: ignore[misc]
         return option(name, Annotated[offered | None, typer.Option(**shown)])
+    if isinstance(rule, AnyLabel):
+        label = typer.Option(parser=_label, metavar="LABEL", **shown)
+        return option(name, Annotated[str | None, label])
     if isinstance(rule, Number | CountOrShare):
         number = typer.Option(parser=_number, metavar="NUMBER", **shown)
         return option(name, Annotated[float | None, number])
@@ -79,6 +92,14 @@ def _number(text: str) -> float | int:
         return int(text)
     except ValueError:
         return float(text)
+
+
+def _label(text: str) -> str | int:
+    """A whole number if it is one, as in a column of labels."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _default(kinds: list[type[Any]], defaults: list[Any]) -> str:

@@ -25,7 +25,13 @@ from latentmetric.core.latents import draw_starts
 from latentmetric.core.likelihood import JUDGED_ROWS, judge
 from latentmetric.core.metric import Metric, gaps, learn_metric
 from latentmetric.core.parallel import blas_threads
-from latentmetric.core.population import Moved, Population, draw_numbers, positions_of
+from latentmetric.core.population import (
+    Moved,
+    Population,
+    draw_numbers,
+    positions_of,
+    weights_of,
+)
 from latentmetric.core.psd import project_psd
 from latentmetric.core.reduction import most_discriminating
 from latentmetric.core.refinement import Moments
@@ -80,8 +86,8 @@ class State:
     class_starts: Ints
     spreads: Floats
     """E[D²(x, z)] of every class under the metric: what its margin adds to 1."""
-    counts: Ints
-    """Rows of every latent example."""
+    counts: Floats
+    """Rows of every latent example, or their weight."""
     judges: Ints
     """The drawing numbers of the rows that states are judged by; none if they are not."""
     temperature: float
@@ -139,7 +145,7 @@ def first_state(
 ) -> State:
     """Round 0: the metric of the start and latent examples that start at rows of their class."""
     class_starts = np.concatenate(([0], np.cumsum(counts)))
-    starts = draw_starts(rows.sizes, counts, init, generator)
+    starts = draw_starts(rows.sizes, counts, init, generator, rows.weights)
     placed = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
     return state_from(rows, euclid, placed, class_starts, settings, start, generator)
@@ -275,6 +281,7 @@ def with_judgement(
     judgement = judge(
         judging, positions_of(rows, state.judges), points, state.class_starts,
         state.counts, state.temperature, settings.exponent, settings.n_threads,
+        weights=weights_of(rows, state.judges),
     )  # fmt: skip
     clock.lap("judging")
     record = state.record | {"loss": judgement.loss, "loo_error": judgement.error}

@@ -33,9 +33,14 @@ class OneClass:
     """
 
     def __init__(
-        self, rows: InnerRows, members: Ints, drawing_order: Ints, keep_scatter: bool = True
-    ) -> None:
+        self, rows: InnerRows, members: Ints, drawing_order: Ints, keep_scatter: bool = True,
+        weights: Floats | None = None,
+    ) -> None:  # fmt: skip
         self._rows, self._members = rows, members
+        self.weights = weights
+        """The weight of every row; None if each counts as one."""
+        self.weight: float = len(members) if weights is None else float(weights.sum())
+        """The weight of all rows together."""
         self.dtype, self.n_features = rows.dtype, rows.n_features
         self.has_scatter = len(members) >= rows.n_features
         """Whether a matrix of all pairs of features is smaller than the rows."""
@@ -73,9 +78,13 @@ class OneClass:
         """
         total = np.zeros(self._rows.n_features)
         for block in self.blocks:
-            total += self._rows[self._members[block]].sum(axis=0, dtype=np.float64)
+            rows = self._rows[self._members[block]]
+            if self.weights is None:
+                total += rows.sum(axis=0, dtype=np.float64)
+            else:
+                total += self.weights[block] @ rows
         scale, origin = self._rows.coordinates.scale, self._rows.coordinates.origin(self.dtype)
-        centre = Coordinates(origin + scale * (total / len(self)), scale)
+        centre = Coordinates(origin + scale * (total / self.weight), scale)
         return (centre.origin(self.dtype) - origin) / scale
 
     @lazy_property
@@ -93,32 +102,44 @@ class OneClass:
         return sum_so_far
 
     def _scatter(self) -> Floats:
-        """One triangle of Σ x xᵀ."""
+        """One triangle of Σ x xᵀ, each row with its weight."""
         if self._kept_scatter is not None:
             return self._kept_scatter
         n_features = self._rows.n_features
         scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
         for block in self.blocks:
             rows = self[block]
-            scatter += rows.T @ rows
+            scatter += rows.T @ self.weighed(rows, block)
         packed = pack(scatter)
         if self._keep_scatter:
             self._kept_scatter = packed
         return packed
+
+    def weighed(self, values: Floats, block: slice) -> Floats:
+        """What belongs to a block of rows, multiplied by their weights."""
+        if self.weights is None:
+            return values
+        weights = self.weights[block].astype(values.dtype)
+        return values * weights.reshape(-1, *[1] * (values.ndim - 1))
 
     def scatter_under(self, metric: Metric) -> float:
         """Σ D²(x, mean) of the class."""
         return float(np.dot(metric.packed, self._scatter().astype(np.float64, copy=False)))
 
 
-def classes_of(rows: InnerRows, members: list[Ints], radii: Floats) -> list[OneClass]:
+def classes_of(
+    rows: InnerRows, members: list[Ints], radii: Floats, weights: Floats | None = None
+) -> list[OneClass]:
     """The classes with these rows; ``radii`` are ‖x‖² of all rows."""
     scatter_bytes = rows.n_features * (rows.n_features + 1) // 2 * rows.dtype.itemsize
     keep = len(members) * scatter_bytes <= KEPT_SCATTER_BYTES
     return [
-        OneClass(rows, of_class, np.argsort(radii[of_class], kind="stable"), keep)
+        OneClass(
+            rows, of_class, np.argsort(radii[of_class], kind="stable"), keep,
+            None if weights is None else weights[of_class],
+        )
         for of_class in members
-    ]
+    ]  # fmt: skip
 
 
 class ClassRows:
@@ -131,7 +152,7 @@ class ClassRows:
 
     def __init__(
         self, rows: Any, coordinates: Coordinates, codes: Ints, members: list[Ints],
-        radii: Floats,
+        radii: Floats, row_weights: Floats | None = None,
     ) -> None:  # fmt: skip
         self.coordinates = coordinates
         self.codes = codes
@@ -146,17 +167,24 @@ class ClassRows:
         self._rows = rows
         self.radii = radii
         """‖x‖² of all rows in inner coordinates."""
+        self.row_weights = row_weights
+        """The weight of every row; None if each counts as one."""
         self.inner = InnerRows(rows, coordinates)
         """All rows, those of other populations included."""
-        self.classes = classes_of(self.inner, members, radii)
+        self.classes = classes_of(self.inner, members, radii, row_weights)
 
     @classmethod
-    def of(cls, rows: Any, codes: Ints, n_threads: int = 1) -> Self:
-        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs."""
-        coordinates, radii = Coordinates.with_radii(rows, n_threads)
+    def of(cls, rows: Any, codes: Ints, n_threads: int = 1, weights: Floats | None = None) -> Self:
+        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs.
+
+        Rows of weight 0 belong to no class; each class has others.
+        """
+        coordinates, radii = Coordinates.with_radii(rows, n_threads, weights)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        order = np.argsort([np.sort(radii[m]).mean() for m in members], kind="stable")
-        return cls(rows, coordinates, order, [members[code] for code in order], radii)
+        if weights is not None:
+            members = [rows_of[weights[rows_of] > 0] for rows_of in members]
+        order = np.argsort([_mean_radius(radii, m, weights) for m in members], kind="stable")
+        return cls(rows, coordinates, order, [members[code] for code in order], radii, weights)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -164,7 +192,8 @@ class ClassRows:
     def fingerprint_parts(self) -> list[Floats | Ints]:
         """Numbers that identify these rows and classes; computing them reads all rows."""
         checksums = np.array([rows.checksum() for rows in self.classes])
-        return [self.radii, checksums, self.codes, self.sizes, *self.members]
+        weights = [] if self.row_weights is None else [self.row_weights]
+        return [self.radii, checksums, self.codes, self.sizes, *self.members, *weights]
 
     def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
         """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
@@ -177,5 +206,14 @@ class ClassRows:
             )
             kept.append(members[~out])
             held_out.append(members[out])
-        remaining = type(self)(self._rows, self.coordinates, self.codes, kept, self.radii)
+        remaining = type(self)(
+            self._rows, self.coordinates, self.codes, kept, self.radii, self.row_weights
+        )
         return remaining, np.concatenate(held_out)
+
+
+def _mean_radius(radii: Floats, members: Ints, weights: Floats | None) -> float:
+    """The mean of the radii of a class, summed in an order that depends on the rows alone."""
+    ascending = members[np.argsort(radii[members], kind="stable")]
+    of_rows = None if weights is None else weights[ascending]
+    return float(np.average(radii[ascending], weights=of_rows))

@@ -30,14 +30,23 @@ class Coordinates:
         return cls.with_radii(rows, n_threads)[0]
 
     @classmethod
-    def with_radii(cls, rows: Floats, n_threads: int = 1) -> tuple[Coordinates, Floats]:
-        """The coordinates of ``of``, and ‖x‖² of every row in them; reads the rows twice."""
+    def with_radii(
+        cls, rows: Floats, n_threads: int = 1, weights: Floats | None = None
+    ) -> tuple[Coordinates, Floats]:
+        """The coordinates of ``of``, and ‖x‖² of every row in them; reads the rows twice.
+
+        With weights, one for each row, both means are weighted.
+        """
         blocks = list(row_blocks(len(rows), 8 * rows.shape[1]))
         sums, lows, highs = np.empty((3, len(blocks), rows.shape[1]))
+        shares = None if weights is None else weights / weights.sum()
 
         def summarise(number: int) -> None:
             block = rows[blocks[number]]
-            sums[number] = np.divide(block, len(rows), dtype=np.float64).sum(axis=0)
+            if shares is None:
+                sums[number] = np.divide(block, len(rows), dtype=np.float64).sum(axis=0)
+            else:
+                sums[number] = shares[blocks[number]] @ block
             lows[number], highs[number] = block.min(axis=0), block.max(axis=0)
 
         for_each(summarise, range(len(blocks)), n_threads)
@@ -47,7 +56,7 @@ class Coordinates:
             return cls(centre, 1.0), np.zeros(len(rows))
         # In units of the peak, nothing overflows and nothing that matters underflows.
         radii = cls(centre, peak).radii(rows, n_threads)
-        spread = float(radii.mean()) / rows.shape[1]
+        spread = float(np.average(radii, weights=weights)) / rows.shape[1]
         return cls(centre, peak * float(np.sqrt(spread))), radii / spread
 
     @property

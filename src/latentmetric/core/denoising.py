@@ -34,18 +34,34 @@ EQUAL = 1e-20
 """Rows are all equal if their variance is at most this share of their mean squared norm."""
 
 
-def group_rows(rows: Floats, positions: Ints) -> Ints:
+def weighed(rows: Floats, weights: Floats | None) -> Floats:
+    """The rows multiplied by their weights; the array itself if each counts as one."""
+    return rows if weights is None else rows * weights[:, None]
+
+
+def centred_rows(rows: Floats, weights: Floats | None) -> Floats:
+    """The rows less their mean, in float64."""
+    if weights is None:
+        mean = rows.mean(axis=0, dtype=np.float64)
+    else:
+        mean = weights @ rows / weights.sum()
+    centred: Floats = rows.astype(np.float64) - mean
+    return centred
+
+
+def group_rows(rows: Floats, positions: Ints, weights: Floats | None = None) -> Ints:
     """The number of each row's group; rows of different classes are in different groups."""
     groups: Ints = np.empty(len(rows), dtype=np.intp)
     n_groups = 0
     for position in np.unique(positions):
         members = np.flatnonzero(positions == position)
-        groups[members] = n_groups + _divide(rows[members])
+        of_members = None if weights is None else weights[members]
+        groups[members] = n_groups + _divide(rows[members], of_members)
         n_groups += len(members)
     return groups
 
 
-def _divide(rows: Floats) -> Ints:
+def _divide(rows: Floats, weights: Floats | None) -> Ints:
     """k-means of some rows from evenly spaced ones."""
     n_groups = max(len(rows) // GROUP_ROWS, 1)
     means = rows[np.arange(n_groups) * len(rows) // n_groups]
@@ -53,35 +69,38 @@ def _divide(rows: Floats) -> Ints:
     for _ in range(GROUP_PASSES if n_groups > 1 else 0):
         nearest = search(rows, References.of(means), 1)[1][:, 0]
         filled = np.unique(nearest)
-        means[filled] = group_means(rows, nearest, n_groups)[filled]
+        means[filled] = group_means(rows, nearest, n_groups, weights)[filled]
     return nearest
 
 
-def group_means(rows: Floats, groups: Ints, n_groups: int) -> Floats:
+def group_means(rows: Floats, groups: Ints, n_groups: int, weights: Floats | None = None) -> Floats:
     """The mean of the rows of every group, 0 for a group without rows."""
-    counts = np.bincount(groups, minlength=n_groups)
-    ones = np.ones(len(rows), dtype=rows.dtype)
-    members = csr_array((ones, (groups, np.arange(len(rows)))), (n_groups, len(rows)))
-    means: Floats = (members @ rows) / np.maximum(counts, 1)[:, None].astype(rows.dtype)
+    counts = np.bincount(groups, weights, minlength=n_groups)
+    of_rows = np.ones(len(rows), rows.dtype) if weights is None else weights.astype(rows.dtype)
+    members = csr_array((of_rows, (groups, np.arange(len(rows)))), (n_groups, len(rows)))
+    whole = np.where(counts > 0, counts, 1).astype(rows.dtype)
+    means: Floats = (members @ rows) / whole[:, None]
     return means
 
 
-def denoising(rows: Floats, positions: Ints) -> tuple[Floats, float]:
+def denoising(rows: Floats, positions: Ints, weights: Floats | None = None) -> tuple[Floats, float]:
     """The matrix that multiplies each principal direction by the root of its share of signal.
 
     The rows may be written in a basis of fewer dimensions than features; the second result is the
     metric outside of it. Both are scaled so that the rows keep their mean squared norm.
     """
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    groups = group_rows(rows, positions)
+    centred = centred_rows(rows, weights)
+    total = len(rows) if weights is None else float(weights.sum())
+    groups = group_rows(rows, positions, weights)
     freedom = len(rows) - len(np.unique(groups))
-    variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
+    variances, directions = np.linalg.eigh(centred.T @ weighed(centred, weights) / total)
     varies = variances > NO_VARIANCE * variances[-1]
     equal = len(rows) * variances[-1] <= EQUAL * float(np.vdot(rows, rows))
     if equal or not freedom:  # without freedom, no group has two rows
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
-    away = (centred - group_means(centred, groups, int(groups.max()) + 1)[groups]) @ directions
-    noise = np.einsum("ij,ij->j", away, away) / freedom
+    means = group_means(centred, groups, int(groups.max()) + 1, weights)
+    away = (centred - means[groups]) @ directions
+    noise = np.einsum("ij,ij->j", weighed(away, weights), away) / (freedom * total / len(rows))
     share = np.where(varies, 1 - noise / np.where(varies, variances, 1), LEAST_SHARE)
     share = np.clip(share, LEAST_SHARE, 1)
     share *= variances[varies].sum() / (share * variances)[varies].sum()

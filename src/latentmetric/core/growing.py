@@ -62,28 +62,32 @@ class ClassLatents:
 
 def grow(
     rows: Floats, components: Floats, latents: ClassLatents, n_latents: int, growth: Growth,
-    generator: np.random.Generator,
+    generator: np.random.Generator, weights: Floats | None = None,
 ) -> ClassLatents:  # fmt: skip
-    """The latent examples of a class with these inner rows added, up to ``n_latents`` of them."""
+    """The latent examples of a class with these inner rows added, up to ``n_latents`` of them.
+
+    A row with a weight counts as so many rows.
+    """
     points = rows @ components.T
-    inside = _class_of(points)
+    inside = _class_of(points, weights)
     founders = _founders(inside, points, latents, n_latents, growth.init, generator)
     start = np.concatenate((latents.points, near_rows(inside, founders)))
     before = growth.forget * np.concatenate((latents.counts, np.zeros(len(founders))))
     identity = Metric(np.eye(points.shape[1], dtype=points.dtype))
     settled = settle(inside, start, identity, growth.latent_reg, growth.max_passes, before)
     places = np.concatenate((latents.places, rows[founders]))
-    _move(places, rows, settled.assignment, before, growth.latent_reg)
-    old = float(growth.forget * latents.counts.sum())
-    spread = (old * latents.spread + len(rows) * settled.spread) / (old + len(rows))
+    _move(places, rows, settled.assignment, before, growth.latent_reg, weights)
+    old, new = float(growth.forget * latents.counts.sum()), inside.weight
+    spread = (old * latents.spread + new * settled.spread) / (old + new)
     return ClassLatents(places, places @ components.T, before + settled.counts, spread)
 
 
-def _class_of(points: Floats) -> OneClass:
+def _class_of(points: Floats, weights: Floats | None) -> OneClass:
     """Rows under the metric, as Alg. 1 takes them."""
     as_they_are = Coordinates(np.zeros(points.shape[1]), 1.0)
     order = np.argsort(squared_norms(points), kind="stable")
-    return OneClass(InnerRows(points, as_they_are), np.arange(len(points)), order)
+    numbers = np.arange(len(points))
+    return OneClass(InnerRows(points, as_they_are), numbers, order, weights=weights)
 
 
 def _founders(
@@ -93,29 +97,32 @@ def _founders(
     """The rows at which new latent examples are placed.
 
     In a class that has latent examples, a row is drawn in proportion to its squared distance from
-    the nearest of them.
+    the nearest of them, and to its weight.
     """
     n_new = max(0, min(n_latents - len(latents), len(points)))
     if not len(latents):
-        [start] = draw_starts(np.array([len(points)]), np.array([n_new]), init, generator)
+        weights = None if inside.weights is None else inside.weights[inside.drawing_order]
+        size, count = np.array([len(points)]), np.array([n_new])
+        [start] = draw_starts(size, count, init, generator, weights)
         return first_rows(inside, n_new, start)
     squared = k_nearest(points, References.of(latents.points), 1)[0][:, 0].astype(np.float64)
-    n_new = min(n_new, int(np.count_nonzero(squared > 0)))
+    costs = inside.weighed(squared, slice(None))
+    n_new = min(n_new, int(np.count_nonzero(costs > 0)))
     if not n_new:
         return np.empty(0, dtype=np.intp)
-    return generator.choice(len(points), size=n_new, replace=False, p=squared / squared.sum())
+    return generator.choice(len(points), size=n_new, replace=False, p=costs / costs.sum())
 
 
 def _move(
-    places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float
-) -> None:
+    places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float,
+    weights: Floats | None,
+) -> None:  # fmt: skip
     """Eq. 6 among the features: each place and its new rows, as many as ``before`` and one each."""
     n_rows = len(rows)
-    belongs = csr_array(
-        (np.ones(n_rows, rows.dtype), assignment, np.arange(n_rows + 1)), (n_rows, len(places))
-    )
+    of_rows = np.ones(n_rows, rows.dtype) if weights is None else weights.astype(rows.dtype)
+    belongs = csr_array((of_rows, assignment, np.arange(n_rows + 1)), (n_rows, len(places)))
     sums: Floats = np.asarray(belongs.T @ rows)
-    counts = np.bincount(assignment, minlength=len(places))
+    counts = np.bincount(assignment, weights, minlength=len(places))
     gains = np.flatnonzero(counts)
     pull = (before[gains] + latent_reg)[:, None]
     moved = (pull * places[gains] + sums[gains]) / (pull + counts[gains, None])

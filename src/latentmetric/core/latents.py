@@ -47,6 +47,9 @@ TABLE_BYTES = 16 * 2**20
 SUMMED_ROWS = 4096
 """Rows that are summed in their own dtype; the sums of such groups are added in float64."""
 
+MOST_OF_ROWS = 0.25
+"""The largest share of a class's rows that its latent examples are because of weights."""
+
 UNASSIGNED = -1
 """The latent example of a row that has none yet."""
 
@@ -62,12 +65,9 @@ class Settled:
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
     between: float
     """E[D²(z, mean)] over the rows of the class, z being each row's latent example."""
+    counts: Ints | Floats
+    """Rows of every latent example, or their weight."""
     passes: int
-
-    @property
-    def counts(self) -> Ints:
-        """Rows of every latent example."""
-        return np.bincount(self.assignment, minlength=len(self.latents))
 
 
 def settle(
@@ -76,7 +76,8 @@ def settle(
 ) -> Settled:  # fmt: skip
     """Alg. 1: assign (eq. 7) and move (eq. 6) until hardly any row changes its latent example.
 
-    A latent example that already stands for rows, as many as ``before`` says, counts as these.
+    A latent example that already stands for rows, as many as ``before`` says, counts as these. A
+    row with a weight counts as so many rows.
 
     If groups within the class are so far apart that float32 loses the differences inside them,
     it is repeated in float64.
@@ -98,7 +99,7 @@ def _settle(
 ) -> Settled:  # fmt: skip
     """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
     nearest = nearest_for(rows, len(start), start.dtype)
-    members = Members(len(rows), start, latent_reg, before)
+    members = Members(len(rows), start, latent_reg, before, rows.weights)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
     places = References.under(latents, metric.matrix)
     while passes < max_passes:
@@ -108,14 +109,16 @@ def _settle(
             inside = rows[block]
             members.reassign(block, inside, nearest.update(block, inside))
         refill_empty(rows, latents, metric, members)
-        moved, n_changed = members.touched()
+        moved, changed = members.touched()
         latents[moved] = members.places(moved)
         places.replace(moved, References.under(latents[moved], metric.matrix))
-        if n_changed <= SETTLED_SHARE * len(rows):
+        if changed <= SETTLED_SHARE * rows.weight:
             break
     within, between = members.within_and_between(rows, latents, places, metric)
-    n_rows = len(rows)
-    return Settled(latents, members.assignment, within / n_rows, between / n_rows, passes)
+    return Settled(
+        latents, members.assignment, within / rows.weight, between / rows.weight, members.counts,
+        passes,
+    )  # fmt: skip
 
 
 def nearest_for(rows: OneClass, n_latents: int, dtype: Any) -> Table | Nearest:
@@ -236,15 +239,20 @@ class Members:
     """The rows assigned to each latent example, and their sums, which eq. 6 needs."""
 
     def __init__(
-        self, n_rows: int, start: Floats, latent_reg: float, before: Floats | None = None
-    ) -> None:
+        self, n_rows: int, start: Floats, latent_reg: float, before: Floats | None = None,
+        weights: Floats | None = None,
+    ) -> None:  # fmt: skip
         self._before = np.zeros(len(start)) if before is None else before
         self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
-        self.counts = np.zeros(len(start), dtype=np.intp)
+        self.n_rows = np.zeros(len(start), dtype=np.intp)
+        """Rows of every latent example."""
+        self._weights = weights
+        self.counts: Ints | Floats = self.n_rows if weights is None else np.zeros(len(start))
+        """The weight of these rows; their number if each counts as one."""
         self._sums = np.zeros(start.shape)
         self._start, self._pulls = start, latent_reg + self._before
         self._touched = np.zeros(len(start), dtype=bool)
-        self._n_changed = 0
+        self._changed = 0.0
 
     def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
         """Assign each row of a block to the given latent example."""
@@ -252,11 +260,13 @@ class Members:
         changed = np.flatnonzero(before != latent)
         if not len(changed):
             return
+        weights = None if self._weights is None else self._weights[block]
         for some in np.split(changed, range(SUMMED_ROWS, len(changed), SUMMED_ROWS)):
-            self._move(rows, some, before[some], latent[some])
+            of_some = None if weights is None else weights[some]
+            self._move(rows, some, before[some], latent[some], of_some)
         self.assignment[block] = latent
 
-    def _move(self, rows: Floats, some: Ints, old: Ints, new: Ints) -> None:
+    def _move(self, rows: Floats, some: Ints, old: Ints, new: Ints, weights: Floats | None) -> None:
         """Move some of the rows from their old latent examples, if they have any, to the new ones.
 
         Either none of them has one, in the first pass, or all have.
@@ -265,22 +275,34 @@ class Members:
         to = new if first else np.stack((new, old), axis=1).ravel()
         signs = np.ones(len(to), self._start.dtype)
         signs[1::2] = 1 if first else -1
+        if weights is not None:
+            signs *= np.repeat(weights, 1 if first else 2).astype(signs.dtype)
         per_row = np.zeros(len(rows) + 1, dtype=np.int32)
         per_row[some + 1] = 1 if first else 2
-        shape = len(self.counts), len(rows)
+        shape = len(self.n_rows), len(rows)
         change = csc_array((signs, to.astype(np.int32), np.cumsum(per_row, dtype=np.int32)), shape)
         self._sums += change @ rows
         self._touched[to] = True
-        self._n_changed += len(some)
-        self.counts += np.bincount(new, minlength=len(self.counts))
-        if not first:
-            self.counts -= np.bincount(old, minlength=len(self.counts))
+        self._changed += len(some) if weights is None else float(weights.sum())
+        self._count(new, old, first, weights)
 
-    def touched(self) -> tuple[Ints, int]:
+    def _count(self, new: Ints, old: Ints, first: bool, weights: Floats | None) -> None:
+        size = len(self.n_rows)
+        self.n_rows += np.bincount(new, minlength=size)
+        if not first:
+            self.n_rows -= np.bincount(old, minlength=size)
+        if weights is None:
+            return
+        self.counts = self.counts + np.bincount(new, weights, size)
+        if not first:
+            self.counts -= np.bincount(old, weights, size)
+        self.counts[self.n_rows == 0] = 0  # what rounding left
+
+    def touched(self) -> tuple[Ints, float]:
         """The latent examples that gained or lost rows since the last call, and how many rows."""
-        touched, n_changed = np.flatnonzero(self._touched), self._n_changed
-        self._touched[:], self._n_changed = False, 0
-        return touched, n_changed
+        touched, changed = np.flatnonzero(self._touched), self._changed
+        self._touched[:], self._changed = False, 0.0
+        return touched, changed
 
     def places(self, which: Ints | slice = slice(None)) -> Floats:
         """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself.
@@ -300,12 +322,15 @@ class Members:
     @property
     def empty(self) -> Ints:
         """The latent examples that stand for no row."""
-        return np.flatnonzero((self.counts == 0) & (self._before == 0))
+        return np.flatnonzero((self.n_rows == 0) & (self._before == 0))
 
-    def pull(self, latent: int, row: Floats, metric: Metric) -> float:
-        """The cost in eq. 5 of moving a latent example to this row, its only one."""
+    def pull(self, latent: int, row: Floats, weight: float, metric: Metric) -> float:
+        """The cost in eq. 5 of moving a latent example to this row, its only one.
+
+        As a squared distance of the row, whose own cost is its weight times that.
+        """
         pull = self._pulls[latent]
-        share = float(pull / (1 + pull))
+        share = float(pull / (weight + pull))
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within_and_between(
@@ -322,7 +347,8 @@ class Members:
             remains = whole + float(np.vdot(places.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
-        return float(self.squared_distances(rows, latents, metric).sum(dtype=np.float64)), between
+        squared = rows.weighed(self.squared_distances(rows, latents, metric), slice(None))
+        return float(squared.sum(dtype=np.float64)), between
 
     def squared_distances(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
         """D²(x, z) of every row."""
@@ -342,30 +368,58 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
-    worst_first = np.argsort(-squared, kind="stable")[: len(empty)]
+    costs = rows.weighed(squared, slice(None))
+    worst_first = np.argsort(-costs, kind="stable")[: len(empty)]
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
         inside = rows[alone]
         rounding = (
             ROUNDING_SLACK * np.finfo(rows.dtype).eps * float(metric.squared_lengths(inside)[0])
         )
-        gains = squared[row] > members.pull(int(latent), inside[0], metric) + rounding
-        if gains and members.counts[members.assignment[row]] > 1:
+        weight = 1.0 if rows.weights is None else float(rows.weights[row])
+        gains = squared[row] > members.pull(int(latent), inside[0], weight, metric) + rounding
+        if gains and members.n_rows[members.assignment[row]] > 1:
             members.reassign(alone, inside, np.array([latent]))
 
 
+def shared_by_weight(share: float, sizes: Ints, weights: Ints | Floats) -> Floats:
+    """The latent examples of each class, if they are a share of the rows' weight.
+
+    A class of few but heavy rows would have about one for each row, and a vote of single rows is
+    a noisy one. So a class has at most one for four rows, or its share of the rows if that is more.
+    Where this leaves classes with less than their weight asks for, the others have less, too: the
+    mean shortage is the harmonic one, so that one small class among many hardly matters.
+    """
+    wanted, most = share * weights, max(share, MOST_OF_ROWS) * sizes
+    shortages = np.maximum(wanted / most, 1.0)
+    shared: Floats = np.minimum(wanted * (len(sizes) / shortages.sum()), most)
+    return shared
+
+
 def draw_starts(
-    sizes: Ints, counts: Ints, init: str, generator: np.random.Generator
-) -> list[Ints | int]:
+    sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
+    weights: Floats | None = None,
+) -> list[Ints | int]:  # fmt: skip
     """The start of ``first_latents`` for every class: row numbers, or a seed for k-means++.
 
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
+    ``weights`` are those of all rows by their drawing numbers.
     """
     if init == "k-means++":
         return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
+    shares = [None] * len(sizes) if weights is None else _shares(weights, sizes)
     return [
-        generator.choice(int(size), size=int(count), replace=False)
-        for size, count in zip(sizes, counts, strict=True)
+        generator.choice(int(size), size=int(count), replace=False, p=share)
+        for size, count, share in zip(sizes, counts, shares, strict=True)
+    ]
+
+
+def _shares(weights: Floats, sizes: Ints) -> list[Floats | None]:
+    """Each row's share of the weight of its class, class by class; None if all are equal."""
+    of_classes = np.split(weights, np.cumsum(sizes)[:-1])
+    return [
+        None if (of_class == of_class[0]).all() else of_class / of_class.sum()
+        for of_class in of_classes
     ]
 
 
@@ -399,11 +453,17 @@ def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Gene
     if n_candidates < len(rows):
         drawn = generator.choice(len(rows), size=n_candidates, replace=False)
     candidates = rows.drawing_order[drawn]
-    return candidates[_spread_out(rows[candidates], n_latents, generator)]
+    weights = None if rows.weights is None else rows.weights[candidates]
+    return candidates[_spread_out(rows[candidates], n_latents, generator, weights)]
 
 
-def _spread_out(rows: Floats, n_latents: int, generator: np.random.Generator) -> Ints:
-    """Draw each row in proportion to its squared distance from the nearest row drawn before."""
+def _spread_out(
+    rows: Floats, n_latents: int, generator: np.random.Generator, weights: Floats | None
+) -> Ints:
+    """Draw each row in proportion to its squared distance from the nearest row drawn before.
+
+    And in proportion to its weight.
+    """
     norms = squared_norms(rows)
 
     def distances_from(row: int) -> Floats:
@@ -412,13 +472,17 @@ def _spread_out(rows: Floats, n_latents: int, generator: np.random.Generator) ->
         return positive
 
     chosen = np.empty(n_latents, dtype=np.intp)
-    chosen[0] = generator.integers(len(rows))
+    if weights is None:
+        chosen[0] = generator.integers(len(rows))
+    else:
+        chosen[0] = generator.choice(len(rows), p=weights / weights.sum())
     nearest = distances_from(chosen[0])
     for position in range(1, n_latents):
         nearest[chosen[:position]] = 0
-        total = nearest.sum()
+        costs = nearest if weights is None else nearest * weights
+        total = costs.sum()
         if total > 0:
-            chosen[position] = generator.choice(len(rows), p=nearest / total)
+            chosen[position] = generator.choice(len(rows), p=costs / total)
         else:
             left = np.setdiff1d(np.arange(len(rows)), chosen[:position])
             chosen[position] = generator.choice(left)

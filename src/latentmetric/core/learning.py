@@ -62,6 +62,7 @@ def begin_from(
     generator: np.random.Generator,
 ) -> State:  # fmt: skip
     """Round 0 from this start; ``chosen`` is the record of its choice."""
+    start = replace(start, gap=chosen.get("score_gap", start.gap))
     state = first_state(rows, counts, init, settings, start, generator)
     seconds = chosen.get("seconds", {}) | state.record["seconds"]
     return replace(state, record=state.record | chosen | {"seconds": seconds})

@@ -35,13 +35,16 @@ class Judgement:
     """The share of rows whose label is not the likeliest."""
 
 
-def stretches(counts: Ints | Floats) -> Floats:
-    """For each latent example of c rows, (c/(c − 1))².
+def stretches(counts: Ints | Floats, weights: Floats | float = 1) -> Floats:
+    """For a row of each latent example of c rows, (c/(c − 1))².
 
     A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
-    from a row as the mean that contains it.
+    from a row as the mean that contains it. A row of weight w, in a latent example whose rows
+    weigh c, is left out with all its weight: c/(c − w).
     """
-    squares: Floats = np.where(counts > 1, (counts / np.maximum(counts - 1, 1)) ** 2, ALONE)
+    rest = counts - weights
+    farther = np.divide(counts, rest, out=np.full(np.shape(rest), np.inf), where=rest > 0)
+    squares: Floats = np.minimum(farther**2, ALONE)
     return squares
 
 
@@ -53,18 +56,20 @@ def loss_of(likelihood: Floats, exponent: float) -> Floats:
 
 
 def judge(
-    points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints,
+    points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints | Floats,
     temperature: float, exponent: float = 0.0, n_threads: int = 1, leave_out: bool = True,
+    weights: Floats | None = None,
 ) -> Judgement:  # fmt: skip
     """Judge latent examples by rows; all are points under the metric.
 
     Without ``leave_out``, the rows must not be among those the latent examples are means of.
+    ``weights`` are those of the rows.
     """
     references = References.of(latents)
     k = min(KERNEL_NEIGHBORS, len(latents))
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     losses, wrong = np.empty(len(points)), np.empty(len(points), dtype=bool)
-    stretch = stretches(counts)
+    of_rows = np.ones(len(points)) if weights is None else weights
 
     def judge_block(block: slice) -> None:
         squared, found = k_nearest(points[block], references, k)
@@ -72,20 +77,23 @@ def judge(
         if leave_out:  # the nearest one of the same class is the row's own
             same = of_latents[found] == truth[:, None]
             own = same & (np.cumsum(same, axis=1) == 1)
-            squared = np.where(own, squared * stretch[found], squared)
+            stretch = stretches(counts[found], of_rows[block, None])
+            squared = np.where(own, squared * stretch, squared)
             order = np.argsort(squared, axis=1, kind="stable")
             squared = np.take_along_axis(squared, order, axis=1)
             found = np.take_along_axis(found, order, axis=1)
         voters = of_latents[found]
-        weights = VOTES["kernel"].weigh(squared, temperature)
-        right = np.where(voters == truth[:, None], weights, 0).sum(axis=1) / weights.sum(axis=1)
+        votes = VOTES["kernel"].weigh(squared, temperature)
+        right = np.where(voters == truth[:, None], votes, 0).sum(axis=1) / votes.sum(axis=1)
         losses[block] = loss_of(right, exponent)
-        wrong[block] = vote(voters, weights) != truth
+        wrong[block] = vote(voters, votes) != truth
 
     tile_bytes = min(len(latents), TILE_ROWS) * latents.itemsize
     blocks = list(row_blocks(len(points), 4 * tile_bytes))
     for_each(judge_block, blocks, n_threads)
-    return Judgement(float(losses.mean()), float(wrong.mean()))
+    return Judgement(
+        float(np.average(losses, weights=weights)), float(np.average(wrong, weights=weights))
+    )
 
 
 def label_likelihoods(
@@ -127,12 +135,14 @@ def _nearest_of_class(
 
 
 def left_out_distances(
-    points: Floats, positions: Ints, latents: References, class_starts: Ints, counts: Ints
-) -> Floats:
+    points: Floats, positions: Ints, latents: References, class_starts: Ints,
+    counts: Ints | Floats, weights: Floats | None = None,
+) -> Floats:  # fmt: skip
     """The squared distance of each row to the nearest latent example, left out of its own one."""
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     squared, found = k_nearest(points, latents, min(2, len(latents)))
     own_squared, own = _nearest_of_class(points, positions, latents, of_latents)
     others = np.where(found == own[:, None], np.inf, squared)
-    nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretches(counts)[own])
+    stretch = stretches(counts[own], 1 if weights is None else weights)
+    nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretch)
     return nearest

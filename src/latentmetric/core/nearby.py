@@ -98,7 +98,7 @@ class Landscape:
     class_starts: Ints
     lists: Ints
     """The latent examples near each latent example, in no particular order."""
-    counts: Ints
+    counts: Floats
     """Rows of every latent example, as known before; counted again if all rows are visited."""
     temperature: float
     visit: Visit = field(default_factory=Visit)
@@ -171,10 +171,12 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
         own[block] = first + nearest
         found, squared[block] = _near_own(mapped, nearest, offset, points, lists, n_near)
         near[block] = listed[found]
-    counts = land.counts[first:end]
+    counts: Ints | Floats = land.counts[first:end]
+    weights = None if rows.weights is None else rows.weights[visited]
     if land.visit.stride == 1:
-        counts = np.bincount(own - first, minlength=int(end - first))
-    return _measured(near, own, squared, stretches(counts)[own - first], (first, end), land)
+        counts = np.bincount(own - first, weights, minlength=int(end - first))
+    stretch = stretches(counts[own - first], 1 if weights is None else weights)
+    return _measured(near, own, squared, stretch, weights, (first, end), land)
 
 
 def _near_own(
@@ -222,11 +224,16 @@ def _include(near: Ints, squared: Floats, own: Ints, mapped: Floats, points: Flo
 
 
 def _measured(
-    near: Ints, own: Ints, squared: Floats, stretch: Floats, ends: tuple[int, int], land: Landscape
-) -> Nearby:
+    near: Ints, own: Ints, squared: Floats, stretch: Floats, weights: Floats | None,
+    ends: tuple[int, int], land: Landscape,
+) -> Nearby:  # fmt: skip
     """With the likelihoods of the rows and the spread of the class."""
     is_own = near == own[:, None]
-    spread = float(squared[is_own].mean(dtype=np.float64))
+    to_own = squared[is_own]
+    if weights is None:
+        spread = float(to_own.mean(dtype=np.float64))
+    else:
+        spread = float(np.average(to_own, weights=weights))
     left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
     same: Bools = (near >= ends[0]) & (near < ends[1])
     _, _, likelihood = responsibilities(left_out, same, land.temperature)

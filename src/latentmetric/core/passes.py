@@ -49,7 +49,7 @@ class Refined:
     latents: Floats
     spreads: Floats
     """E[D²(x, z)] of every class, before the pass."""
-    counts: Ints
+    counts: Floats
     """Rows of each latent example, before the pass."""
     moments: Moments
     active_share: float
@@ -58,7 +58,7 @@ class Refined:
 
 def refine(
     rows: Population, start: Start, components: Floats, latents: Floats, class_starts: Ints,
-    counts: Ints, temperature: float, moments: Moments, done: int, plan: Plan,
+    counts: Floats, temperature: float, moments: Moments, done: int, plan: Plan,
     generator: np.random.Generator,
 ) -> Refined:  # fmt: skip
     """One pass over the rows, in batches, after ``done`` passes.
@@ -125,9 +125,11 @@ class _Batches:
         self._ends = np.cumsum(rows.sizes)
         self.nearby, self.counts = rows.nearby(land, plan.n_threads), land.counts
         self._numbers = land.visit.numbers(rows.sizes)
+        self._weights = None if rows.weights is None else rows.weights[self._numbers]
         if land.visit.stride == 1:
-            self.counts = np.bincount(self.nearby.own, minlength=len(land.points))
-        self._stretches = stretches(self.counts).astype(self.nearby.likelihood.dtype)
+            own = self.nearby.own
+            counts = np.bincount(own, self._weights, minlength=len(land.points))
+            self.counts = counts.astype(np.float64)
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
         """The drawing numbers of these rows, the latent examples near them, and the batch."""
@@ -136,12 +138,14 @@ class _Batches:
         positions = np.searchsorted(self._ends, numbers, side="right")
         first, end = self._class_starts[positions], self._class_starts[positions + 1]
         same = (near >= first[:, None]) & (near < end[:, None])
-        own_stretch = self._stretches[own][:, None]
+        weights = None if self._weights is None else self._weights[visited]
+        left_out = stretches(self.counts[own], 1 if weights is None else weights)
+        own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, places = np.unique(near, return_inverse=True)
         return numbers, which, Batch(
             adam.components, adam.points[which], places.reshape(near.shape), same, stretch,
-            self._temperature, self._plan.exponent,
+            self._temperature, self._plan.exponent, weights,
         )  # fmt: skip
 
     def pull(self, slopes: Floats, points: Floats, which: Ints, n_rows: int) -> Floats:

@@ -33,8 +33,8 @@ class Moved:
     latents: Floats
     spreads: Floats
     """E[D²(x, z)] of every class under the metric."""
-    counts: Ints
-    """Rows of every latent example."""
+    counts: Floats
+    """Rows of every latent example, or their weight."""
     passes: int
     """The largest number of passes that a class took."""
     lineage: object = None
@@ -55,6 +55,10 @@ class Population(Protocol):
     n_features: int
     dtype: np.dtype[np.floating[Any]]
     """The dtype that everything is computed in."""
+
+    @property
+    def weights(self) -> Floats | None:
+        """The weight of every row, by its drawing number; None if each counts as one."""
 
     def fingerprint_parts(self) -> Sequence[Floats | Ints]:
         """Numbers that identify these rows and classes."""
@@ -85,6 +89,19 @@ def positions_of(rows: Population, numbers: Ints) -> Ints:
     return np.searchsorted(np.cumsum(rows.sizes), numbers, side="right")
 
 
+def weights_of(rows: Population, numbers: Ints) -> Floats | None:
+    """The weights of rows with these drawing numbers; None if each row counts as one."""
+    return None if rows.weights is None else rows.weights[numbers]
+
+
+def weights_by_class(rows: Population) -> Ints | Floats:
+    """The weight of the rows of the class at each position; their number if each counts as one."""
+    if rows.weights is None:
+        return rows.sizes
+    totals: Floats = np.add.reduceat(rows.weights, np.cumsum(rows.sizes) - rows.sizes)
+    return totals
+
+
 def draw_numbers(rows: Population, most: int, generator: np.random.Generator) -> Ints:
     """The drawing numbers of all rows, or of a sample of a bounded number, ascending."""
     n_rows = int(rows.sizes.sum())
@@ -101,7 +118,7 @@ class LocalPopulation(ClassRows):
     ) -> Moved:
         """See ``Population``."""
         latents = first_latents_of(self.classes, starts, class_starts, n_threads)
-        return Moved(latents, np.zeros(len(self)), np.zeros(len(latents), np.intp), passes=0)
+        return Moved(latents, np.zeros(len(self)), np.zeros(len(latents)), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
@@ -121,6 +138,11 @@ class LocalPopulation(ClassRows):
                 for members, rows in zip(self.members, self.classes, strict=True)
             ]
         )
+
+    @lazy_property
+    def weights(self) -> Floats | None:
+        """See ``Population``."""
+        return None if self.row_weights is None else self.row_weights[self._drawn]
 
     def sample(self, numbers: Ints) -> Floats:
         """See ``Population``."""
@@ -181,7 +203,7 @@ def move_latents_of(
     moved = np.empty_like(latents)
     spreads = np.empty(len(classes))
     passes = np.empty(len(classes), dtype=np.intp)
-    counts = np.empty(len(latents), dtype=np.intp)
+    counts = np.empty(len(latents))
 
     def move(position: int) -> None:
         own = slice(class_starts[position], class_starts[position + 1])

@@ -8,17 +8,23 @@ would count against a start, and a covariance flatters the rows that it is estim
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
-from latentmetric.core.distances import References
-from latentmetric.core.likelihood import Judgement, judge
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.likelihood import Judgement, judge, left_out_distances
 from latentmetric.core.parallel import for_each
 from latentmetric.core.passes import Plan, refine
-from latentmetric.core.population import LocalPopulation, Population, draw_numbers, positions_of
+from latentmetric.core.population import (
+    LocalPopulation,
+    Population,
+    draw_numbers,
+    positions_of,
+    weights_of,
+)
 from latentmetric.core.refinement import Moments
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start, start_from
@@ -44,6 +50,20 @@ CLEARLY = 0.15
 ESTIMATION_ROWS = 16_384
 """Rows that the chosen start is estimated from."""
 
+FAR = np.linspace(0.8, 0.98, 10)
+"""The quantiles of distances at which rows of the two kinds are compared; see ``Trial.gap``."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short fit from one start, and what rows that it has not seen say about it."""
+
+    judgement: Judgement
+    gap: float
+    """How much farther these rows are from the latent examples than the rows of the fit, each left
+    out of its own one. A metric of many features suits the rows that it was learned from better
+    than others, and leaving out does not show it."""
+
 
 def choose_start(
     rows: Population, name: str, counts: Ints, init: str, settings: Settings,
@@ -53,13 +73,16 @@ def choose_start(
     record: Record = {}
     if name == "auto":
         since = perf_counter()
-        judgements = race(rows, counts / rows.sizes, init, settings, generator)
+        trials = race(rows, counts / rows.sizes, init, settings, generator)
+        judgements = {start: trial.judgement for start, trial in trials.items()}
         name = winner(judgements)
         record = {
             "start_losses": {start: found.loss for start, found in judgements.items()},
             "start_errors": {start: found.error for start, found in judgements.items()},
             "seconds": {"start": perf_counter() - since},
         }
+        if trials:
+            record["score_gap"] = trials[name].gap
     record = {"start": name} | record
     return name, record
 
@@ -69,7 +92,8 @@ def estimate_start(rows: Population, name: str, generator: np.random.Generator) 
     if name == "euclidean":
         return Start.euclidean(rows.n_features, rows.dtype)
     numbers = draw_numbers(rows, ESTIMATION_ROWS, generator)
-    return start_from(name, rows.sample(numbers), positions_of(rows, numbers))
+    positions = positions_of(rows, numbers)
+    return start_from(name, rows.sample(numbers), positions, weights_of(rows, numbers))
 
 
 def winner(judgements: dict[str, Judgement]) -> str:
@@ -85,8 +109,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
 def race(
     rows: Population, shares: Floats, init: str, settings: Settings,
     generator: np.random.Generator,
-) -> dict[str, Judgement]:  # fmt: skip
-    """Loss and error of each start on the judging rows; empty if the rows are too few to divide.
+) -> dict[str, Trial]:  # fmt: skip
+    """A trial of each start, judged by the judging rows; empty if the rows are too few to divide.
 
     ``shares`` are the latent examples of each class per row.
     """
@@ -99,36 +123,49 @@ def race(
         return {}
     fitted_rows, judging_rows = rows.sample(fitted), rows.sample(judges)
     truth = np.searchsorted(present, positions_of(rows, judges))
+    of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
-    found: dict[str, Judgement] = {}
+    found: dict[str, Trial] = {}
     alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
 
     def run(name: str) -> None:
-        sample = LocalPopulation.of(fitted_rows, codes)
+        sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
         inside = sample.coordinates.into(judging_rows)
         of_judges = np.argsort(sample.codes)[truth]
-        found[name] = _run(sample, name, counts, init, alone, inside, of_judges, seed)
+        judging = Judging(inside, of_judges, of_judging)
+        found[name] = _run(sample, name, counts, init, alone, judging, seed)
 
     for_each(run, STARTS, settings.n_threads)
     return {name: found[name] for name in STARTS}
 
 
+@dataclass(frozen=True)
+class Judging:
+    """Rows that judge."""
+
+    rows: Floats
+    positions: Ints
+    """The positions of their classes."""
+    weights: Floats | None
+
+
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judges: Floats, truth: Ints, seed: int,
-) -> Judgement:  # fmt: skip
+    judging: Judging, seed: int,
+) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
     quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
+    weights, judges = sample.weights, judging.rows
     if is_wide(sample):
-        span, start = span_of(fitted, positions, name)
+        span, start = span_of(fitted, positions, name, weights)
         sample, judges = spanned(sample, span), span.into(judges)
     else:
-        start = start_from(name, fitted, positions)
+        start = start_from(name, fitted, positions, weights)
     state = first_state(sample, counts, init, quick, start, generator)
     state = next_state(state, generator, sample, quick)
     components = reduced(state, settings.final_rank)
@@ -141,7 +178,22 @@ def _run(
             Moments.zero(components, points, len(numbers)), 0, plan, generator,
         )  # fmt: skip
         components, points = refined.components, start.into(refined.latents) @ refined.components.T
-    return judge(
-        start.into(judges) @ components.T, truth, points, state.class_starts, state.counts,
-        temperature, settings.exponent, settings.n_threads, leave_out=False,
+    unseen = start.into(judges) @ components.T
+    judgement = judge(
+        unseen, judging.positions, points, state.class_starts, state.counts, temperature,
+        settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
+    latents = References.of(points)
+    seen = start.into(sample.sample(numbers)) @ components.T
+    left_out = left_out_distances(
+        seen, positions, latents, state.class_starts, state.counts, weights
+    )
+    return Trial(judgement, gap_between(k_nearest(unseen, latents, 1)[0][:, 0], left_out))
+
+
+def gap_between(unseen: Floats, left_out: Floats) -> float:
+    """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
+    near, far = np.quantile(left_out, FAR), np.quantile(unseen, FAR)
+    if not near[0] > 0:
+        return 1.0
+    return float(np.sqrt(far / near).mean())

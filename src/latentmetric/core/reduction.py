@@ -21,8 +21,9 @@ OVERALL_SHARE = 1e-2
 
 
 def most_discriminating(
-    components: Floats, latents: Floats, class_starts: Ints, counts: Ints, rank: int | None
-) -> Floats:
+    components: Floats, latents: Floats, class_starts: Ints, counts: Floats,
+    rank: int | None,
+) -> Floats:  # fmt: skip
     """The factor of a metric of at most this rank; None means no limit.
 
     Latent examples are in the coordinates of the factor, class by class; ``counts`` are their
@@ -31,7 +32,8 @@ def most_discriminating(
     if rank is None or rank >= len(components):
         return components
     points = (latents @ components.T).astype(np.float64)
-    weights = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
+    weights = np.where(counts > 0, counts, 1)
+    weights = weights / weights.sum()
     of_class = np.add.reduceat(weights, class_starts[:-1])
     means = np.add.reduceat(points * weights[:, None], class_starts[:-1]) / of_class[:, None]
     away = points - np.repeat(means, np.diff(class_starts), axis=0)

@@ -85,12 +85,16 @@ class Batch:
     temperature: float
     exponent: float
     """The power of P(y | x) that weights the gradient of a row: 0 unless labels may be wrong."""
+    weights: Floats | None = None
+    """The weight of every row; None if each counts as one."""
 
     def part(self, which: Ints | slice) -> Batch:
         """The same points for some of the rows."""
+        weights = None if self.weights is None else self.weights[which]
         return replace(
-            self, near=self.near[which], same=self.same[which], stretch=self.stretch[which]
-        )
+            self, near=self.near[which], same=self.same[which], stretch=self.stretch[which],
+            weights=weights,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
         squared[:, rank] = squared_norms(away)
     p, q, likelihood = responsibilities(squared * batch.stretch, batch.same, batch.temperature)
     trust = 2 * likelihood**batch.exponent / batch.temperature
+    if batch.weights is not None:
+        trust = trust * batch.weights
     weights = (q - p) * batch.stretch * trust[:, None].astype(rows.dtype)
     starts = np.arange(0, near.size + 1, near.shape[1])
     sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(batch.points)))

@@ -66,9 +66,11 @@ def is_wide(rows: Population) -> bool:
     return isinstance(rows, LocalPopulation) and rows.sizes.sum() < rows.n_features
 
 
-def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
+def span_of(
+    rows: Floats, positions: Ints, start: str, weights: Floats | None = None
+) -> tuple[Span, Start]:
     """The span of these inner rows under the start of this name, and the start in it."""
-    factors = feature_factors(start, rows, positions)
+    factors = feature_factors(start, rows, positions, weights)
     scaled = rows * factors
     values, vectors = np.linalg.eigh(scaled.astype(np.float64) @ scaled.T)
     kept = values > NEGLIGIBLE * values[-1]
@@ -76,7 +78,7 @@ def span_of(rows: Floats, positions: Ints, start: str) -> tuple[Span, Start]:
     if kept.any():
         precise = (vectors[:, kept] / np.sqrt(values[kept])).T @ scaled
     basis = precise.astype(rows.dtype)
-    found = turn_of(start, scaled @ precise.T, positions, rows.shape[1])
+    found = turn_of(start, scaled @ precise.T, positions, rows.shape[1], weights)
     if found is None:
         return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
     turn, outside = found
@@ -87,4 +89,4 @@ def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:
     """The same rows and classes in the basis."""
     inside = span.into(rows.inner[:])
     unit = Coordinates(np.zeros(len(span.basis)), 1.0)
-    return LocalPopulation(inside, unit, rows.codes, rows.members, rows.radii)
+    return LocalPopulation(inside, unit, rows.codes, rows.members, rows.radii, rows.row_weights)

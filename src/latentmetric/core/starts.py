@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentmetric.core.denoising import denoising, group_means
+from latentmetric.core.denoising import centred_rows, denoising, group_means, weighed
 from latentmetric.core.types import Floats, Ints
 
 STARTS = ("euclidean", "standardized", "within", "denoised")
@@ -38,6 +38,8 @@ class Start:
     name: str
     factor: Floats
     """A: a number for each feature, or a d×d matrix."""
+    gap: float = 1.0
+    """How much farther new rows are from latent examples than left-out ones; see ``race.Trial``."""
 
     @classmethod
     def euclidean(cls, n_features: int, dtype: np.dtype[np.floating]) -> Start:
@@ -64,18 +66,18 @@ class Start:
         return components * self.factor if self.factor.ndim == 1 else components @ self.factor
 
 
-def start_from(name: str, rows: Floats, positions: Ints) -> Start:
+def start_from(name: str, rows: Floats, positions: Ints, weights: Floats | None = None) -> Start:
     """The start of this name, estimated from some inner rows and the positions of their classes.
 
     It is scaled so that the rows keep their mean squared norm.
     """
-    factors = feature_factors(name, rows, positions)
-    found = turn_of(name, rows * factors, positions, rows.shape[1])
+    factors = feature_factors(name, rows, positions, weights)
+    found = turn_of(name, rows * factors, positions, rows.shape[1], weights)
     return Start(name, factors if found is None else found[0] * factors)
 
 
 def turn_of(
-    name: str, rows: Floats, positions: Ints, n_features: int
+    name: str, rows: Floats, positions: Ints, n_features: int, weights: Floats | None = None
 ) -> tuple[Floats, float] | None:
     """The matrix that combines the features under a start, and the metric outside the rows' basis.
 
@@ -84,21 +86,24 @@ def turn_of(
     multiple of the identity. Both are scaled so that the rows keep their mean squared norm.
     """
     if name == "within":
-        return decorrelation(rows, positions, n_features)
-    return denoising(rows, positions) if name == "denoised" else None
+        return decorrelation(rows, positions, n_features, weights)
+    return denoising(rows, positions, weights) if name == "denoised" else None
 
 
-def feature_factors(name: str, rows: Floats, positions: Ints) -> Floats:
+def feature_factors(
+    name: str, rows: Floats, positions: Ints, weights: Floats | None = None
+) -> Floats:
     """The factor of each feature under a start, before features are combined."""
     if name in ("euclidean", "denoised"):
         return np.ones(rows.shape[1], dtype=rows.dtype)
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    whole = np.einsum("ij,ij->j", centred, centred) / len(rows)
+    centred = centred_rows(rows, weights)
+    total = len(rows) if weights is None else weights.sum()
+    whole = np.einsum("ij,ij->j", weighed(centred, weights), centred) / total
     varies = whole > CONSTANT_SHARE * whole.mean()
     variances = np.where(varies, whole, 1)
     if name == "within":
-        away = _from_means(centred, positions)
-        inside = np.einsum("ij,ij->j", away, away) / len(rows)
+        away = _from_means(centred, positions, weights)
+        inside = np.einsum("ij,ij->j", weighed(away, weights), away) / total
         variances = np.where(varies & (inside > CONSTANT_SHARE * whole), inside, variances)
     norm = float(np.sum(whole / variances))
     scale = np.sqrt(float(whole.sum()) / norm) if norm > 0 else 1.0
@@ -106,27 +111,30 @@ def feature_factors(name: str, rows: Floats, positions: Ints) -> Floats:
     return factors
 
 
-def decorrelation(rows: Floats, positions: Ints, n_features: int) -> tuple[Floats, float]:
+def decorrelation(
+    rows: Floats, positions: Ints, n_features: int, weights: Floats | None = None
+) -> tuple[Floats, float]:
     """The matrix whose square is the inverse of the shrunk covariance within classes.
 
     Features have been divided by their deviations within classes, so the diagonal that the
     covariance is shrunk to is a multiple of the identity. See ``turn_of``.
     """
-    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    away = _from_means(centred, positions)
-    covariance, total = away.T @ away, float(np.vdot(centred, centred))
+    centred = centred_rows(rows, weights)
+    away = _from_means(centred, positions, weights)
+    covariance = away.T @ weighed(away, weights)
+    total = float(np.vdot(weighed(centred, weights), centred))
     if not np.trace(covariance) > CONSTANT_SHARE * total:  # the rows of a class are all equal
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
     least = SHRINKAGE * float(np.trace(covariance)) / n_features
     values, vectors = np.linalg.eigh((1 - SHRINKAGE) * covariance)
     turn: Floats = (vectors / np.sqrt(np.maximum(values, 0) + least)) @ vectors.T
     mapped = centred @ turn
-    scale = total / float(np.vdot(mapped, mapped))
+    scale = total / float(np.vdot(weighed(mapped, weights), mapped))
     return (turn * np.sqrt(scale)).astype(rows.dtype), scale / least
 
 
-def _from_means(centred: Floats, positions: Ints) -> Floats:
+def _from_means(centred: Floats, positions: Ints, weights: Floats | None) -> Floats:
     """The rows less the means of their classes."""
     present, codes = np.unique(positions, return_inverse=True)
-    away: Floats = centred - group_means(centred, codes, len(present))[codes]
+    away: Floats = centred - group_means(centred, codes, len(present), weights)[codes]
     return away

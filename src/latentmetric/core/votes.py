@@ -145,10 +145,13 @@ def temperature_from_references(references: References, share: float = TEMPERATU
     return share * float(distances[:, rank].mean(dtype=np.float64))
 
 
-def temperature_from_held_out(squared: Floats, correct: Bools) -> float:
+def temperature_from_held_out(
+    squared: Floats, correct: Bools, of_rows: Floats | None = None
+) -> float:
     """The temperature from a grid that makes the labels of held-out rows most likely.
 
-    ``correct`` marks the neighbours that have the label of their row.
+    ``correct`` marks the neighbours that have the label of their row; ``of_rows`` are the rows'
+    weights.
     """
     rank = min(TEMPERATURE_RANK, squared.shape[1]) - 1
     grid = TEMPERATURE_GRID * float(squared[:, rank].mean(dtype=np.float64))
@@ -156,5 +159,6 @@ def temperature_from_held_out(squared: Floats, correct: Bools) -> float:
     for temperature in grid:
         weights = _kernel(squared, temperature)
         right = np.where(correct, weights, 0).sum(axis=1) / weights.sum(axis=1)
-        losses.append(-np.log(np.maximum(right, np.finfo(np.float32).eps)).mean())
+        of_labels = -np.log(np.maximum(right, np.finfo(np.float32).eps))
+        losses.append(np.average(of_labels, weights=of_rows))
     return float(grid[np.argmin(losses)])

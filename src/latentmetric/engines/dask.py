@@ -120,6 +120,12 @@ class LabelledChunks:
     sizes: Ints
     """The number of rows of each class."""
 
+    def weighed(self, sample_weight: Any, class_weight: Any) -> LabelledChunks:
+        """See ``LabelledRows``; a fit on a cluster has no weights."""
+        assert sample_weight is None
+        assert class_weight is None
+        return self
+
     def partition(self, n_threads: int, progress: Progress) -> Partition:
         """See ``LabelledRows``: rows are sent to the workers of their classes."""
         client, workers = self.client, self.client.nthreads()

@@ -82,6 +82,7 @@ class DaskPopulation:
         self._mean_radii = radii
         self.codes = np.argsort(radii, kind="stable")
         self.sizes: Ints = sizes[self.codes]
+        self.weights: Floats | None = None
         positions = np.argsort(self.codes)
         self._positions = [positions[codes] for codes in own_codes]
         """The positions of every part's classes, in the order of the part."""
@@ -130,7 +131,7 @@ class DaskPopulation:
         """The results of all parts, class by class in the order of the population."""
         shares = self._client.gather(futures)
         latents = np.empty((class_starts[-1], self.n_features), dtype=self.dtype)
-        counts = np.empty(class_starts[-1], dtype=np.intp)
+        counts = np.empty(class_starts[-1])
         spreads = np.empty(len(self))
         for own, share in zip(self._positions, shares, strict=True):
             spreads[own] = share.spreads
@@ -239,7 +240,7 @@ class _Share:
     latents: Floats
     class_starts: Ints
     spreads: Floats
-    counts: Ints
+    counts: Floats
     passes: int
 
 
@@ -277,7 +278,7 @@ def _share_of(own: Ints, latents: Floats, class_starts: Ints) -> _Share:
 
 def _placed(latents: Floats, class_starts: Ints) -> _Share:
     """Latent examples that have no rows yet."""
-    nothing = np.zeros(len(latents), dtype=np.intp)
+    nothing = np.zeros(len(latents))
     return _Share(latents, class_starts, np.zeros(len(class_starts) - 1), nothing, 0)
 
 
@@ -343,7 +344,7 @@ def _sample(part: _Ready, numbers: Ints) -> Floats:
 
 def _nearby(
     part: _Ready, positions: Ints, components: Floats, points: Floats, lists: Ints,
-    class_starts: Ints, counts: Ints, temperature: float, visit: Visit,
+    class_starts: Ints, counts: Floats, temperature: float, visit: Visit,
 ) -> Nearby:  # fmt: skip
     land = Landscape(components, points, class_starts, lists, counts, temperature, visit)
     return nearby_of_classes(part.classes, positions.tolist(), land, n_threads=1)

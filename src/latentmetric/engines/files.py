@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from latentmetric.engines.sorting import sorted_by_class
 from latentmetric.io.rows import RowFile, as_row_file, is_lazy
 from latentmetric.validation.features import check_features, remember_features
 from latentmetric.validation.rows import as_floats, check_description, float_dtypes
+from latentmetric.validation.weights import RowWeights, row_weights
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class LabelledFile:
     file: RowFile
     codes: Ints
     classes: np.ndarray[Any, Any]
+    weights: RowWeights | None = None
+
+    def weighed(self, sample_weight: Any, class_weight: Any) -> LabelledFile:
+        """See ``LabelledRows``."""
+        weights = row_weights(sample_weight, class_weight, self.codes, self.classes)
+        return replace(self, weights=weights)
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
         """See ``LabelledRows``; reads the file once, or again if values need more than float32."""
@@ -39,7 +46,10 @@ class LabelledFile:
                 continue
             break
         codes = self.codes[order]
-        return Partition(LocalPopulation.of(rows, codes, n_threads), rows, codes, order)
+        weights = None if self.weights is None else self.weights.sorted(order)
+        of_rows = None if weights is None else weights.of_rows
+        population = LocalPopulation.of(rows, codes, n_threads, of_rows)
+        return Partition(population, rows, codes, order, weights)
 
     def in_memory(self, caller: str) -> tuple[Floats, Ints]:
         """See ``LabelledRows``."""

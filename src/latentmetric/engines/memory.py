@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from latentmetric.validation.rows import (
     refuse_what_is_no_number,
     refusing_overflow,
 )
+from latentmetric.validation.weights import RowWeights, row_weights
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,18 @@ class LabelledArray:
     rows: Floats
     codes: Ints
     classes: np.ndarray[Any, Any]
+    weights: RowWeights | None = None
+
+    def weighed(self, sample_weight: Any, class_weight: Any) -> LabelledArray:
+        """See ``LabelledRows``."""
+        weights = row_weights(sample_weight, class_weight, self.codes, self.classes)
+        return replace(self, weights=weights)
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
         """See ``LabelledRows``."""
-        population = LocalPopulation.of(self.rows, self.codes, n_threads)
-        return Partition(population, self.rows, self.codes)
+        of_rows = None if self.weights is None else self.weights.of_rows
+        population = LocalPopulation.of(self.rows, self.codes, n_threads, of_rows)
+        return Partition(population, self.rows, self.codes, weights=self.weights)
 
     def in_memory(self, caller: str) -> tuple[Floats, Ints]:
         """See ``LabelledRows``."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from latentmetric.core.population import Population
 from latentmetric.core.types import Floats, Ints
+from latentmetric.validation.weights import RowWeights
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows read so far and the number of all rows."""
@@ -26,6 +27,8 @@ class Partition:
     """The class code of each of ``rows``."""
     order: Ints | None = None
     """The caller's row number of each of ``rows``, if they were reordered."""
+    weights: RowWeights | None = None
+    """The weights of ``rows``; None if each counts as one."""
 
 
 class LabelledRows(Protocol):
@@ -37,6 +40,9 @@ class LabelledRows(Protocol):
     @property
     def classes(self) -> np.ndarray[Any, Any]:
         """The distinct labels, sorted."""
+
+    def weighed(self, sample_weight: Any, class_weight: Any) -> Self:
+        """The same rows with weights; both may be None."""
 
     def partition(self, n_threads: int, progress: Progress) -> Partition:
         """Sort the rows by class and check all values."""

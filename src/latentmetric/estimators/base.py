@@ -39,6 +39,7 @@ from latentmetric.estimators.driver import PATIENCE, Driver, Policies
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
+from latentmetric.estimators.unlabelled import Unlabelled
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import (
@@ -143,6 +144,12 @@ class ReferenceClassifier(
         -------
         self
         """
+        return self._fit(X, y, None, checkpoint, resume, keep_on_interrupt)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
+        keep_on_interrupt: bool,
+    ) -> Self:  # fmt: skip
         fitting = plain(self)
         fitting.check_parameters()
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
@@ -151,7 +158,7 @@ class ReferenceClassifier(
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
         with blas_threads(thread_count(fitting.n_jobs)), small_numbers_may_vanish():
-            attributes = fitting._learned(self, X, y, checkpoint, resume, keep)
+            attributes = fitting._learned(self, X, y, sample_weight, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
             name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
@@ -159,11 +166,14 @@ class ReferenceClassifier(
         return self
 
     def _learned(
-        self, owner: Self, X: Any, y: Any, checkpoint: Any, resume: bool, keep_on_interrupt: bool
-    ) -> dict[str, Any]:
+        self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
+        keep_on_interrupt: bool,
+    ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
+        y, sample_weight, unlabelled = self._with_labels(y, sample_weight)
         admitted = admit(X, y, self)
         self.check_against(admitted.classes)
+        admitted = admitted.weighed(sample_weight, getattr(self, "class_weight", None))
         generator = generator_from(self.random_state)
         checkpoints = None
         if checkpoint is not None or resume:
@@ -173,7 +183,14 @@ class ReferenceClassifier(
         judge, patience = self._stopping(data)
         policies = Policies(judge, patience, keep_on_interrupt, checkpoints, data.fingerprint)
         listener = Listener(owner, steps.limit, X, y)
-        return Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
+        attributes = Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
+        if unlabelled is None:
+            return attributes
+        return unlabelled.joined(self, attributes, data)
+
+    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
+        """Labels and weights to learn from, and which rows have no label, if an estimator asks."""
+        return y, sample_weight, None
 
     def check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""

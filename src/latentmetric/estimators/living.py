@@ -56,6 +56,8 @@ class Arrivals:
     growth: Growth
     seed: int
     """The same for every class: together or one by one, they get the same latent examples."""
+    weights: Floats | None = None
+    """The weights of the rows, all above 0; None if each counts as one."""
 
 
 def grown(estimator: Any, arriving: Arrivals) -> Attributes:
@@ -109,12 +111,15 @@ def grown_class(
 ) -> ClassLatents:
     """The latent examples of one class with its new rows."""
     assert model.components is not None
-    rows = arriving.rows[arriving.codes == code].astype(model.dtype)
-    n_rows = arriving.growth.forget * float(latents.counts.sum()) + len(rows)
+    own = arriving.codes == code
+    rows = arriving.rows[own].astype(model.dtype)
+    weights = None if arriving.weights is None else arriving.weights[own]
+    added = len(rows) if weights is None else float(weights.sum())
+    n_rows = arriving.growth.forget * float(latents.counts.sum()) + added
     most = n_latents_of(n_latents, n_rows, arriving.classes[[code]].tolist()[0])
     inner = model.coordinates.into(rows)
     generator = np.random.default_rng(arriving.seed)
-    return grow(inner, model.components, latents, most, arriving.growth, generator)
+    return grow(inner, model.components, latents, most, arriving.growth, generator, weights)
 
 
 class _Join:

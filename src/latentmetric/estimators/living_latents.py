@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from latentmetric.validation.labels import (
     known_codes,
 )
 from latentmetric.validation.parameters import Boolean, Number, plain
+from latentmetric.validation.weights import checked_weights
 
 
 class LivingLatents(ReferenceClassifier[State]):
@@ -40,7 +42,10 @@ class LivingLatents(ReferenceClassifier[State]):
     score_quantiles_: Floats
     reference_: str
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, forget: float = 1.0) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *,
+        forget: float = 1.0,
+    ) -> Self:  # fmt: skip
         """Update the latent examples with more rows of known classes; the metric stays.
 
         Each latent example moves as the mean of all its rows does, those of ``fit`` included. A
@@ -55,6 +60,9 @@ class LivingLatents(ReferenceClassifier[State]):
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call; later calls may leave it out. Classes without rows in
             the first call get their latent examples when their rows come.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts as, in the same units in each call and in ``fit``, where each row
+            counts as 1 if it has no weights. Rows of weight 0 are left out.
         forget : float, default=1.0
             What the number of all earlier rows is multiplied by before these are added. Below 1,
             the model follows data that change over time.
@@ -65,20 +73,24 @@ class LivingLatents(ReferenceClassifier[State]):
         """
         forget = Number(0, 1, open_low=True).check("forget", forget)
         if not hasattr(self, "model_"):
-            return self._first_fit(X, y, classes)
+            return self._first_fit(X, y, classes, sample_weight)
         changing, rows, labels = self._arriving("partial_fit", X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_weights(sample_weight, len(rows))
+            rows, labels, weights = rows[weights > 0], labels[weights > 0], weights[weights > 0]
         if classes is not None:
             check_same_classes(checked_labels(classes, "classes"), self.classes_)
         codes = known_codes(labels, self.classes_)
         with small_numbers_may_vanish():
             arriving = changing._arrivals(rows, codes, self.classes_, forget)
-            attributes = grown(changing, arriving)
+            attributes = grown(changing, replace(arriving, weights=weights))
             if self.reference_ == "latent":
                 attributes["model_"] = respaced(attributes["model_"], self.model_)
         self.__dict__ = vars(self) | attributes
         return self
 
-    def _first_fit(self, X: Any, y: Any, classes: Any) -> Self:
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """``fit``, with the classes that have no rows yet."""
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -86,7 +98,7 @@ class LivingLatents(ReferenceClassifier[State]):
         refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
         every, labels = np.unique(checked_labels(classes, "classes")), checked_labels(y)
         known_codes(labels, every)
-        fitted = plain(self).fit(X, y)
+        fitted = plain(self)._fit(X, y, sample_weight, None, False, False)
         joined = joined_classes(fitted.classes_, every)
         model = recoded(fitted.model_, fitted.classes_, joined)
         margins = np.full(len(joined), model.coordinates.unit)
@@ -170,8 +182,9 @@ class LivingLatents(ReferenceClassifier[State]):
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
         It comes from the rows held out by ``early_stopping``, or else from training rows, each
-        left out of its own latent example. Where features are many and rows are few, the metric
-        fits training rows better than new ones, and the second rejects more than it says.
+        left out of its own latent example. These are nearer than new rows where features are many.
+        The choice of the start measures how much on rows that it holds out, so without
+        ``start="auto"`` more rows are rejected than the share says.
 
         Parameters
         ----------

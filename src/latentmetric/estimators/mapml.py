@@ -6,6 +6,7 @@ The algorithm is in ``latentmetric.core``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,21 +17,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from latentmetric.core.alternation import State, class_margins, reduced, state_from
+from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from, learning
 from latentmetric.core.model import FittedModel, Search
-from latentmetric.core.population import LocalPopulation, Moved, positions_of
+from latentmetric.core.population import (
+    LocalPopulation,
+    Moved,
+    positions_of,
+    weights_by_class,
+)
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.compat import with_callbacks
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.living_latents import LivingLatents
 from latentmetric.estimators.rejection import QUANTILES, score_quantiles
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
+from latentmetric.estimators.unlabelled import Unlabelled, divided
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
@@ -38,6 +48,7 @@ from latentmetric.persistence.values import (
     StoredWord,
 )
 from latentmetric.validation.parameters import (
+    AnyLabel,
     Boolean,
     CountOrShare,
     Integer,
@@ -47,6 +58,7 @@ from latentmetric.validation.parameters import (
     Rule,
     check_counts_by_class,
 )
+from latentmetric.validation.weights import ClassWeights
 
 First = Callable[[np.random.Generator], State]
 """Computes round 0."""
@@ -83,7 +95,8 @@ class MaPML(LivingLatents):
     n_latents : int, float or dict, default=0.1
         Latent examples of each class: a number (int), or a share of its rows (float, τ in the
         paper). A dict gives the number for each class. A class has at least one and at most as
-        many as it has rows.
+        many as it has rows. With weights, the shares are shares of weight: a class whose rows
+        weigh twice as much has twice as many.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
@@ -134,6 +147,13 @@ class MaPML(LivingLatents):
     label_noise : bool, default=False
         Whether some labels may be wrong. The refinement then trusts rows less whose labels are
         unlikely. It costs a little accuracy if all labels are right.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply ``sample_weight``. A class that a dict leaves out
+        has the weight 1. "balanced" lets all classes weigh the same, however many rows they have.
+    unlabelled : label, default=None
+        The value of ``y`` that marks rows without a label, such as -1. After the fit on the
+        others, these rows join the latent examples of the classes that they vote for, weighted
+        by the probability of the class. None means that all rows have labels.
     keep : {"best", "last"}, default="best"
         Which round or pass to return: the one under which the labels of the training rows are
         likeliest, each row left out of its own latent example (on a sample of at most 2,048
@@ -164,7 +184,8 @@ class MaPML(LivingLatents):
         The latent examples z, in the space of the features, sorted by class.
     latent_labels_ : ndarray of shape (n_latents,)
     latent_counts_ : ndarray of shape (n_latents,)
-        The rows that each latent example stands for, as last counted.
+        The rows that each latent example stands for, as last counted; with ``sample_weight``,
+        their weight.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: M = components_.T @ components_.
     margins_ : ndarray of shape (n_classes,)
@@ -224,6 +245,8 @@ class MaPML(LivingLatents):
         "init": OneOf(("random", "k-means++")),
         "refine": Integer(0),
         "label_noise": Boolean(),
+        "class_weight": ClassWeights(),
+        "unlabelled": AnyLabel(),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
@@ -266,6 +289,8 @@ class MaPML(LivingLatents):
         init: str = "random",
         refine: int = 3,
         label_noise: bool = False,
+        class_weight: Mapping[Any, float] | str | None = None,
+        unlabelled: Any = None,
         keep: str = "best",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -292,6 +317,8 @@ class MaPML(LivingLatents):
         self.init = init
         self.refine = refine
         self.label_noise = label_noise
+        self.class_weight = class_weight
+        self.unlabelled = unlabelled
         self.keep = keep
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -325,6 +352,57 @@ class MaPML(LivingLatents):
         10
         """
         return cls(n_latents, **(AS_PUBLISHED | parameters))
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *,
+        checkpoint: str | os.PathLike[str] | None = None, resume: bool = False,
+        keep_on_interrupt: bool = False,
+    ) -> Self:  # fmt: skip
+        """Learn from labelled rows. A fit that fails leaves the estimator unchanged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts as, at least 0. Only ratios matter. A row of weight 2 counts as
+            two in all means and sums; rows of weight 0 are left out.
+        checkpoint : path, default=None
+            A folder for the state of the fit, in one file that is replaced after each round. If
+            it cannot be written, the fit continues and warns once.
+        resume : bool, default=False
+            Continue from the checkpoint, if there is one. The model is the same as that of a fit
+            that was never interrupted. Raises if the data or the parameters differ.
+        keep_on_interrupt : bool, default=False
+            On KeyboardInterrupt, end with the best round so far, if there is one, instead of
+            raising.
+
+        Returns
+        -------
+        self
+        """
+        if sample_weight is not None:
+            caller, instead = f"{type(self).__name__}.fit with sample_weight", "fit without it"
+            refuse_remote(caller, instead, X=X, y=y, sample_weight=sample_weight)
+        return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
+
+    def _check_on_cluster(self, X: Any) -> None:
+        super()._check_on_cluster(X)
+        for name in ("class_weight", "unlabelled"):
+            if getattr(self, name) is not None:
+                caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
+                refuse_remote(caller, f"{name}=None", X=X)
+
+    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
+        if self.unlabelled is None:
+            return y, sample_weight, None
+        if self.reference != "latent":
+            raise ValueError(
+                f"rows without labels join latent examples, but with reference={self.reference!r} "
+                'other rows vote; set reference="latent", or unlabelled=None'
+            )
+        return divided(y, self.unlabelled, sample_weight)
 
     def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
@@ -386,7 +464,7 @@ class MaPML(LivingLatents):
         latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
         components = self.components_.astype(rows.dtype)
         of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
-        nothing = np.zeros(len(latents), dtype=np.intp)
+        nothing = np.zeros(len(latents))
         placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
         class_starts = np.cumsum([0, *map(len, of_class)])
         start = Start.euclidean(rows.n_features, rows.dtype)
@@ -405,7 +483,8 @@ class MaPML(LivingLatents):
         counts, settings = self._latent_counts(data), settings_of(self)
         name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
         numbers = np.arange(rows.sizes.sum())
-        span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name)
+        positions = positions_of(rows, numbers)
+        span, start = span_of(rows.sample(numbers), positions, name, rows.weights)
         return replace(data, training=spanned(rows, span), span=span, start=(start, record))
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
@@ -425,7 +504,9 @@ class MaPML(LivingLatents):
         elif isinstance(self.n_latents, Integral):
             requested = np.full(len(sizes), int(self.n_latents))
         else:
-            requested = np.rint(float(self.n_latents) * sizes).astype(np.intp)
+            weights = weights_by_class(data.training)
+            shared = shared_by_weight(float(self.n_latents), sizes, weights)
+            requested = np.rint(shared).astype(np.intp)
         counts: Ints = np.clip(requested, 1, sizes)
         return counts
 
@@ -472,10 +553,13 @@ class MaPML(LivingLatents):
         latents, codes, order = data.ordered(state.latents, state.class_starts)
         margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
         quantiles = score_quantiles(self, data, state, model)
+        counts = state.counts[order]
+        if data.partition.weights is not None:
+            counts = counts * data.partition.weights.units[codes]
         return {
             "latent_examples_": data.coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
-            "latent_counts_": np.asarray(state.counts[order], dtype=np.float64),
+            "latent_counts_": counts,
             "margins_": margins * data.coordinates.unit,
             "reference_": self.reference,
         } | ({} if quantiles is None else {"score_quantiles_": quantiles})

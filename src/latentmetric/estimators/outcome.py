@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
+import numpy as np
+
 from latentmetric.core.model import FittedModel, Neighbors
 from latentmetric.core.steps import AnyState, Record
 from latentmetric.core.types import Ints
@@ -35,7 +37,8 @@ class FitOutcome(Generic[AnyState]):
             model = self._model(state)
             neighbors, codes = self._validation_voters(model)
             wrong = model.vote(neighbors, estimator.weights) != codes
-            record["validation_error"] = float(wrong.mean())
+            weights = data.validation_weights
+            record["validation_error"] = float(np.average(wrong, weights=weights))
         return record
 
     def attributes(self, kept: AnyState, history: list[Record], *, final: bool) -> dict[str, Any]:
@@ -69,7 +72,10 @@ class FitOutcome(Generic[AnyState]):
             return model
         neighbors, codes = self._validation_voters(model)
         correct = model.codes[neighbors.indices] == codes[:, None]
-        return replace(model, temperature=temperature_from_held_out(neighbors.squared, correct))
+        temperature = temperature_from_held_out(
+            neighbors.squared, correct, self._data.validation_weights
+        )
+        return replace(model, temperature=temperature)
 
     def _validation_voters(self, model: FittedModel) -> tuple[Neighbors, Ints]:
         """The references that vote on the held-out rows, and the codes of these rows."""

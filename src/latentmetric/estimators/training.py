@@ -75,13 +75,22 @@ class TrainingData:
 
     def voters(self, all_rows: bool) -> Ints:
         """The numbers of the rows that vote: all rows, or only the training rows."""
+        weights = self.partition.weights
         numbers = np.arange(len(self.rows))
+        if weights is not None:
+            numbers = np.flatnonzero(weights.of_rows)
         return numbers if all_rows else np.setdiff1d(numbers, self.held_out)
 
     @property
     def validation_rows(self) -> tuple[Floats, Ints]:
         """The held-out rows and their codes."""
         return self.rows[self.held_out], self.codes[self.held_out]
+
+    @property
+    def validation_weights(self) -> Floats | None:
+        """The weights of the held-out rows; None if each counts as one."""
+        weights = self.partition.weights
+        return None if weights is None else weights.of_rows[self.held_out]
 
     def fingerprint(self) -> dict[str, Any]:
         """Names and values that identify the training data."""

@@ -115,12 +115,12 @@ def check_classes(classes: Labels, owner: str) -> None:
         )
 
 
-def check_same_length(n_rows: int, n_labels: int) -> None:
-    """Raise unless there is one label for each row."""
-    if n_rows != n_labels:
+def check_same_length(n_rows: int, n_others: int, others: str = "y has {} labels") -> None:
+    """Raise unless there is one label, or whatever ``others`` says, for each row."""
+    if n_rows != n_others:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: "
-            f"X has {n_rows} rows, y has {n_labels} labels; both need the same number"
+            f"X has {n_rows} rows, {others.format(n_others)}; both need the same number"
         )
 
 

@@ -138,6 +138,19 @@ class CountOrShare:
         return Number(0, 1, open_low=True).check(name, value)
 
 
+@dataclass(frozen=True)
+class AnyLabel:
+    """None, or a label: a whole number, a word or a Boolean."""
+
+    def check(self, name: str, value: Any) -> Any:
+        """See ``Rule``."""
+        if value is None or isinstance(value, Integral | str | bool | np.bool_):
+            return value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            return float(value)
+        raise TypeError(f"{name} must be None or a label, got {_with_type(value)}")
+
+
 Estimator = TypeVar("Estimator")
 
 VOTING = ("n_jobs", "n_neighbors", "weights")

@@ -1,0 +1,97 @@
+"""Rows without labels: after a fit on the labelled ones, they join the latent examples.
+
+Each row joins the class that it votes for, with the probability of that class as its weight, and
+moves the latent examples as a labelled row would. Neither the metric nor the margins change: what
+nobody has labelled must not say how wide a class is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.estimators.living import grown, respaced
+from latentmetric.estimators.training import TrainingData
+from latentmetric.validation.labels import Labels, checked_labels
+from latentmetric.validation.weights import checked_weights
+
+JOINED_BYTES = 256 * 2**20
+"""Bytes of unlabelled rows that join at a time."""
+
+TIMES = 2
+"""How often unlabelled rows vote and join; a third time gains nothing."""
+
+Attributes = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """Which of the rows passed to a fit have no label."""
+
+    marked: Bools
+    given: Floats | None
+    """The weights passed to the fit."""
+
+    def joined(self, estimator: Any, attributes: Attributes, data: TrainingData) -> Attributes:
+        """The fitted attributes of MaPML after these rows have joined; see ``join``."""
+        order = data.partition.order
+        order = np.arange(len(self.marked)) if order is None else order
+        numbers = np.flatnonzero(self.marked[order])
+        if self.given is None:
+            return join(estimator, attributes, data.rows, numbers, None)
+        numbers = numbers[self.given[order[numbers]] > 0]
+        return join(estimator, attributes, data.rows, numbers, self.given[order[numbers]])
+
+
+def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
+    """Labels and weights to learn from, and the rows whose label is the mark.
+
+    These rows get a label of others, and the weight 0.
+    """
+    labels = checked_labels(y)
+    marked: Bools = np.broadcast_to(labels == mark, labels.shape)
+    if marked.all():
+        raise ValueError(
+            f"all {len(labels)} labels are {mark!r}, which marks rows without a label; rows of at "
+            "least 2 classes need one"
+        )
+    given = None if sample_weight is None else checked_weights(sample_weight, len(labels))
+    weights = np.where(marked, 0.0, 1.0 if given is None else given)
+    learned = labels.copy()
+    learned[marked] = labels[np.argmin(marked)]
+    return learned, weights, Unlabelled(marked, given)
+
+
+def join(
+    estimator: Any, attributes: Attributes, rows: Any, numbers: Ints, weights: Floats | None
+) -> Attributes:
+    """The fitted attributes of MaPML after the rows with these numbers have joined.
+
+    They vote, join, vote once more among the latent examples that they have moved, and join again.
+    ``estimator`` has the parameters of the fit; ``weights`` are those of the rows.
+    """
+    voting = _with(estimator, attributes)
+    row_bytes = rows.shape[1] * rows.dtype.itemsize
+    for _ in range(TIMES):
+        joining = _with(estimator, attributes)
+        for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
+            some = rows[numbers[block]]
+            shares = voting._shares(some, 0)
+            posterior = shares.max(axis=1) * (1 if weights is None else weights[block])
+            arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
+            after = grown(joining, replace(arriving, weights=posterior))
+            model = respaced(after["model_"], joining.model_)
+            vars(joining).update(after | {"margins_": joining.margins_, "model_": model})
+        voting = joining
+    return {name: getattr(voting, name) for name in attributes}
+
+
+def _with(estimator: Any, attributes: Attributes) -> Any:
+    """A copy of the estimator with these attributes."""
+    twin = object.__new__(type(estimator))
+    vars(twin).update(vars(estimator) | attributes)
+    return twin

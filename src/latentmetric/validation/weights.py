@@ -1,0 +1,122 @@
+"""The rules for weights of rows and of classes.
+
+Only ratios of weights matter to a fit, so they are scaled to a mean of 1: a weight of 2 then counts
+as two rows of the usual weight, whatever the unit of the caller's weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.types import Floats, Ints
+from latentmetric.validation.labels import Labels, check_same_length
+from latentmetric.validation.parameters import Number
+
+BALANCED = "balanced"
+"""All classes weigh the same."""
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """None, "balanced", or a weight for each of some classes."""
+
+    def check(self, name: str, value: Any) -> Any:
+        """See ``Rule``; the keys of a mapping are checked once the classes are known."""
+        if value is None or (isinstance(value, str) and value == BALANCED):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(
+                f"{name} must be None, {BALANCED!r} or a dict with a weight for each class, got "
+                f"{value!r:.60}"
+            )
+        for label, weight in value.items():
+            Number(0, open_low=True).check(f"{name} of class {label!r}", weight)
+        return value
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """What each row of a fit counts as."""
+
+    of_rows: Floats
+    """One number for each row, scaled to a mean of 1 over the rows that count at all."""
+    units: Floats
+    """What the weights of each class's rows are multiplied by to be those of ``sample_weight``."""
+
+    def sorted(self, order: Ints) -> RowWeights:
+        """The same for rows in another order."""
+        return RowWeights(self.of_rows[order], self.units)
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
+    """One weight for each row, as floats; raise unless they are finite and not negative."""
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold numbers: {error}") from error
+    if weights.ndim != 1:
+        raise ValueError(
+            f"sample_weight must have one number for each row, got an array of shape "
+            f"{weights.shape} for {n_rows} rows"
+        )
+    check_same_length(n_rows, len(weights), "sample_weight has {} numbers")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"sample_weight must be at least 0 and finite, but it is {weights[wrong[0]]} for row "
+            f"{wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
+        )
+    return weights
+
+
+def check_class_weight(class_weight: Any, classes: Labels) -> None:
+    """Raise if weights are given for labels that are no classes."""
+    if not isinstance(class_weight, Mapping):
+        return
+    known = set(classes.tolist())
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(
+            f"class_weight has {len(unknown)} labels that y does not have, such as "
+            f"{unknown[0]!r}; y has {len(classes)} classes, from {classes[0]!r} to {classes[-1]!r}"
+        )
+
+
+def row_weights(
+    sample_weight: Any, class_weight: Any, codes: Ints, classes: Labels
+) -> RowWeights | None:
+    """What each row counts as; None if all count the same."""
+    if sample_weight is None and class_weight is None:
+        return None
+    given: Floats = np.ones(len(codes))
+    if sample_weight is not None:
+        given = checked_weights(sample_weight, len(codes))
+    totals = np.bincount(codes, given, minlength=len(classes))
+    if not totals.all():
+        without = classes[np.flatnonzero(totals == 0)].tolist()
+        raise ValueError(
+            f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such "
+            f"as class {without[0]!r}; leave their rows out of X and y"
+        )
+    check_class_weight(class_weight, classes)
+    of_classes = _of_classes(class_weight, totals, classes)
+    weights = given * of_classes[codes]
+    mean = float(weights.sum()) / np.count_nonzero(weights)
+    if (weights == weights[0]).all():
+        return None
+    return RowWeights(weights / mean, mean / of_classes)
+
+
+def _of_classes(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
+    """The weight of each class, whose rows weigh ``totals`` without it."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, Mapping):
+        named: list[float] = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
+        return np.array(named)
+    balanced: Floats = totals.sum() / len(totals) / totals
+    return balanced

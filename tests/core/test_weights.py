@@ -1,0 +1,312 @@
+"""A row with a whole number as its weight is the same as so many rows, in each part of a fit."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs, one_class
+
+from latentmetric.core import classes
+from latentmetric.core.alternation import Settings, State, class_margins, state_from
+from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.growing import ClassLatents, Growth, grow
+from latentmetric.core.latents import (
+    MOST_OF_ROWS,
+    Members,
+    draw_starts,
+    first_rows,
+    refill_empty,
+    settle,
+    shared_by_weight,
+)
+from latentmetric.core.likelihood import ALONE, judge, stretches
+from latentmetric.core.metric import Metric
+from latentmetric.core.nearby import Landscape, list_neighbors
+from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
+from latentmetric.core.refinement import Batch, gradient
+from latentmetric.core.starts import Start, start_from
+from latentmetric.core.triplets import DrawnTriplets
+from latentmetric.core.votes import temperature_from_held_out
+
+SETTINGS = Settings(
+    n_steps=200, metric_reg=1.0, latent_reg=0.0, max_norm=10.0, target_neighbors=3, impostors=3,
+    n_components=None, max_passes=50, n_threads=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def weighted(rng):
+    """Labelled rows, and how often each is repeated."""
+    X, y = make_blobs(n_rows=120)
+    return X, y, rng.integers(1, 5, len(X))
+
+
+def same(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_coordinates(weighted):
+    X, _, times = weighted
+    found, radii = Coordinates.with_radii(X, weights=times.astype(float))
+    expected, of_repeated = Coordinates.with_radii(np.repeat(X, times, axis=0))
+    same(found.centre, expected.centre)
+    assert found.scale == pytest.approx(expected.scale)
+    same(np.repeat(radii, times), of_repeated)
+
+
+def test_the_order_of_the_classes(weighted):
+    X, y, times = weighted
+    found = LocalPopulation.of(X, y, weights=times.astype(float))
+    expected = LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_array_equal(found.codes, expected.codes)
+    same(weights_by_class(found), expected.sizes)
+    np.testing.assert_array_equal(weights_by_class(expected), expected.sizes)
+
+
+@pytest.mark.parametrize("block_bytes", [2**20, 500])
+def test_mean_and_scatter_of_a_class(weighted, block_bytes, monkeypatch):
+    monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
+    X, _, times = weighted
+    found = one_class(X, weights=times.astype(float))
+    expected = one_class(np.repeat(X, times, axis=0))
+    same(found.mean, expected.mean)
+    metric = Metric(np.diag(np.arange(1.0, 7)))
+    assert found.scatter_under(metric) == pytest.approx(expected.scatter_under(metric))
+    assert found.weight == expected.weight == times.sum()
+
+
+@pytest.mark.parametrize("latent_reg", [0.0, 3.0])
+@pytest.mark.parametrize("block_bytes", [2**20, 500])
+@pytest.mark.parametrize("table_bytes", [2**20, 0])
+def test_alg_1(weighted, latent_reg, block_bytes, table_bytes, monkeypatch):
+    monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("latentmetric.core.latents.TABLE_BYTES", table_bytes)
+    X, _, times = weighted
+    start, metric = X[::17] + 0.01, Metric(np.diag(np.arange(1.0, 7)))
+    found = settle(one_class(X, weights=times.astype(float)), start, metric, latent_reg, 50)
+    expected = settle(one_class(np.repeat(X, times, axis=0)), start, metric, latent_reg, 50)
+    same(found.latents, expected.latents)
+    np.testing.assert_array_equal(np.repeat(found.assignment, times), expected.assignment)
+    same(found.counts, expected.counts)
+    assert (found.spread, found.between) == pytest.approx((expected.spread, expected.between))
+    assert found.passes == expected.passes > 2
+    same(class_margins(np.array([found.spread])), class_margins(np.array([expected.spread])))
+
+
+def test_a_spread_summed_row_by_row(rng):
+    """With fewer rows than features, there is no scatter."""
+    X, times = rng.standard_normal((5, 30)), np.array([1, 3, 2, 1, 4])
+    start, metric = X[:2] + 0.01, Metric(np.eye(30))
+    found = settle(one_class(X, weights=times.astype(float)), start, metric, 0.0, 50)
+    expected = settle(one_class(np.repeat(X, times, axis=0)), start, metric, 0.0, 50)
+    assert found.spread == pytest.approx(expected.spread)
+
+
+def test_an_empty_latent_example_takes_the_row_that_costs_most():
+    rows = one_class(np.array([[0.0], [1.0], [10.0], [0.1]]), weights=np.array([1.0, 1, 1, 2000]))
+    start = np.array([[0.0], [50.0]])
+    members = Members(4, start, 0.0, weights=rows.weights)
+    members.reassign(slice(0, 4), rows[slice(0, 4)], np.zeros(4, int))
+    latents = members.places()
+    refill_empty(rows, latents, Metric(np.eye(1)), members)
+    costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
+    assert members.assignment.tolist().index(1) == np.argmax(costs)
+    same(members.counts, np.bincount(members.assignment, rows.weights))
+
+
+def test_rounding_leaves_no_weight_where_no_row_is():
+    weights = np.array([0.1, 0.2, 0.3])
+    members = Members(3, np.zeros((2, 1)), 0.0, weights=weights)
+    rows = np.ones((3, 1))
+    members.reassign(slice(0, 3), rows, np.zeros(3, int))
+    members.reassign(slice(0, 3), rows, np.ones(3, int))
+    assert members.counts[0] == 0
+    np.testing.assert_array_equal(members.empty, [0])
+
+
+def test_heavy_rows_are_drawn_more_often():
+    weights = np.array([1.0, 1, 8])
+    drawn = [
+        draw_starts(np.array([3]), np.array([1]), "random", np.random.default_rng(seed), weights)
+        for seed in range(2_000)
+    ]
+    assert np.mean(np.array(drawn) == 2) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("init", "share"), [("k-means++", 0.9)])
+def test_k_means_plus_plus_draws_by_cost(init, share):
+    """The second row is drawn by weight times squared distance."""
+    X = np.array([[0.0], [1.0], [-1.0]])
+    rows = one_class(X, weights=np.array([1e9, 9.0, 1.0]))
+    drawn = [first_rows(rows, 2, seed)[1] for seed in range(2_000)]
+    assert np.mean(np.array(drawn) == 1) == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("name", ["standardized", "within"])
+def test_starts(weighted, name):
+    X, y, times = weighted
+    found = start_from(name, X, y, times.astype(float))
+    expected = start_from(name, np.repeat(X, times, axis=0), np.repeat(y, times))
+    same(found.factor, expected.factor)
+
+
+def test_the_denoised_start_sees_weights(weighted):
+    X, y, _ = weighted
+    plain = start_from("denoised", X, y)
+    same(start_from("denoised", X, y, np.full(len(X), 3.0)).factor, plain.factor)
+    weights = np.where(np.arange(len(X)) % 2, 1.0, 1e-9)
+    odd = start_from("denoised", X[1::2], y[1::2])
+    unequal = start_from("denoised", X, y, weights)
+    assert np.abs(unequal.factor - plain.factor).max() > 1e-3
+    assert np.abs(unequal.factor - odd.factor).max() < np.abs(plain.factor - odd.factor).max()
+
+
+def states(X, y, times):
+    """Round 0 from the same places, with weights and with repeated rows."""
+    place = np.concatenate([X[y == code][:6] for code in range(3)])
+    for rows in (
+        LocalPopulation.of(X, y, weights=times / times.mean()),
+        LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times)),
+    ):
+        inner = rows.coordinates.into(place).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
+        placed = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
+        yield state_from(
+            rows, np.eye(X.shape[1]), placed, np.arange(0, 24, 6), SETTINGS,
+            Start.euclidean(X.shape[1], X.dtype), np.random.default_rng(0),
+        )  # fmt: skip
+
+
+def test_triplets(weighted):
+    found, expected = states(*weighted)
+    assert isinstance(found, State)
+    same(found.latents, expected.latents)
+    same(found.spreads, expected.spreads)
+    for name in ("anchors", "targets", "impostors", "margins", "hinges"):
+        same(getattr(found.candidates, name), getattr(expected.candidates, name))
+    drawn = [
+        DrawnTriplets(
+            state.candidates, state.candidates.gaps(state.latents), state.candidates.active(), 50,
+            np.random.default_rng(1),
+        )[slice(0, 50)]
+        for state in (found, expected)
+    ]  # fmt: skip
+    for name in ("anchors", "targets", "impostors", "margins", "gaps"):
+        same(getattr(drawn[0], name), getattr(drawn[1], name))
+
+
+def test_judgements(weighted):
+    X, y, times = weighted
+    latents, starts, counts = np.concatenate([X[y == c][:5] for c in range(3)]), [0, 5, 10, 15], []
+    latents, starts, counts = latents + 0.1, np.array(starts), np.full(15, 8)
+    found = judge(X, y, latents, starts, counts, 2.0, leave_out=False, weights=times.astype(float))
+    repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
+    expected = judge(*repeated, latents, starts, counts, 2.0, leave_out=False)
+    assert (found.loss, found.error) == pytest.approx((expected.loss, expected.error))
+    assert 0 < found.error < 1
+
+
+def test_a_row_is_left_out_with_all_its_weight():
+    """The mean of the other rows is c/(c − w) times as far away."""
+    X, weights = np.array([[0.0, 1.0], [2.0, 2.0], [5.0, 0.0]]), np.array([1.0, 2.0, 0.5])
+    whole = weights @ X / weights.sum()
+    for row, weight in enumerate(weights):
+        others = np.arange(3) != row
+        rest = weights[others] @ X[others] / weights[others].sum()
+        farther = np.square(X[row] - rest).sum() / np.square(X[row] - whole).sum()
+        expected = min(farther, ALONE)
+        assert stretches(weights.sum(), weight) == pytest.approx(expected)
+    assert stretches(np.array([0.5]), np.array([0.5])) == ALONE
+    same(stretches(np.array([1, 2, 3])), [ALONE, 4, 2.25])
+
+
+def test_nearby(weighted):
+    X, y, times = weighted
+    found = nearby(LocalPopulation.of(X, y, weights=times.astype(float)))
+    repeated = LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times))
+    expected = nearby(repeated)
+    weights = LocalPopulation.of(X, y, weights=times.astype(float)).weights
+    np.testing.assert_array_equal(np.repeat(found.own, weights.astype(int)), expected.own)
+    same(found.spreads, expected.spreads)
+
+
+def nearby(rows):
+    inner = rows.sample(np.arange(rows.sizes.sum()))
+    ends = np.cumsum(rows.sizes)
+    radii = np.square(inner).sum(axis=1)
+    # The same places in both populations: near the rows with the smallest radii of each class.
+    first = [inner[e - s : e][np.unique(radii[e - s : e], return_index=True)[1][:4]]
+             for s, e in zip(rows.sizes, ends, strict=True)]  # fmt: skip
+    points = np.concatenate(first) * 0.98
+    starts = np.arange(0, 16, 4)
+    land = Landscape(
+        np.eye(inner.shape[1]), points, starts, list_neighbors(points, starts, 1),
+        np.full(12, 7.0), 0.7,
+    )  # fmt: skip
+    return rows.nearby(land, 1)
+
+
+def test_gradients(rng):
+    rows, points = rng.standard_normal((9, 5)), rng.standard_normal((7, 3))
+    factor, times = rng.standard_normal((3, 5)), rng.integers(1, 5, 9)
+    near = np.stack([rng.permutation(7)[:4] for _ in range(9)])
+    same_label = rng.random((9, 4)) < 0.5
+    same_label[:, 0] = True
+    stretch = rng.uniform(1, 4, (9, 4))
+    one = Batch(factor, points, near, same_label, stretch, 1.3, 0.7, times.astype(float))
+    numbers = np.repeat(np.arange(9), times)
+    many = Batch(factor, points, *(part[numbers] for part in (near, same_label, stretch)), 1.3, 0.7)
+    found, expected = gradient(rows, one), gradient(rows[numbers], many)
+    same(found.components, expected.components)
+    same(found.points, expected.points)
+    halves = [gradient(rows[part], one.part(part)) for part in (slice(0, 4), slice(4, 9))]
+    same((halves[0] + halves[1]).components, expected.components)
+
+
+def test_growth(weighted):
+    X, _, times = weighted
+    components = np.diag(np.arange(1.0, 7))
+    places = X[:4] + 0.01
+    before = ClassLatents(places, places @ components.T, np.full(4, 10.0), 0.5)
+    growth = Growth("random", 0.0, 50)
+    found = grow(X, components, before, 4, growth, np.random.default_rng(0), times.astype(float))
+    repeated = np.repeat(X, times, axis=0)
+    expected = grow(repeated, components, before, 4, growth, np.random.default_rng(0))
+    same(found.places, expected.places)
+    same(found.counts, expected.counts)
+    assert found.spread == pytest.approx(expected.spread)
+
+
+def test_temperatures(rng):
+    squared, correct = rng.exponential(size=(40, 5)), rng.random((40, 5)) < 0.6
+    squared = np.sort(squared, axis=1)
+    times = rng.integers(1, 5, 40)
+    found = temperature_from_held_out(squared, correct, times.astype(float))
+    repeated = np.repeat(squared, times, axis=0), np.repeat(correct, times, axis=0)
+    # The grid is in units of the mean distance, which is not weighted.
+    assert found == pytest.approx(temperature_from_held_out(*repeated), rel=0.2)
+
+
+def test_rows_of_weight_0_belong_to_no_class(weighted):
+    X, y, _ = weighted
+    weights = np.ones(len(X))
+    weights[::4] = 0
+    rows = LocalPopulation.of(X, y, weights=weights)
+    assert rows.sizes.sum() == np.count_nonzero(weights)
+    same(rows.weights, np.ones(rows.sizes.sum()))
+    alone = LocalPopulation.of(X[weights > 0], y[weights > 0])
+    same(rows.sample(np.arange(90)), alone.sample(np.arange(90)))
+    np.testing.assert_array_equal(
+        positions_of(rows, np.arange(90)), positions_of(alone, np.arange(90))
+    )
+
+
+def test_classes_share_latent_examples_by_weight():
+    sizes = np.array([980, 20])
+    np.testing.assert_allclose(shared_by_weight(0.1, sizes, sizes), [98, 2])
+    heavy, light = shared_by_weight(0.1, sizes, np.array([900.0, 100.0]))
+    assert heavy == pytest.approx(90 * 2 / 3)
+    assert light == MOST_OF_ROWS * 20
+    # A small class among many takes little from them.
+    sizes = np.array([100] * 99 + [4])
+    shared = shared_by_weight(0.1, sizes, np.full(100, sizes.mean()))
+    assert shared[-1] == 1
+    assert shared[:-1].min() > 9
+    assert shared_by_weight(0.9, np.array([10, 10]), np.array([10, 10])).tolist() == [9, 9]

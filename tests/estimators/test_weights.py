@@ -1,0 +1,227 @@
+"""sample_weight and class_weight, from the user's side."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import recall_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from latentmetric import MaPML
+from latentmetric.io import open_rows
+
+
+def quick(**parameters):
+    return MaPML(**({"n_steps": 500, "max_iter": 2, "random_state": 0} | parameters))
+
+
+def imbalanced(seed):
+    """Two classes, 98:2, of two groups each: training rows and test rows."""
+    X, y = make_classification(
+        6_000, n_features=20, n_informative=6, weights=[0.98], class_sep=1.5, flip_y=0,
+        n_clusters_per_class=2, random_state=seed,
+    )  # fmt: skip
+    return train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)
+
+
+def equal_models(one, other):
+    for name in ("components_", "latent_examples_", "margins_", "latent_counts_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("weight", [1, 0.25, 1e-6, 3000])
+def test_equal_weights_change_no_bit_of_what_votes(blobs, weight):
+    X, y = blobs
+    plain, weighted = quick().fit(X, y), quick().fit(X, y, np.full(len(X), weight))
+    for name in ("components_", "latent_examples_", "margins_"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(weighted, name))
+
+
+@pytest.mark.parametrize("n_latents", [0.1, 4])
+def test_only_ratios_matter(blobs, n_latents):
+    X, y = blobs
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    one = quick(n_latents=n_latents).fit(X, y, weights)
+    other = quick(n_latents=n_latents).fit(X, y, 1024 * weights)
+    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6)
+    np.testing.assert_allclose(1024 * one.latent_counts_, other.latent_counts_, rtol=1e-6)
+
+
+def test_counts_are_in_the_callers_units(blobs):
+    X, y = blobs
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    model = quick(class_weight={0: 5.0}).fit(X, y, weights)
+    for label in model.classes_:
+        of_class = model.latent_counts_[model.latent_labels_ == label]
+        assert of_class.sum() == pytest.approx(weights[y == label].sum())
+
+
+def test_rows_of_weight_0_are_left_out(blobs):
+    X, y = blobs
+    weights = np.ones(len(X))
+    weights[::4] = 0
+    X_wild = X.copy()
+    X_wild[::4] += 3
+    one = quick().fit(X, y, weights)
+    wild = quick().fit(X_wild, y, weights)
+    np.testing.assert_allclose(one.latent_examples_, wild.latent_examples_, atol=1e-8)
+    left_out = quick().fit(X[weights > 0], y[weights > 0])
+    np.testing.assert_allclose(one.latent_examples_, left_out.latent_examples_, atol=1e-6)
+    original = quick(reference="original").fit(X, y, weights)
+    assert len(original.model_.references) == np.count_nonzero(weights)
+
+
+def test_a_class_weight_is_a_weight_of_its_rows(blobs):
+    X, y = blobs
+    one = quick(class_weight={0: 3.0, 2: 0.5}).fit(X, y)
+    other = quick().fit(X, y, np.array([3.0, 1.0, 0.5])[y])
+    np.testing.assert_array_equal(one.latent_examples_, other.latent_examples_)
+    np.testing.assert_array_equal(one.components_, other.components_)
+
+
+def test_balanced_classes_get_equal_numbers_of_latent_examples():
+    X, y = make_blobs(n_rows=400)
+    kept = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:60], np.flatnonzero(y == 2)[:40]]
+    model = quick(class_weight="balanced").fit(X[kept], y[kept])
+    counts = np.bincount(model.latent_labels_)
+    assert counts.max() - counts.min() <= 1
+    plain = np.bincount(quick().fit(X[kept], y[kept]).latent_labels_)
+    assert plain.max() > 2 * plain.min()
+
+
+def test_a_small_class_is_found_as_often_as_by_a_balanced_logistic_regression():
+    """On average, and with fewer false alarms each time."""
+    models = (
+        make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced")),
+        MaPML(class_weight="balanced", random_state=0),
+        MaPML(random_state=0),
+    )
+    recalls = []
+    for seed in range(4):
+        X, X_test, y, y_test = imbalanced(seed)
+        found = [model.fit(X, y).predict(X_test) for model in models]
+        recalls.append([recall_score(y_test, labels) for labels in found])
+        linear, balanced = (recall_score(y_test, labels, pos_label=0) for labels in found[:2])
+        assert balanced > linear
+    linear, balanced, plain = np.mean(recalls, axis=0)
+    assert balanced >= linear
+    assert balanced > plain + 0.05
+
+
+def test_weights_move_the_latent_examples(blobs):
+    X, y = blobs
+    right = X[:, 0] > 0
+    heavy = quick(n_latents=1, refine=0).fit(X, y, np.where(right, 100.0, 1.0))
+    plain = quick(n_latents=1, refine=0).fit(X, y)
+    assert (heavy.latent_examples_[:, 0] > plain.latent_examples_[:, 0]).all()
+
+
+def test_files_take_weights_too(blobs, tmp_path):
+    X, y = blobs
+    X = X.astype(np.float32)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    np.save(tmp_path / "rows.npy", X)
+    one = quick(class_weight="balanced").fit(X, y, weights)
+    other = quick(class_weight="balanced").fit(open_rows(tmp_path / "rows.npy"), y, weights)
+    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-4, atol=1e-4)
+
+
+def test_early_stopping_weighs_the_held_out_rows(blobs):
+    X, y = blobs
+    y = np.where(np.arange(len(y)) % 5, y, (y + 1) % 3)
+    weights = np.where(np.arange(len(y)) % 5, 1.0, 1e-6)
+    model = quick(early_stopping=True, validation_fraction=0.3).fit(X, y, weights)
+    plain = quick(early_stopping=True, validation_fraction=0.3).fit(X, y)
+    errors = [record["validation_error"] for record in model.history_]
+    assert min(errors) < min(record["validation_error"] for record in plain.history_)
+
+
+def test_few_rows_with_many_features(rng):
+    X, y = rng.standard_normal((30, 60)), np.arange(30) % 2
+    X[:, 0] += 4 * y
+    weights = rng.uniform(0.5, 2, 30)
+    assert quick().fit(X, y, weights).score(X, y) > 0.9
+
+
+def test_a_checkpoint_knows_the_weights(blobs, tmp_path):
+    X, y = blobs
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    model = quick().fit(X, y, weights, checkpoint=tmp_path)
+    again = quick().fit(X, y, weights, checkpoint=tmp_path, resume=True)
+    equal_models(model, again)
+    with pytest.raises(ValueError, match="checkpoint"):
+        quick().fit(X, y, 2 - weights / 2, checkpoint=tmp_path, resume=True)
+    with pytest.raises(ValueError, match="class_weight"):
+        quick(class_weight="balanced").fit(X, y, weights, checkpoint=tmp_path, resume=True)
+
+
+def test_partial_fit_takes_weights(blobs):
+    X, y = blobs
+    model = quick(n_latents=4).fit(X[:120], y[:120])
+    repeated, weighted = clone(model).fit(X[:120], y[:120]), model
+    times = np.random.default_rng(0).integers(0, 4, 120)
+    weighted.partial_fit(X[120:], y[120:], sample_weight=times)
+    repeated.partial_fit(np.repeat(X[120:], times, axis=0), np.repeat(y[120:], times))
+    np.testing.assert_allclose(weighted.latent_examples_, repeated.latent_examples_, atol=1e-6)
+    np.testing.assert_allclose(weighted.latent_counts_, repeated.latent_counts_)
+    first = quick().partial_fit(X, y, [0, 1, 2], np.where(y == 0, 2.0, 1.0))
+    same = quick().fit(X, y, np.where(y == 0, 2.0, 1.0))
+    np.testing.assert_array_equal(first.latent_examples_, same.latent_examples_)
+
+
+@pytest.mark.parametrize("ensemble", [AdaBoostClassifier, BaggingClassifier])
+def test_ensembles_accept_it(ensemble):
+    X, y = make_blobs(n_rows=150)
+    model = ensemble(quick(n_latents=2), n_estimators=3, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(239), "X has 240 rows, sample_weight has 239 numbers"),
+        (np.r_[np.ones(239), -1], r"is -1.0 for row 239 .* 1 of 240"),
+        (np.r_[np.nan, np.ones(239)], r"is nan for row 0"),
+        (np.r_[np.inf, np.ones(239)], r"is inf for row 0"),
+        (np.ones((240, 2)), r"shape \(240, 2\) for 240 rows"),
+        (["a"] * 240, "must hold numbers"),
+        (np.zeros(240), "zero for all rows of 3 of 3 classes"),
+    ],
+)
+def test_bad_weights_are_refused(blobs, weights, message):
+    X, y = blobs
+    model = quick()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, weights)
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "message"),
+    [
+        ("even", "None, 'balanced' or a dict"),
+        ([1, 2], "None, 'balanced' or a dict"),
+        ({0: -1}, "class_weight of class 0 must be above 0"),
+        ({0: 0.0}, "class_weight of class 0 must be above 0"),
+        ({7: 2.0}, r"1 labels that y does not have, such as 7; y has 3 classes"),
+    ],
+)
+def test_bad_class_weights_are_refused(blobs, class_weight, message):
+    with pytest.raises(ValueError, match=message):
+        quick(class_weight=class_weight).fit(*blobs)
+
+
+def test_weights_stay_off_clusters(blobs):
+    da = pytest.importorskip("dask.array")
+    X, y = (da.from_array(part, chunks=100) for part in blobs)
+    with pytest.raises(TypeError, match="sample_weight needs X in the memory"):
+        quick().fit(X, y, np.ones(240))
+    with pytest.raises(TypeError, match="class_weight='balanced' needs X"):
+        quick(class_weight="balanced").fit(X, y)
+    with pytest.raises(TypeError, match="sample_weight needs sample_weight"):
+        quick().fit(*blobs, da.ones(240))
