@@ -7,13 +7,30 @@ encoder of c categories.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from latentmetric.validation.pipelines import Piped, fitted_columns
 
 Dtype = np.dtype[Any]
+
+
+class Graph(Protocol):
+    """The graph under construction; values are referred to by name."""
+
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """Add a constant; return its name."""
+        ...
+
+    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """Add an operator; return the name of its result."""
+        ...
+
+    def cast(self, values: str, dtype: Any) -> str:
+        """The values in another dtype."""
+        ...
+
 
 REPEATED = ("infrequent_if_exist", "warn")
 """What an encoder may do with unknown categories that a graph cannot."""
@@ -31,32 +48,32 @@ def check_steps(piped: Piped) -> None:
         )
 
 
-def add_step(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def add_step(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     """Add the operators of a fitted step; return the name of what it gives."""
     if step is None or isinstance(step, str):
         return rows
     return ADDERS[type(step).__name__](graph, step, rows, dtype)
 
 
-def _add_pipeline(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_pipeline(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     for _, inner in step.steps:
         rows = add_step(graph, inner, rows, dtype)
     return rows
 
 
-def _add_standard(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_standard(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     if step.with_mean:
         rows = graph.add("Sub", rows, graph.constant(step.mean_, dtype))
     return graph.add("Div", rows, graph.constant(step.scale_, dtype)) if step.with_std else rows
 
 
-def _add_robust(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_robust(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     if step.with_centering:
         rows = graph.add("Sub", rows, graph.constant(step.center_, dtype))
     return graph.add("Div", rows, graph.constant(step.scale_, dtype)) if step.with_scaling else rows
 
 
-def _add_min_max(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_min_max(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     rows = graph.add("Mul", rows, graph.constant(step.scale_, dtype))
     rows = graph.add("Add", rows, graph.constant(step.min_, dtype))
     if not step.clip:
@@ -65,7 +82,7 @@ def _add_min_max(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("Min", graph.add("Max", rows, low), high)
 
 
-def _add_normalizer(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_normalizer(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     axis = graph.constant([1], np.int64)
     if step.norm == "max":
         norms = graph.add("ReduceMax", graph.add("Abs", rows), axis, keepdims=1)
@@ -77,7 +94,7 @@ def _add_normalizer(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("Div", rows, graph.add("Where", tiny, graph.constant(1.0, dtype), norms))
 
 
-def _add_pca(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_pca(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     rows = graph.add("Sub", rows, graph.constant(step.mean_, dtype))
     components = step.components_
     if step.whiten:
@@ -87,11 +104,11 @@ def _add_pca(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("MatMul", rows, graph.constant(components.T, dtype))
 
 
-def _add_svd(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_svd(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("MatMul", rows, graph.constant(step.components_.T, dtype))
 
 
-def _add_imputer(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_imputer(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     statistics = np.array(step.statistics_, dtype=np.float64)
     missing = _missing(graph, step.missing_values, rows, dtype)
     kept = np.flatnonzero(~np.isnan(statistics) | step.keep_empty_features)
@@ -103,13 +120,13 @@ def _add_imputer(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("Concat", *parts, axis=1)
 
 
-def _missing(graph: Any, marker: Any, rows: str, dtype: Dtype) -> str:
+def _missing(graph: Graph, marker: Any, rows: str, dtype: Dtype) -> str:
     if isinstance(marker, float) and np.isnan(marker):
-        return str(graph.add("IsNaN", rows))
-    return str(graph.add("Equal", rows, graph.constant(marker, dtype)))
+        return graph.add("IsNaN", rows)
+    return graph.add("Equal", rows, graph.constant(marker, dtype))
 
 
-def _add_encoder(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_encoder(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     if step.handle_unknown in REPEATED:
         raise ValueError(
             f"a OneHotEncoder with handle_unknown={step.handle_unknown!r} cannot be exported to "
@@ -153,7 +170,7 @@ def _n_given(step: Any, place: int) -> int:
     return len(step.categories_[place]) - fewer - is_dropped
 
 
-def _add_columns(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
+def _add_columns(graph: Graph, step: Any, rows: str, dtype: Dtype) -> str:
     weights = step.transformer_weights or {}
     parts = []
     for name, held, places in fitted_columns(step):
@@ -166,9 +183,9 @@ def _add_columns(graph: Any, step: Any, rows: str, dtype: Dtype) -> str:
     return graph.add("Concat", *parts, axis=1)
 
 
-def _some(graph: Any, rows: str, places: Any) -> str:
+def _some(graph: Graph, rows: str, places: Any) -> str:
     """Some of the columns."""
-    return str(graph.add("Gather", rows, graph.constant(places, np.int64), axis=1))
+    return graph.add("Gather", rows, graph.constant(places, np.int64), axis=1)
 
 
 ADDERS: dict[str, Callable[[Any, Any, str, Dtype], str]] = {

@@ -206,9 +206,7 @@ def _refuse_two_roles(
         )
 
 
-def _features_among(
-    columns: ColumnsOfFile, places: list[int], words: set[int] = frozenset()
-) -> list[int]:
+def _features_among(columns: ColumnsOfFile, places: list[int], words: set[int]) -> list[int]:
     """The columns of numbers and of words, or the only one of lists; refuse what is neither."""
     kinds, index = columns.kinds, _index_column(columns)
     left = [place for place in places if place != index and place not in words]

@@ -118,11 +118,11 @@ class ColumnRows(RowFile):
         """``missing`` says whether a null becomes NaN instead of an error."""
         self._file, self._missing = file, missing
         self.columns = columns or [name for name in file.names if file.kind(name) == "number"]
-        missing = sorted(set(self.columns) - set(file.names))
-        if missing or not self.columns:
+        lacking = sorted(set(self.columns) - set(file.names))
+        if lacking or not self.columns:
             raise ValueError(
                 f"{file.path} has the columns {file.names}, "
-                + (f"but not {missing}" if missing else "none of them numeric")
+                + (f"but not {lacking}" if lacking else "none of them numeric")
             )
         kinds = [file.kind(name) for name in self.columns]
         self._of_lists = kinds == ["list"]

@@ -86,7 +86,8 @@ def _dtype(stored: dict[str, Any]) -> np.dtype[Any]:
     if name == "str":
         if type(width) is not int or not 0 < width <= MAX_LABEL_BYTES:
             raise ModelFileError("the width of the words of a step is not valid")
-        return np.dtype(("U", width))
+        dtype: np.dtype[Any] = np.dtype(("U", width))
+        return dtype
     if name not in DTYPES:
         raise ModelFileError(f"the values of a step have the unknown dtype {str(name)[:20]!r}")
     return np.dtype(name)

@@ -114,7 +114,9 @@ def restore_encoder(step: Any, n_features: int, stored: dict[str, Any], arrays: 
         )
     rare = stored.get("infrequent")
     rows = _rows_of(categories, rare)
-    asked = {name: getattr(step, name) for name in ("categories", "min_frequency", "max_categories")}
+    asked = {
+        name: getattr(step, name) for name in ("categories", "min_frequency", "max_categories")
+    }
     limits = {"min_frequency": None if rare is None else 2, "max_categories": None}
     step.set_params(categories=[list(known) for known in categories], **limits).fit(rows)
     width = int(step.transform(rows[:1]).shape[1])

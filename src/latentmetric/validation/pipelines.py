@@ -142,12 +142,14 @@ def fitted_columns(step: Any) -> list[tuple[str, Any, list[int]]]:
 def column_places(columns: Any, step: Any) -> list[int]:
     """The numbers of columns that are given by name, number, slice or mask."""
     names = getattr(step, "feature_names_in_", None)
-    known = {} if names is None else {name: place for place, name in enumerate(names)}
+    known: dict[Any, Any] = {}
+    if names is not None:
+        known = {name: place for place, name in enumerate(names)}
     if isinstance(columns, slice):
-        ends = [known.get(end, end) for end in (columns.start, columns.stop)]
+        start, stop = (known.get(end, end) for end in (columns.start, columns.stop))
         if isinstance(columns.stop, str):
-            ends[1] += 1  # the last name is part of a slice of names
-        return list(range(step.n_features_in_))[slice(*ends, columns.step)]
+            stop += 1  # the last name is part of a slice of names
+        return list(range(step.n_features_in_))[start : stop : columns.step]
     listed = [columns] if isinstance(columns, str | int) else list(columns)
     if listed and all(type(column).__name__ in ("bool", "bool_") for column in listed):
         return [place for place, is_in in enumerate(listed) if is_in]
@@ -171,11 +173,7 @@ def _texts(step: Any, places: list[int]) -> list[int]:
         return [place for inner in taking for place in _texts(inner, places)]
     if kind == "ColumnTransformer":
         parts = fitted_columns(step)
-        return [
-            places[column]
-            for _, inner, columns in parts
-            for column in _texts(inner, columns)
-        ]
+        return [places[column] for _, inner, columns in parts for column in _texts(inner, columns)]
     if kind == "SimpleImputer":
         return [place for place, held in zip(places, step.statistics_, strict=True)
                 if isinstance(held, str)]  # fmt: skip

@@ -11,7 +11,6 @@ from latentmetric.viz.report.evidence import Evidence, LabelledRows
 from latentmetric.viz.report.markup import Content, Html, distinct, join, shown, tag
 from latentmetric.viz.report.pictures import Pictures, check_image_shape
 
-
 Row = np.ndarray[Any, Any]
 
 

@@ -23,7 +23,9 @@ class Distinctive:
     def __init__(self, rows: Row, names: list[str]) -> None:
         self._names = names
         self._words = [
-            place for place, column in enumerate(rows.T) if rows.dtype.kind == "O" and _is_text(column)
+            place
+            for place, column in enumerate(rows.T)
+            if rows.dtype.kind == "O" and _is_text(column)
         ]
         self._numbers = np.setdiff1d(np.arange(rows.shape[1]), self._words)
         table = rows
