@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    Normalizer,
     OneHotEncoder,
     QuantileTransformer,
     StandardScaler,
@@ -108,7 +109,7 @@ def test_an_estimator_alone_in_a_pipeline(tmp_path):
 
 def test_other_steps_are_refused_by_name(tmp_path):
     X, y = make_numbers()
-    pipeline = make_pipeline(StandardScaler(), QuantileTransformer(5), model()).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), QuantileTransformer(n_quantiles=5), model()).fit(X, y)
     with pytest.raises(TypeError, match=r"'quantiletransformer' is a sklearn.*may only have Stand"):
         save(pipeline, tmp_path / "model")
     nested = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
@@ -195,7 +196,8 @@ def test_categories_of_every_kind_come_back(tmp_path, known):
     pipeline = make_pipeline(encoder, Euclidean(n_neighbors=1)).fit(X, np.arange(60) % 3 > 0)
     loaded = saved(pipeline, tmp_path)
     assert_same_answers(pipeline, loaded, X)
-    np.testing.assert_array_equal(loaded[0].categories_[0], pipeline[0].categories_[0], strict=True)
+    (found,), (expected,) = loaded[0].categories_, pipeline[0].categories_
+    assert (found.dtype, list(map(repr, found))) == (expected.dtype, list(map(repr, expected)))
 
 
 def test_an_imputer_that_leaves_a_column_out(tmp_path):
@@ -241,7 +243,7 @@ def contents(tmp_path_factory):
         (lambda d: d["steps"][1].__setitem__(1, "drop"), "only columns can be dropped"),
         (lambda d: d["steps"][1][1].update(kind="Popen"), "'standardscaler' is not one of Stand"),
         (lambda d: d["steps"][1][1].update(n_features=5), "takes 5 features, but 8 come to it"),
-        (lambda d: d["steps"].pop(), "give 8 features, but the model takes 3"),
+        (lambda d: d["steps"].pop(), "'step_4_components' is not part of"),
         (lambda d: d["steps"][1][1]["found"].update(scale_=None), "no scale_, but with_std"),
         (lambda d: d["steps"][1][1]["found"].update(scale_=2.0), "scale_ .* not of the kind"),
         (lambda d: d["steps"][1][1]["found"].pop("mean_"), "does not have mean_"),
@@ -268,6 +270,8 @@ def test_a_forged_pipeline_is_refused(tmp_path, contents, change, message):
         (lambda d: d.update(parts=[]), "holds no parts"),
         (lambda d: d["parts"][0].__setitem__(2, [99]), "not among its 4 features"),
         (lambda d: d["parts"][0].__setitem__(2, ["none"]), "not among its 4 features"),
+        (lambda d: d["parts"][0].__setitem__(2, {"slice": [0, "1", 2]}), "are not a slice"),
+        (lambda d: d["parts"][0].__setitem__(2, {"slice": [0, 9, 0]}), "slice step cannot be zero"),
         (lambda d: d["parts"][0].__setitem__(2, []), "has no columns, but is not dropped"),
         (lambda d: d["parts"][2].__setitem__(2, ["size"]), "what becomes of all columns"),
         (lambda d: d["parts"][2][1].update(infrequent=[[0, 1, 2, 3]]), "is infrequent"),
@@ -281,10 +285,26 @@ def test_forged_columns_are_refused(tmp_path, contents, change, message):
         load_bytes(tmp_path, opened.closed())
 
 
+def test_steps_must_give_what_the_model_takes(tmp_path):
+    X, y = make_numbers()
+    save(make_pipeline(StandardScaler(), Normalizer(), model()).fit(X, y), tmp_path / "model")
+    opened = Opened.of((tmp_path / "model").read_bytes())
+    opened.document["steps"] = [["a", opened.document["steps"][1][1] | {"n_features": 5}]]
+    names = [name for name in opened.arrays if name.startswith("step_")]
+    at = len(opened.data)
+    for name in names:
+        entry = opened.arrays.pop(name)
+        del opened.document["checksums"][name]
+        at = min(at, entry["data_offsets"][0])
+    del opened.data[at:]  # arrays are stored by name, and these come last
+    with pytest.raises(ModelFileError, match="give 5 features, but the model takes 8"):
+        load_bytes(tmp_path, opened.closed())
+
+
 def test_an_encoder_cannot_ask_for_much_memory(tmp_path, contents):
     opened = Opened.of(contents[2])
     step = opened.document["steps"][0][1]["parts"][2][1]
-    step.update(n_features=60_000, infrequent=None)
+    step.update(n_features=60_000, infrequent=None, feature_names=None)
     step["categories"] = [{"dtype": "bool", "values": [False]}] * 60_000
     step["categories"][0] = {"dtype": "object", "values": list(range(100_000))}
     opened.document["steps"] = [["a", step]]
@@ -292,7 +312,7 @@ def test_an_encoder_cannot_ask_for_much_memory(tmp_path, contents):
         load_bytes(tmp_path, opened.closed())
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(
     which=st.integers(0, 2),
     mutate=st.sampled_from(OLD_CHECKSUMS + NEW_CHECKSUMS),

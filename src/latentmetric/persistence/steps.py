@@ -194,8 +194,14 @@ def _packed_found(step: Any, arrays: Arrays) -> dict[str, Any]:
 def _packed_columns(step: Any, path: str, arrays: Arrays) -> dict[str, Any]:
     named = hasattr(step, "feature_names_in_") and _are_named(step)
     parts = []
-    for name, held, places in fitted_columns(step):
-        columns = [str(step.feature_names_in_[place]) for place in places] if named else places
+    for (name, held, places), (_, _, asked) in zip(
+        fitted_columns(step), step.transformers_, strict=True
+    ):
+        columns: Any = places
+        if named:
+            columns = [str(step.feature_names_in_[place]) for place in places]
+        elif isinstance(asked, slice):
+            columns = {"slice": [asked.start, asked.stop, asked.step]}
         parts.append([name, packed_step(held, f"{path}/{name}", arrays), columns])
     remainder = step.remainder if isinstance(step.remainder, str) else "drop"
     return {"parts": parts, "remainder": remainder, "sparse": bool(step.sparse_output_)}
@@ -373,8 +379,8 @@ class _Part:
 
     name: str
     step: Any
-    columns: list[Any]
-    """As they were given: numbers or names."""
+    columns: Any
+    """As they were given: numbers, names or a slice."""
     places: list[int]
     width: int
 
@@ -401,7 +407,7 @@ def _restored_parts(
     parts: list[_Part] = []
     for entry in stored:
         name, held, columns = _named_entry(entry, 3)
-        places = _restored_places(columns, names, n_features)
+        columns, places = _restored_places(columns, names, n_features)
         _check_name(name, [part.name for part in parts])
         if not places and held != "drop":
             raise ModelFileError(f"the step {name[:40]!r} has no columns, but is not dropped")
@@ -420,16 +426,28 @@ def _output_places(parts: list[_Part]) -> dict[str, slice]:
     return {REMAINDER: slice(0, 0)} | places
 
 
-def _restored_places(columns: Any, names: Any, n_features: int) -> list[int]:
-    """The places of columns that are given by their numbers or by their names."""
+def _restored_places(columns: Any, names: Any, n_features: int) -> tuple[Any, list[int]]:
+    """Columns that are given by their numbers, their names or a slice, and their places.
+
+    A slice stays one: a product with columns that lie apart in memory may be rounded otherwise.
+    """
+    if isinstance(columns, dict):
+        ends = columns.get("slice")
+        if not isinstance(ends, list) or len(ends) != 3 or not all(map(_is_end, ends)):
+            raise ModelFileError("the columns of a step are not a slice")
+        part = slice(*ends)
+        return part, list(range(n_features)[part])
     if not isinstance(columns, list):
         raise ModelFileError("the columns of a step are not a list")
     known = {} if names is None else {name: place for place, name in enumerate(names)}
     places = [known.get(column) if isinstance(column, str) else column for column in columns]
     if not all(type(place) is int and 0 <= place < n_features for place in places):
         raise ModelFileError(f"the columns of a step are not among its {n_features} features")
-    found: list[int] = places  # type: ignore[assignment]
-    return found
+    return columns, places  # type: ignore[return-value]
+
+
+def _is_end(value: Any) -> bool:
+    return value is None or type(value) is int
 
 
 REFITTED: dict[str, tuple[Any, Any]] = {
