@@ -20,7 +20,9 @@ from latentmetric.export import to_faiss, to_onnx, to_sklearn
 def fitted(name, dtype=np.float64):
     X, y = make_numbers()
     X = (with_gaps(X) if name in OF_GAPS else X).astype(dtype)
-    steps = [step if isinstance(step, str) else clone(step) for step in (OF_NUMBERS | OF_GAPS)[name]]
+    steps = [
+        step if isinstance(step, str) else clone(step) for step in (OF_NUMBERS | OF_GAPS)[name]
+    ]
     return make_pipeline(*steps, model()).fit(X, y), X
 
 

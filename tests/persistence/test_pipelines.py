@@ -50,7 +50,9 @@ def state(step):
 def test_steps_of_numbers_come_back_to_the_last_bit(tmp_path, name, dtype):
     X, y = make_numbers()
     X = (with_gaps(X) if name in OF_GAPS else X).astype(dtype)
-    steps = [step if isinstance(step, str) else clone(step) for step in (OF_NUMBERS | OF_GAPS)[name]]
+    steps = [
+        step if isinstance(step, str) else clone(step) for step in (OF_NUMBERS | OF_GAPS)[name]
+    ]
     pipeline = make_pipeline(*steps, model()).fit(X, y)
     loaded = saved(pipeline, tmp_path)
     assert type(loaded) is Pipeline
@@ -90,12 +92,18 @@ def test_parameters_come_back(tmp_path):
     X, y = make_numbers()
     scaler = StandardScaler(with_mean=False)
     encoder = OneHotEncoder(dtype=np.float32, drop=[9.0], categories=[[1.0, 2.0, 5.0, 9.0]])
-    columns = ColumnTransformer([("a", encoder, [6])], remainder=scaler, n_jobs=1, sparse_threshold=0)
+    columns = ColumnTransformer(
+        [("a", encoder, [6])], remainder=scaler, n_jobs=1, sparse_threshold=0
+    )
     loaded = saved(make_pipeline(columns, model()).fit(X, y), tmp_path)
     assert loaded[0].sparse_threshold == 0
     assert loaded[0].remainder.with_mean is False
     inner = loaded[0].transformers[0][1]
-    assert (inner.dtype, inner.drop, inner.categories) == (np.float32, [9.0], [[1.0, 2.0, 5.0, 9.0]])
+    assert (inner.dtype, inner.drop, inner.categories) == (
+        np.float32,
+        [9.0],
+        [[1.0, 2.0, 5.0, 9.0]],
+    )
     assert loaded[0].n_jobs is None
 
 
@@ -109,7 +117,9 @@ def test_an_estimator_alone_in_a_pipeline(tmp_path):
 
 def test_other_steps_are_refused_by_name(tmp_path):
     X, y = make_numbers()
-    pipeline = make_pipeline(StandardScaler(), QuantileTransformer(n_quantiles=5), model()).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), QuantileTransformer(n_quantiles=5), model()).fit(
+        X, y
+    )
     with pytest.raises(TypeError, match=r"'quantiletransformer' is a sklearn.*may only have Stand"):
         save(pipeline, tmp_path / "model")
     nested = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
@@ -318,7 +328,9 @@ def test_an_encoder_cannot_ask_for_much_memory(tmp_path, contents):
     mutate=st.sampled_from(OLD_CHECKSUMS + NEW_CHECKSUMS),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_a_changed_file_is_a_pipeline_or_is_refused(tmp_path_factory, contents, which, mutate, seed):
+def test_a_changed_file_is_a_pipeline_or_is_refused(
+    tmp_path_factory, contents, which, mutate, seed
+):
     changed = mutate(contents[which], np.random.default_rng(seed))
     try:
         loaded = load_bytes(tmp_path_factory.getbasetemp(), changed)

@@ -146,7 +146,7 @@ def column_places(columns: Any, step: Any) -> list[int]:
     if names is not None:
         known = {name: place for place, name in enumerate(names)}
     if isinstance(columns, slice):
-        start, stop = (known[end] if end in known else end for end in (columns.start, columns.stop))
+        start, stop = (known.get(end, end) for end in (columns.start, columns.stop))
         if isinstance(columns.stop, str):
             stop += 1  # the last name is part of a slice of names
         return list(range(step.n_features_in_))[start : stop : columns.step]
