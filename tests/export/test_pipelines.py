@@ -118,6 +118,6 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path):
     X, y = make_numbers()
     other = make_pipeline(PolynomialFeatures(), model()).fit(X, y)
     for export in (to_faiss, to_sklearn, lambda model: to_onnx(model, tmp_path / "model.onnx")):
-        with pytest.raises(TypeError, match="'polynomialfeatures' is a sklearn.*Polynomial"):
+        with pytest.raises(TypeError, match=r"'polynomialfeatures' is a sklearn.*Polynomial"):
             export(other)
     assert not list(tmp_path.iterdir())

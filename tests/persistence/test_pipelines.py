@@ -123,9 +123,9 @@ def test_other_steps_are_refused_by_name(tmp_path):
     with pytest.raises(TypeError, match=r"'quantiletransformer' is a sklearn.*may only have Stand"):
         save(pipeline, tmp_path / "model")
     nested = ColumnTransformer([("logs", FunctionTransformer(np.log1p), [0])])
-    with pytest.raises(TypeError, match="'columntransformer/logs' is a .*FunctionTransformer"):
+    with pytest.raises(TypeError, match=r"'columntransformer/logs' is a .*FunctionTransformer"):
         save(make_pipeline(nested, model()).fit(abs(X), y), tmp_path / "model")
-    with pytest.raises(TypeError, match="ends in 'logisticregression'.*must end in one of MaPML"):
+    with pytest.raises(TypeError, match=r"ends in 'logisticregression'.*must end in one of MaPML"):
         save(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), tmp_path / "model")
 
     class Scaler(StandardScaler):
@@ -162,7 +162,7 @@ def test_a_cache_is_refused(tmp_path):
     """A file that could name a cache could have pickles in it opened."""
     X, y = make_numbers()
     cached = make_pipeline(StandardScaler(), model(), memory=str(tmp_path / "cache")).fit(X, y)
-    with pytest.raises(TypeError, match="the pipeline: a model file cannot hold .* memory="):
+    with pytest.raises(TypeError, match=r"the pipeline: a model file cannot hold .* memory="):
         save(cached, tmp_path / "model")
     save(make_pipeline(StandardScaler(), model()).fit(X, y), tmp_path / "model")
     opened = Opened.of((tmp_path / "model").read_bytes())

@@ -146,9 +146,9 @@ def column_places(columns: Any, step: Any) -> list[int]:
     if names is not None:
         known = {name: place for place, name in enumerate(names)}
     if isinstance(columns, slice):
-        start, stop = (known.get(end, end) for end in (columns.start, columns.stop))
-        if isinstance(columns.stop, str):
-            stop += 1  # the last name is part of a slice of names
+        start, stop = known.get(columns.start, columns.start), columns.stop
+        if isinstance(stop, str):
+            stop = known[stop] + 1  # the last name is part of a slice of names
         return list(range(step.n_features_in_))[start : stop : columns.step]
     listed = [columns] if isinstance(columns, str | int) else list(columns)
     if listed and all(type(column).__name__ in ("bool", "bool_") for column in listed):
