@@ -20,7 +20,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from latentmetric.cli._signature import made_of, option
 from latentmetric.io import Choice, RowFile, Table
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import Piped, fitted_columns
 
 _PANEL = "Steps before the estimator"
 
@@ -126,8 +126,17 @@ def fitted_steps(preparation: Preparation, table: Table) -> tuple[Pipeline | Non
     _refuse_empty_columns(rows, table)
     prepared = steps.fit_transform(rows)
     if table.feature_names is not None:
-        steps[0].feature_names_in_ = np.array(table.feature_names, dtype=object)
+        _name_features(steps[0], np.array(table.feature_names, dtype=object))
     return steps, _as_numbers(prepared)
+
+
+def _name_features(step: Any, names: np.ndarray[Any, Any]) -> None:
+    """Give the names of its columns to a step that was fitted to an array, and to its parts."""
+    step.feature_names_in_ = names
+    if isinstance(step, ColumnTransformer):
+        for _, part, places in fitted_columns(step):
+            if not isinstance(part, str):
+                _name_features(part, names[places])
 
 
 def _refuse_empty_columns(rows: np.ndarray[Any, Any], table: Table) -> None:

@@ -90,7 +90,8 @@ def _dtype(stored: dict[str, Any]) -> np.dtype[Any]:
         return dtype
     if name not in DTYPES:
         raise ModelFileError(f"the values of a step have the unknown dtype {str(name)[:20]!r}")
-    return np.dtype(name)
+    dtype = np.dtype(name)
+    return dtype
 
 
 def taken(name: Any, arrays: Arrays) -> Array:
