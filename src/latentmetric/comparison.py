@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.core.distances import row_blocks
@@ -51,6 +52,7 @@ def compare(
     n_folds: int = 5,
     n_neighbors: int = 3,
     random_state: int = 0,
+    steps: Any = None,
     about_to: Callable[[str, int], None] = lambda method, fold: None,
 ) -> Iterator[Outcome]:
     """Cross-validate methods on the same folds, and yield each result as soon as it is known.
@@ -67,6 +69,9 @@ def compare(
         Nearest references that vote.
     random_state : int, default=0
         Seed of the folds and of the methods.
+    steps : transformer, default=None
+        Steps before every method, such as a pipeline of an imputer and a scaler; a copy is fitted
+        to the training rows of each fold.
     about_to : callable
         Called with method and fold before each fit.
 
@@ -85,6 +90,7 @@ def compare(
     """
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for fold, (train, test) in enumerate(folds.split(np.empty(len(y)), y)):
+        rows, queries = _prepared(steps, X[train], X[test])
         fitted: dict[str, tuple[Any, float]] = {}
         for method in methods:
             about_to(method, fold)
@@ -94,22 +100,30 @@ def compare(
                 estimator = estimator_class(kind)(
                     n_neighbors=n_neighbors, random_state=random_state
                 )
-                estimator.fit(X[train], y[train])
+                estimator.fit(rows, y[train])
                 fitted[kind] = estimator, perf_counter() - since
             estimator, seconds = fitted[kind]
             model = estimator.model_
             if method.endswith(ORIGINAL):
                 codes = np.searchsorted(estimator.classes_, y[train])
-                rows = in_this_process(X[train], estimator, "compare")
+                originals = in_this_process(rows, estimator, "compare")
                 with small_numbers_may_vanish():
-                    model = model.with_references(rows, codes)
+                    model = model.with_references(originals, codes)
             since = perf_counter()
-            wrong = _predicted(estimator, model, X[test]) != y[test]
+            wrong = _predicted(estimator, model, queries) != y[test]
             queried = perf_counter() - since
             yield Outcome(
                 method, fold, float(wrong.mean()), seconds, queried, len(test),
                 len(model.references),
             )  # fmt: skip
+
+
+def _prepared(steps: Any, rows: Any, queries: Any) -> tuple[Any, Any]:
+    """Training rows and queries after the steps, which see the training rows alone."""
+    if steps is None:
+        return rows, queries
+    fitted = clone(steps)
+    return fitted.fit_transform(rows), fitted.transform(queries)
 
 
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> np.ndarray[Any, Any]:

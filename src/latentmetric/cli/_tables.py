@@ -18,6 +18,7 @@ from latentmetric.io.cells import BOOLEANS
 from latentmetric.io.formats import suffixes
 from latentmetric.io.text import as_numbers
 from latentmetric.persistence.model_file import ModelFileError, is_model_file
+from latentmetric.validation.pipelines import Piped
 
 STANDARD_INPUT = Path("-")
 
@@ -112,18 +113,30 @@ def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
 
 
 def read_for(
-    model: Any, features: Path, labels: Path | None, choice: Choice, labelled: bool
+    model: Piped, features: Path, labels: Path | None, choice: Choice, labelled: bool
 ) -> Table:
-    """Open a table of the features that a model was fitted with, by name where both have them."""
-    names = getattr(model, "feature_names_in_", None)
-    wanted = None if names is None or choice.key else names.tolist()
-    table = read_table(features, labels, replace(choice, names=wanted, labelled=labelled))
-    if table.rows.shape[1] != model.n_features_in_:
+    """Open a table of the features that a model was fitted with, by name where both have them.
+
+    Rows are as the file has them; those of a pipeline have yet to pass its steps.
+    """
+    choice = replace(choice, labelled=labelled, missing=model.takes_missing_values)
+    names, words = model.feature_names, model.text_columns
+    if words and (names is None or choice.key):
+        raise ValueError(
+            f"the model takes words in feature {words[0]} (counted from 0), and commands find "
+            "columns of words by their names; fit it with names, without --key"
+        )
+    if names is not None and not choice.key:
+        choice = replace(choice, names=names, categories=[names[place] for place in words])
+    table, n_features = read_table(features, labels, choice), model.first.n_features_in_
+    if table.rows.shape[1] != n_features:
         raise ValueError(
             f"{features} has {table.rows.shape[1]} features, but the model was fitted with "
-            f"{model.n_features_in_}"
+            f"{n_features}"
         )
-    return table if table.labels is None else replace(table, labels=_like(table.labels, model))
+    if table.labels is None:
+        return table
+    return replace(table, labels=_like(table.labels, model.estimator))
 
 
 def _like(labels: Any, model: Any) -> Any:
@@ -137,22 +150,21 @@ def _like(labels: Any, model: Any) -> Any:
     return as_numbers(labels) if is_text and model.classes_.dtype.kind in "iuf" else labels
 
 
-def load_latents(path: Path) -> Any:
+def load_latents(path: Path) -> Piped:
     """Load a model that has latent examples."""
     model = load_model(path, features_follow=False)
-    if not hasattr(model, "latent_examples_"):
-        raise ValueError(
-            f"{path} holds {type(model).__name__}, which has no latent examples; fit mapml"
-        )
+    if not hasattr(model.estimator, "latent_examples_"):
+        kind = type(model.estimator).__name__
+        raise ValueError(f"{path} holds {kind}, which has no latent examples; fit mapml")
     return model
 
 
-def load_model(path: Path, features_follow: bool = True) -> Any:
+def load_model(path: Path, features_follow: bool = True) -> Piped:
     """Load a model; an error on another kind of file explains the order of the arguments."""
     from latentmetric import load
 
     try:
-        return load(path)
+        return Piped.of(load(path))
     except ModelFileError as error:
         if is_model_file(path) or not features_follow:
             raise

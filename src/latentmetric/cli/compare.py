@@ -10,12 +10,14 @@ import typer
 from latentmetric import comparison
 from latentmetric.cli._errors import INTERRUPTED, note
 from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._preparing import Preparation, prepares
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.comparison import METHODS, Outcome, sample_rows
 from latentmetric.io import Choice
 
 
+@prepares
 @reads_tables
 def compare(
     features: Features,
@@ -32,14 +34,16 @@ def compare(
     random_state: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     json: Json = False,
     choice: Choice,
+    preparation: Preparation,
 ) -> None:
     """Compare methods on your data by cross-validation.
 
     Every method has its default parameters, the same folds and the same vote. Ctrl-C prints the
-    results so far; the exit code is then 130.
+    results so far; the exit code is then 130. --impute, --normalize and --one-hot come before every
+    method, fitted to the training rows of each fold.
     """
     names = _chosen(methods)
-    table = read_table(features, labels, choice)
+    table = read_table(features, labels, preparation.choice(choice))
     assert table.labels is not None
     rows, known = sample_rows(table.rows, table.labels, max_rows, random_state)
     if len(known) < len(table.labels):
@@ -57,7 +61,7 @@ def compare(
         try:
             for outcome in comparison.compare(
                 rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
-                random_state=random_state, about_to=about_to,
+                random_state=random_state, steps=preparation.steps(table), about_to=about_to,
             ):  # fmt: skip
                 outcomes.append(outcome)
         except KeyboardInterrupt:

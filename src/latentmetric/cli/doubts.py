@@ -19,6 +19,7 @@ from latentmetric.cli._output import (
     write_columns,
 )
 from latentmetric.cli._parameters import DEFAULT_ESTIMATOR, make_estimator, takes_parameters
+from latentmetric.cli._preparing import Preparation, fitted_steps, prepared, prepares
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import (
     Features,
@@ -36,6 +37,7 @@ COLUMNS = ("label", "score", "likelier", "probability")
 
 
 @takes_parameters
+@prepares
 @reads_tables
 def doubts(
     features: Features,
@@ -50,6 +52,7 @@ def doubts(
     overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
+    preparation: Preparation,
     parameters: dict[str, Any],
 ) -> None:
     """List the rows whose labels are most doubtful, the worst first.
@@ -60,14 +63,15 @@ def doubts(
     that number. An .npy file holds the numbers of the rows alone. Without --model, MaPML is fitted
     with label_noise, which trusts unlikely labels less.
     """
-    if model is not None and parameters:
-        raise typer.BadParameter(f"--model is fitted already; leave out {', '.join(parameters)}")
+    given = [*parameters, *preparation.asked]
+    if model is not None and given:
+        raise typer.BadParameter(f"--model is fitted already; leave out {', '.join(given)}")
     check_answers(out, [model, features, labels], overwrite)
-    fitted, table = _fitted(features, labels, model, choice, parameters)
+    fitted, table, judged = _fitted(features, labels, model, choice, preparation, parameters)
     check_id_name(table.id_name, COLUMNS)
-    scores = fitted.label_scores(table.rows, table.labels)
+    scores = fitted.label_scores(judged, table.labels)
     worst = np.argsort(scores, kind="stable")[:most]
-    shares = fitted.predict_proba(table.rows[np.sort(worst)])[np.argsort(np.argsort(worst))]
+    shares = fitted.predict_proba(judged[np.sort(worst)])[np.argsort(np.argsort(worst))]
     likelier = fitted.classes_[shares.argmax(axis=1)]
     assert table.labels is not None
     columns = (table.labels[worst], scores[worst], likelier, shares.max(axis=1))
@@ -82,14 +86,17 @@ def doubts(
 
 
 def _fitted(
-    features: Path, labels: Path | None, model: Path | None, choice: Choice, parameters: Any
-) -> tuple[Any, Table]:
-    """A model of the rows, and the rows."""
+    features: Path, labels: Path | None, model: Path | None, choice: Choice,
+    preparation: Preparation, parameters: Any,
+) -> tuple[Any, Table, Any]:  # fmt: skip
+    """A model of the rows, the table, and its rows as the model takes them."""
     if model is not None:
-        fitted = load_latents(model)
-        return fitted, read_for(fitted, features, labels, choice, labelled=True)
+        piped = load_latents(model)
+        table = read_for(piped, features, labels, choice, labelled=True)
+        return piped.estimator, table, prepared(piped, table.rows)
     fitted = make_estimator(DEFAULT_ESTIMATOR, {"label_noise": True} | parameters)
-    table = read_table(features, labels, choice)
+    table = read_table(features, labels, preparation.choice(choice))
+    _, rows = fitted_steps(preparation, table)
     with followed():
-        fitted.fit(table.rows, table.labels)
-    return fitted, table
+        fitted.fit(rows, table.labels)
+    return fitted, table, rows

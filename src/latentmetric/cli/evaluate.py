@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from latentmetric.cli._output import print_json, print_table, say
+from latentmetric.cli._preparing import prepared
 from latentmetric.cli._tables import (
     Features,
     Json,
@@ -42,8 +43,9 @@ def evaluate(
 
     Rows whose label the model does not know are errors, and are also counted separately.
     """
-    fitted = load_model(model)
-    table = read_for(fitted, features, labels, choice, labelled=True)
+    piped = load_model(model)
+    fitted = piped.estimator
+    table = read_for(piped, features, labels, choice, labelled=True)
     assert table.labels is not None
     true = _codes_of(fitted.classes_, table.labels)
     known = true >= 0
@@ -53,9 +55,10 @@ def evaluate(
             f"{table.labels[0].item()!r}; it knows {_shown(fitted.classes_[0])} and "
             f"{len(fitted.classes_) - 1} more"
         )
-    shares = fitted.predict_proba(table.rows) if _has_probabilities(fitted) else None
+    rows = prepared(piped, table.rows)
+    shares = fitted.predict_proba(rows) if _has_probabilities(fitted) else None
     predicted = (
-        _codes_of(fitted.classes_, fitted.predict(table.rows))
+        _codes_of(fitted.classes_, fitted.predict(rows))
         if shares is None
         else shares.argmax(axis=1)
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
+from latentmetric.cli._errors import note
 from latentmetric.cli._output import Overwrite, check_output, print_json, say, without_objects
+from latentmetric.cli._preparing import joined
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.persistence.replacing import replacing
+from latentmetric.validation.pipelines import Piped
 
 
 class Target(StrEnum):
@@ -33,14 +36,14 @@ def export(
 
     onnx: a graph from features to label, probabilities and neighbours. faiss: an index, and
     beside it OUT.npz with the labels of its rows and with centre, scale and components: queries
-    are (x - centre) / scale @ components.T. sklearn: a pickled pipeline, to be opened with
-    joblib; pickles can run code, so open only your own.
+    are (x - centre) / scale @ components.T, where x has passed the steps of a pipeline. sklearn: a
+    pickled pipeline, to be opened with joblib; pickles can run code, so open only your own.
     """
     check_output(out, to.value, [model], overwrite)
     if to is Target.faiss:
         check_output(_beside(out), "faiss arrays", [model], overwrite)
-    fitted = load_model(model, features_follow=False)
-    written = _WRITERS[to](fitted, out)
+    piped = load_model(model, features_follow=False)
+    written = _WRITERS[to](piped, out)
     if json:
         print_json({"files": [str(path) for path in written]})
     else:
@@ -48,20 +51,22 @@ def export(
             say(f"{path}: {path.stat().st_size:,} bytes")
 
 
-def _write_onnx(fitted: Any, out: Path) -> list[Path]:
+def _write_onnx(piped: Piped, out: Path) -> list[Path]:
     from latentmetric.export import to_onnx
 
-    to_onnx(fitted, out)
+    to_onnx(joined(piped.steps, piped.estimator), out)
     return [out]
 
 
-def _write_faiss(fitted: Any, out: Path) -> list[Path]:
+def _write_faiss(piped: Piped, out: Path) -> list[Path]:
     from latentmetric.export import to_faiss
 
-    exported = to_faiss(fitted)
+    exported = to_faiss(piped.estimator)
     import faiss
 
-    model, beside = fitted.model_, _beside(out)
+    if piped.steps is not None:
+        note("the index is of rows after the steps: queries pass pipeline[:-1].transform first")
+    model, beside = piped.estimator.model_, _beside(out)
     labels = without_objects(exported.labels, str(beside))
     with replacing(out) as file:
         file.write(faiss.serialize_index(exported.index).data)
@@ -83,12 +88,12 @@ def _beside(out: Path) -> Path:
     return out.with_name(out.name + ".npz")
 
 
-def _write_sklearn(fitted: Any, out: Path) -> list[Path]:
+def _write_sklearn(piped: Piped, out: Path) -> list[Path]:
     import joblib
 
     from latentmetric.export import to_sklearn
 
-    pipeline = to_sklearn(fitted)
+    pipeline = to_sklearn(joined(piped.steps, piped.estimator))
     with replacing(out) as file:
         joblib.dump(pipeline, file)
     return [out]

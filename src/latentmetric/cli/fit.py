@@ -28,6 +28,7 @@ from latentmetric.cli._parameters import (
     make_estimator,
     takes_parameters,
 )
+from latentmetric.cli._preparing import Preparation, fitted_steps, joined, prepares
 from latentmetric.cli._progress import followed, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.estimators.progress import iterations, refinement
@@ -40,6 +41,7 @@ MEASURED = {"validation_error": "validation error", "loo_error": "error on train
 
 
 @takes_parameters
+@prepares
 @reads_tables
 def fit(
     features: Features,
@@ -57,13 +59,15 @@ def fit(
     overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
+    preparation: Preparation,
     parameters: dict[str, Any],
 ) -> None:
     """Learn a model from features and labels, and save it.
 
     Ctrl-C ends the fit after the current round and saves the best one so far; the exit code is
     then 130. A second Ctrl-C ends at once and leaves an existing file unchanged. With --checkpoint
-    a fit that was killed can be resumed, to the same model.
+    a fit that was killed can be resumed, to the same model. With --impute, --normalize or --one-hot
+    the model is a pipeline: all commands then prepare their rows in the same way.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -72,14 +76,15 @@ def fit(
     if checkpoint is not None:
         advice = "name another folder with --checkpoint"
         refuse_what_is_read(checkpoint, checkpoint / FILE_NAME, [features, labels], advice)
-    table = read_table(features, labels, choice)
+    table = read_table(features, labels, preparation.choice(choice))
     check_names(table.labels, table.feature_names)
     since = perf_counter()
+    steps, rows = fitted_steps(preparation, table)
     with followed() as follower, keeping_the_best(follower):
-        model.fit(table.rows, table.labels, checkpoint=checkpoint, resume=resume)
-    if table.feature_names is not None:
+        model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
+    if table.feature_names is not None and steps is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    _save(model, out)
+    _save(joined(steps, model), out)
     _report(model, out, perf_counter() - since, follower.interrupted, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -8,6 +8,7 @@ from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import read_model_file
+from latentmetric.validation.pipelines import Piped
 
 SHOWN = (
     "objective", "active_share", "rank", "mean_margin", "impostors", "validation_error", "loss",
@@ -20,8 +21,10 @@ ABOUT_THE_START = ("start", "start_losses", "start_errors")
 
 def info(model: Model, json: Json = False) -> None:
     """Show what a model file holds: estimator, data, parameters, rounds."""
-    fitted = load_model(model, features_follow=False)
+    piped = load_model(model, features_follow=False)
+    fitted = piped.estimator
     document, _ = read_model_file(model)
+    own = document["model"] if document["estimator"] == "Pipeline" else document
     components = fitted.model_.components
     first = fitted.history_[0] if fitted.history_ else {}
     facts = {
@@ -29,22 +32,29 @@ def info(model: Model, json: Json = False) -> None:
         "bytes": model.stat().st_size,
         "format_version": document["format_version"],
         "versions": document["versions"],
-        "estimator": document["estimator"],
-        "features": int(fitted.n_features_in_),
-        "feature_names": document.get("feature_names"),
+        "estimator": own["estimator"],
+        "features": int(piped.first.n_features_in_),
+        "feature_names": piped.feature_names,
+        "steps": _steps(piped),
         "classes": fitted.classes_.tolist(),
         "references": len(fitted.model_.references),
         "rank": None if components is None else len(components),
         "latent_examples": len(getattr(fitted, "latent_examples_", ())),
         "iterations": fitted.n_iter_,
         "kept_iteration": fitted.best_iter_,
-        "parameters": document["parameters"],
-        "history": document["history"],
+        "parameters": own["parameters"],
+        "history": own["history"],
     } | {name: first[name] for name in ABOUT_THE_START if name in first}
     if json:
         print_json(facts)
         return
     _show(facts)
+
+
+def _steps(piped: Piped) -> list[dict[str, Any]]:
+    """The steps before the estimator, with their parameters that are not at their defaults."""
+    steps = [] if piped.steps is None else piped.steps.steps
+    return [{"name": name, "step": " ".join(str(step).split())} for name, step in steps]
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -53,6 +63,8 @@ def _show(facts: dict[str, Any]) -> None:
     names = facts["feature_names"]
     named = f", {names[0]} to {names[-1]}" if names else ", without names"
     say(f"features: {facts['features']:,}{named}")
+    if facts["steps"]:
+        say(f"steps before the estimator: {', '.join(step['step'] for step in facts['steps'])}")
     classes = facts["classes"]
     shown = ", ".join(str(label)[:40] for label in classes[:10])
     say(f"classes: {len(classes):,}: {shown}{', …' if len(classes) > 10 else ''}")

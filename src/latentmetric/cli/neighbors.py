@@ -18,6 +18,7 @@ from latentmetric.cli._output import (
     write_array,
     write_columns,
 )
+from latentmetric.cli._preparing import prepared
 from latentmetric.cli._tables import Features, Json, Model, load_model, read_for, reads_tables
 from latentmetric.io import Choice
 
@@ -47,10 +48,11 @@ def neighbors(
     file.
     """
     check_answers(out, [model, features], overwrite)
-    fitted = load_model(model)
-    table = read_for(fitted, features, None, choice, labelled=False)
+    piped = load_model(model)
+    fitted = piped.estimator
+    table = read_for(piped, features, None, choice, labelled=False)
     check_id_name(table.id_name, [*(COLUMNS if out or not json else ()), *(KEYS if json else ())])
-    distances, found = fitted.kneighbors(table.rows, k)
+    distances, found = fitted.kneighbors(prepared(piped, table.rows), k)
     labels = fitted.classes_[fitted.model_.codes[found]]
     if out is not None and out.suffix == ".npy":
         write_array(found, out)

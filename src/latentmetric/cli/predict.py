@@ -18,6 +18,7 @@ from latentmetric.cli._output import (
     write_array,
     write_columns,
 )
+from latentmetric.cli._preparing import prepared
 from latentmetric.cli._tables import Features, Json, Model, load_model, read_for, reads_tables
 from latentmetric.io import Choice
 
@@ -64,13 +65,15 @@ def predict(
     if reject_below is not None and reject_share is not None:
         raise typer.BadParameter("give --reject-below or --reject-share, not both")
     check_answers(out, [model, features], overwrite)
-    fitted = load_model(model)
+    piped = load_model(model)
+    fitted = piped.estimator
     rejecting = _rejecting(fitted, reject_below, reject_share, reject_label)
-    table = read_for(fitted, features, None, choice, labelled=False)
+    table = read_for(piped, features, None, choice, labelled=False)
     check_id_name(table.id_name, ["label"])
-    shares = fitted.predict_proba(table.rows) if proba else None
+    rows = prepared(piped, table.rows)
+    shares = fitted.predict_proba(rows) if proba else None
     if shares is None or rejecting:
-        labels = fitted.predict(table.rows, **rejecting)
+        labels = fitted.predict(rows, **rejecting)
     else:
         labels = fitted.classes_[shares.argmax(1)]
     answers: Columns = {"label": labels}

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from latentmetric.cli._output import Overwrite, check_output, print_json, say
+from latentmetric.cli._preparing import joined
 from latentmetric.cli._tables import (
     STANDARD_INPUT,
     Features,
@@ -60,11 +61,11 @@ def report(
             param_hint="--train",
         )
     check_output(out, "report", [model, features, labels, train, train_labels], overwrite)
-    fitted = load_model(model)
-    table = read_for(fitted, features, labels, choice, labelled=True)
-    known = None if train is None else read_for(fitted, train, train_labels, choice, labelled=True)
+    piped = load_model(model)
+    table = read_for(piped, features, labels, choice, labelled=True)
+    known = None if train is None else read_for(piped, train, train_labels, choice, labelled=True)
     written = write_report(
-        fitted,
+        joined(piped.steps, piped.estimator),
         table.rows,
         table.labels,
         out,

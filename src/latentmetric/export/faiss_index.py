@@ -17,6 +17,7 @@ from latentmetric.engines.admission import refuse_remote
 from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.validation.parameters import MAX_COUNT, Integer
+from latentmetric.validation.rows import as_floats
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class FaissIndex:
 
     def queries(self, X: Any) -> Floats:
         """Transform rows into the space of the index, for ``index.search`` or other faiss indexes.
+
+        Rows are as the model takes them: those of a pipeline pass its steps here.
 
         Parameters
         ----------
@@ -84,13 +87,16 @@ class FaissIndex:
 
     def _queries(self, X: Any) -> Floats:
         refuse_remote("an index of faiss", "X.compute() if it fits into memory", X=X)
-        X, n_features = np.asarray(X), self._parts.model.n_features
-        if X.ndim != 2 or X.shape[1] != n_features:
+        rows = np.asarray(self._parts.piped.prepared(X))
+        n_features = self._parts.model.n_features
+        if rows.ndim != 2 or rows.shape[1] != n_features:
             raise ValueError(
-                f"X has shape {X.shape}, but the model was fitted with {n_features} features: "
+                f"X has shape {rows.shape}, but the model was fitted with {n_features} features: "
                 "expected (rows, features)"
             )
-        return self._parts.model.points(X)
+        if self._parts.piped.steps is not None:
+            rows = as_floats(rows.astype(float) if rows.dtype.kind == "O" else rows)
+        return self._parts.model.points(rows)
 
     def _most_similar(self, queries: Floats, found: Ints, k: int) -> tuple[Floats, Ints]:
         rows = self._parts.model.references.rows
@@ -110,8 +116,9 @@ def to_faiss(model: Any) -> FaissIndex:
 
     Parameters
     ----------
-    model : estimator of this package
-        Fitted.
+    model : estimator of this package, or a Pipeline that ends in one
+        Fitted. The index of a pipeline holds the references of its last step; ``search`` and
+        ``queries`` let rows pass the steps before.
 
     Returns
     -------

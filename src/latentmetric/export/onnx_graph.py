@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.export.onnx_steps import add_step, check_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.persistence.replacing import replacing
 
@@ -27,7 +28,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model as an ONNX file: features in; label, probabilities and neighbours out.
 
     The input ``features`` has shape (n, n_features), with n free, and the model's dtype, float or
-    double. The outputs are
+    double. The steps of a pipeline are part of the graph. The outputs are
 
     - ``label``, (n,): a string, a Boolean, an int64 or a float, as the labels are;
     - ``probabilities``, (n, n_classes): double, columns in the order of ``model.classes_``;
@@ -40,8 +41,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : estimator of this package
-        Fitted. Its current ``n_neighbors`` and ``weights`` are exported.
+    model : estimator of this package, or a Pipeline that ends in one
+        Fitted. Its current ``n_neighbors`` and ``weights`` are exported. Features must be numbers:
+        a ``OneHotEncoder`` of words is refused. Unknown categories are zeros in the graph, also
+        where the pipeline raises an error.
     path : str or path-like
         The file to write. An existing file is replaced, or left unchanged if something fails.
 
@@ -73,9 +76,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             f"weights={parts.weights!r} cannot be exported to ONNX; export after "
             f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
         )
+    check_steps(parts.piped)
     _check_size(parts)
     graph = _Graph(onnx)
-    found = _search(graph, parts, max(parts.n_neighbors, parts.n_voters))
+    rows = add_step(graph, parts.piped.steps, "features", parts.model.dtype)
+    found = _search(graph, parts, rows, max(parts.n_neighbors, parts.n_voters))
     _give_neighbors(graph, parts, found)
     _vote(graph, parts, found)
     content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts))
@@ -144,15 +149,15 @@ class _Graph:
         )
 
 
-def _search(graph: _Graph, parts: Parts, k: int) -> tuple[str, str]:
+def _search(graph: _Graph, parts: Parts, prepared: str, k: int) -> tuple[str, str]:
     """The squared distances of each row's k nearest references, or −2 times the similarities,
     and the indices of these references.
     """
     rows, dtype = parts.model.references.rows, parts.model.dtype
-    centred = graph.add("Sub", "features", graph.constant(parts.model.coordinates.centre, dtype))
+    centred = graph.add("Sub", prepared, graph.constant(parts.model.coordinates.centre, dtype))
     # Not a constant: onnxruntime would fold a constant scale into the next product, in float32.
     scale = graph.constant([[parts.model.coordinates.scale]], dtype)
-    scales = graph.add("Expand", scale, graph.add("Shape", "features"))
+    scales = graph.add("Expand", scale, graph.add("Shape", prepared))
     queries = graph.add("Div", centred, scales)
     if parts.model.components is not None:
         queries = graph.add("MatMul", queries, graph.constant(parts.model.components.T, dtype))
@@ -264,7 +269,7 @@ def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _inputs(onnx: Any, parts: Parts) -> list[Any]:
     kind = _element_type(onnx, parts.model.dtype)
-    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.model.n_features])]
+    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.n_features])]
 
 
 def _outputs(onnx: Any, parts: Parts) -> list[Any]:

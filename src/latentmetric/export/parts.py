@@ -1,4 +1,4 @@
-"""What an export needs from a fitted estimator of any kind."""
+"""What an export needs from a fitted estimator of any kind, or a pipeline that ends in one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.pipelines import Piped
 
 SPARE_NEIGHBORS = 16
 """Extra neighbours of the first search, which ranks less exactly than differences do."""
@@ -25,15 +26,24 @@ class Parts:
     weights: str
     n_neighbors: int
     """The estimator's ``n_neighbors``, at most the number of references."""
+    n_jobs: int | None
+    piped: Piped
+    """The estimator, and the steps of the pipeline before it."""
 
     @classmethod
-    def of(cls, estimator: Any) -> Parts:
-        """The parts of a fitted estimator, after a check of its parameters; nothing is copied."""
-        model = fitted_model(estimator)
-        estimator.check_voting()
-        voting = plain(estimator, VOTING)
-        n_neighbors = min(voting.n_neighbors, len(model.references))
-        return cls(model, voting.classes_, voting.weights, n_neighbors)
+    def of(cls, model: Any) -> Parts:
+        """The parts of a fitted model, after a check of its parameters; nothing is copied."""
+        piped = Piped.of(model)
+        fitted = fitted_model(piped.estimator)
+        piped.estimator.check_voting()
+        voting = plain(piped.estimator, VOTING)
+        n_neighbors = min(voting.n_neighbors, len(fitted.references))
+        return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
+
+    @property
+    def n_features(self) -> int:
+        """Features that the caller gives, before the steps."""
+        return int(self.piped.first.n_features_in_)
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:

@@ -5,6 +5,7 @@ Memory: a copy of the references.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import partial
 from math import sqrt
 from typing import Any
@@ -17,7 +18,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from latentmetric.core.types import Floats
 from latentmetric.export.parts import Parts
-from latentmetric.validation.parameters import VOTING, plain
 
 TIE_BREAK = 2.0**-46
 """The smallest extra weight of a nearer neighbour; sums of up to 40 votes stay exact."""
@@ -45,8 +45,8 @@ def to_sklearn(model: Any) -> Pipeline:
 
     Parameters
     ----------
-    model : estimator of this package
-        Fitted.
+    model : estimator of this package, or a Pipeline that ends in one
+        Fitted. The steps of a pipeline are copied before the three steps of the model.
 
     Returns
     -------
@@ -75,13 +75,22 @@ def to_sklearn(model: Any) -> Pipeline:
         factor, rows, voters = factor / unit, rows / unit, _kernel_voters(parts.n_voters)
     else:
         voters = _plain_voters(parts)
-    voters.set_params(n_jobs=plain(model, VOTING).n_jobs).fit(rows, parts.labels)
+    voters.set_params(n_jobs=parts.n_jobs).fit(rows, parts.labels)
     linear = FunctionTransformer(np.dot, kw_args={"b": factor.T})
-    steps = [("centre", _scaler(parts, model)), ("metric", linear), ("vote", voters)]
+    steps = _steps_before(parts)
+    for name, step in (("centre", _scaler(parts)), ("metric", linear), ("vote", voters)):
+        while name in dict(steps):
+            name = f"{name}_of_model"
+        steps.append((name, step))
     return Pipeline(steps)
 
 
-def _scaler(parts: Parts, model: Any) -> StandardScaler:
+def _steps_before(parts: Parts) -> list[tuple[str, Any]]:
+    """Copies of the steps of a pipeline before the model."""
+    return [] if parts.piped.steps is None else deepcopy(parts.piped.steps.steps)
+
+
+def _scaler(parts: Parts) -> StandardScaler:
     """A fitted scaler that maps x to (x − centre) / scale, the centre rounded as in the model."""
     scaler = StandardScaler()
     scaler.mean_ = parts.model.coordinates.centre.astype(parts.model.dtype).astype(np.float64)
@@ -89,8 +98,8 @@ def _scaler(parts: Parts, model: Any) -> StandardScaler:
     scaler.var_ = scaler.scale_**2
     scaler.n_features_in_ = parts.model.n_features
     scaler.n_samples_seen_ = len(parts.model.references)
-    if hasattr(model, "feature_names_in_"):
-        scaler.feature_names_in_ = model.feature_names_in_.copy()
+    if hasattr(parts.piped.estimator, "feature_names_in_"):
+        scaler.feature_names_in_ = parts.piped.estimator.feature_names_in_.copy()
     return scaler
 
 

@@ -11,6 +11,15 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
+MISSING_NUMBERS = ("", "?", "na", "n/a", "nan", "null", "none", "<na>")
+"""What a cell holds, in lower case, where a number is missing."""
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that its number is missing."""
+    return cell.strip().lower() in MISSING_NUMBERS
+
+
 def value(cell: str, decimal: str) -> float:
     """The number that a cell holds; raise ``ValueError`` if it holds none."""
     word = cell.strip()

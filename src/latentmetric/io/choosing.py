@@ -43,6 +43,11 @@ class Choice:
         The mark before the decimals in a text file.
     labelled : bool, default=True
         Whether labels must be found. If not, a column that is clearly the labels is left out.
+    categories : sequence of str, default=()
+        Features that are words, not numbers: columns as in ``ignore``. Rows are then an array of
+        objects.
+    missing : bool, default=False
+        Whether features may be missing: gaps become NaN instead of an error.
     """
 
     key: str | None = None
@@ -54,12 +59,15 @@ class Choice:
     encoding: str | None = None
     decimal: str = "."
     labelled: bool = True
+    categories: Sequence[str] = ()
+    missing: bool = False
 
     @property
     def wanted(self) -> list[str]:
         """The names and numbers of columns that are given one by one."""
-        listed = [part.strip() for entry in self.ignore for part in entry.split(",")]
-        return [name for name in (self.label, self.id, *self.ignore, *listed) if name]
+        lists = (*self.ignore, *self.categories)
+        listed = [part.strip() for entry in lists for part in entry.split(",")]
+        return [name for name in (self.label, self.id, *lists, *listed) if name]
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class Roles:
     id: int | None
     left_out: list[int]
     """Columns that nothing is read from, except those given by ``ignore``."""
+    words: list[int]
+    """Those of the features that are categories."""
 
 
 def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Roles:
@@ -99,15 +109,13 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
     elif choice.names is not None and columns.are_named:
         wanted = places_of(choice.names, columns.names, columns.file)
     id_place = None if choice.id is None else find_column(columns.names, choice.id, columns.file)
-    ignored = {
-        place
-        for entry in choice.ignore
-        for place in find_columns(columns.names, entry, columns.file)
-    }
-    taken = ignored | {*(wanted or []), *([] if id_place is None else [id_place])}
+    ignored, words = (_places(columns, entries) for entries in (choice.ignore, choice.categories))
+    taken = ignored | words | {*(wanted or []), *([] if id_place is None else [id_place])}
     label = _find_label(columns, choice, own_labels, taken)
-    _refuse_two_roles(columns, wanted, label, id_place)
-    clash = ignored & {*(wanted or []), id_place, label if choice.label is not None else None}
+    _refuse_two_roles(columns, {*(wanted or []), *words}, label, id_place)
+    _refuse_nameless_words(columns, words)
+    needed = {*(wanted or []), *words, id_place}
+    clash = ignored & (needed | {label if choice.label is not None else None})
     if clash:
         name = columns.names[min(place for place in clash if place is not None)]
         raise ValueError(
@@ -117,7 +125,7 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
     others = [
         p for p in range(len(columns.names)) if p not in ignored and p not in (label, id_place)
     ]
-    features = _features_among(columns, others) if wanted is None else wanted
+    features = _features_among(columns, others, words) if wanted is None else wanted
     if not features:
         raise ValueError(
             f"{columns.file} has no column of numbers for the features: {listed(columns.names)}"
@@ -125,7 +133,22 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
     if wanted is None:
         _refuse_same_names(columns, features)
     left_out = sorted(set(others) - set(features))
-    return Roles(features, label, id_place, left_out)
+    return Roles(features, label, id_place, left_out, [p for p in features if p in words])
+
+
+def _places(columns: ColumnsOfFile, entries: Sequence[str]) -> set[int]:
+    return {
+        place for entry in entries for place in find_columns(columns.names, entry, columns.file)
+    }
+
+
+def _refuse_nameless_words(columns: ColumnsOfFile, words: set[int]) -> None:
+    """A model finds columns of categories in later files by their names."""
+    if words and not columns.are_named:
+        raise ValueError(
+            f"{columns.file} does not name its columns, but a model finds a column of categories "
+            "by its name: add a header"
+        )
 
 
 def _refuse_same_names(columns: ColumnsOfFile, features: list[int]) -> None:
@@ -168,10 +191,10 @@ def _is_label_name(name: str) -> bool:
 
 
 def _refuse_two_roles(
-    columns: ColumnsOfFile, wanted: list[int] | None, label: int | None, id_place: int | None
+    columns: ColumnsOfFile, features: set[int], label: int | None, id_place: int | None
 ) -> None:
     for place, role in ((label, "the labels"), (id_place, "the id")):
-        if place is not None and place in (wanted or []):
+        if place is not None and place in features:
             raise ValueError(
                 f"{columns.file}: column {columns.names[place]!r} is a feature and cannot be "
                 f"{role} too"
@@ -183,14 +206,14 @@ def _refuse_two_roles(
         )
 
 
-def _features_among(columns: ColumnsOfFile, places: list[int]) -> list[int]:
-    """The columns of numbers, or the only one of lists; refuse what is neither."""
+def _features_among(columns: ColumnsOfFile, places: list[int], words: set[int]) -> list[int]:
+    """The columns of numbers and of words, or the only one of lists; refuse what is neither."""
     kinds, index = columns.kinds, _index_column(columns)
-    left = [place for place in places if place != index]
+    left = [place for place in places if place != index and place not in words]
     texts = [place for place in left if kinds[place] in ("text", "other")]
     if texts:
         raise ValueError(_text_is_no_feature(columns, texts))
-    features = [place for place in left if kinds[place] == "number"]
+    features = [p for p in places if p in words or (p in left and kinds[p] == "number")]
     nested = [place for place in left if kinds[place] in ("list", "nested")]
     if not features and [kinds[place] for place in nested] == ["list"]:
         return nested
@@ -218,8 +241,8 @@ def _text_is_no_feature(columns: ColumnsOfFile, places: list[int]) -> str:
     more = f" (also {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
     return (
         f"{columns.file}: column {names[0]!r} holds {columns.described(places[0])}, not numbers"
-        f"{more}; leave out with --ignore {every}, keep beside the answers with --id {first}, or "
-        f"take as labels with --label {first}"
+        f"{more}; leave out with --ignore {every}, keep beside the answers with --id {first}, "
+        f"take as labels with --label {first}, or fit with --one-hot {first}"
     )
 
 

@@ -112,14 +112,17 @@ def open_parquet(path: Path) -> ColumnFile:
 class ColumnRows(RowFile):
     """Columns of numbers side by side, or one column whose cells are lists of equal length."""
 
-    def __init__(self, file: ColumnFile, columns: list[str] | None = None) -> None:
-        self._file = file
+    def __init__(
+        self, file: ColumnFile, columns: list[str] | None = None, missing: bool = False
+    ) -> None:
+        """``missing`` says whether a null becomes NaN instead of an error."""
+        self._file, self._missing = file, missing
         self.columns = columns or [name for name in file.names if file.kind(name) == "number"]
-        missing = sorted(set(self.columns) - set(file.names))
-        if missing or not self.columns:
+        lacking = sorted(set(self.columns) - set(file.names))
+        if lacking or not self.columns:
             raise ValueError(
                 f"{file.path} has the columns {file.names}, "
-                + (f"but not {missing}" if missing else "none of them numeric")
+                + (f"but not {lacking}" if lacking else "none of them numeric")
             )
         kinds = [file.kind(name) for name in self.columns]
         self._of_lists = kinds == ["list"]
@@ -130,6 +133,8 @@ class ColumnRows(RowFile):
         types = [file.schema.field(name).type for name in self.columns]
         values = [kind.value_type if self._of_lists else kind for kind in types]
         self.dtype = np.result_type(*map(_dtype_of, values))
+        if missing:
+            self.dtype = np.result_type(self.dtype, np.float32)
         self.shape = (file.n_rows, self._width() if self._of_lists else len(self.columns))
         self.feature_names = None if self._of_lists else self.columns
 
@@ -147,7 +152,8 @@ class ColumnRows(RowFile):
         rows = np.empty((len(table), self.shape[1]), dtype=self.dtype)
         for place, name in enumerate(self.columns):
             column = _unpacked(table.column(place))
-            _refuse_nulls(column, self._file.path, name, start)
+            if not self._missing:
+                _refuse_nulls(column, self._file.path, name, start)
             rows[:, place] = _numbers(column)
         return rows
 
@@ -183,7 +189,8 @@ def _unpacked(column: Any) -> Any:
 def _numbers(column: Any) -> np.ndarray[Any, Any]:
     from pyarrow import float64, types
 
-    plain = column.cast(float64()) if types.is_decimal(column.type) else column
+    has_gaps = column.null_count and not types.is_floating(column.type)
+    plain = column.cast(float64()) if types.is_decimal(column.type) or has_gaps else column
     numbers: np.ndarray[Any, Any] = plain.to_numpy()
     return numbers
 

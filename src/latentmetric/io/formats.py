@@ -67,6 +67,7 @@ def _text(delimiter: str | None = None) -> Opener:
         decimal=choice.decimal,
         known=choice.names,
         wanted=choice.wanted,
+        missing=choice.missing,
     )
 
 

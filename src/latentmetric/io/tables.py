@@ -52,6 +52,8 @@ class Table:
     """The id of each row, if requested: whole numbers or text."""
     id_name: str | None = None
     """The name of the id in the file."""
+    words: list[int] = field(default_factory=list)
+    """The features that are words, by their places; rows are objects if there are any."""
 
 
 def open_table(
@@ -99,7 +101,8 @@ def open_table(
             else:
                 table = _from_text(file, choice, labels is None)
         if isinstance(table.rows, RowFile):
-            table = replace(table, rows=_Checked(SourceRows(table.rows, source), path))
+            rows = _Checked(SourceRows(table.rows, source), path, choice.missing)
+            table = replace(table, rows=rows)
         if labels is not None:
             table = _with_labels(table, name, Path(labels), choice)
         _check(table, name)
@@ -128,6 +131,8 @@ def _as_file(features: str | Path | BinaryIO) -> Iterator[tuple[Path, Format, st
 def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
     if choice.ignore:
         raise ValueError(f"{file.path} has arrays, not columns: --ignore has no meaning for it")
+    if choice.categories:
+        raise ValueError(f"{file.path} has arrays, not columns: --one-hot has no meaning for it")
     key = _features_key(file, choice) if choice.key is None else file.find(choice.key)
     rows = file.rows(key)
     note = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
@@ -216,16 +221,22 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     labels = None
     if roles.label is not None and needed:
         labels = _column(file, file.names[roles.label])
-    rows = ColumnRows(file, [file.names[place] for place in roles.features])
+    numbers = [file.names[place] for place in roles.features if place not in roles.words]
+    rows = ColumnRows(file, numbers, choice.missing) if numbers else None
     id_name = None if roles.id is None else file.names[roles.id]
-    return Table(
+    table = Table(
         rows,
         labels,
-        rows.feature_names,
+        None if rows is None else rows.feature_names,
         _notes(columns, roles, choice, needed),
         None if id_name is None else file.ids(id_name),
         id_name,
     )
+    if not roles.words:
+        return table
+    texts = [[str(word) for word in file.ids(file.names[place])] for place in roles.words]
+    held = None if rows is None else np.asarray(_Checked(rows, file.path, choice.missing))
+    return _with_words(table, held, texts, roles, file.names)
 
 
 def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
@@ -238,8 +249,11 @@ def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
     roles = assign_roles(columns, choice, own_labels)
     needed = own_labels and choice.labelled
     label = roles.label if needed else None
-    rows, texts = file.read(roles.features, [p for p in (label, roles.id) if p is not None])
-    file.check_finite(rows, roles.features)
+    numbers = [place for place in roles.features if place not in roles.words]
+    others = [place for place in (label, roles.id) if place is not None]
+    rows, texts = file.read(numbers, [*others, *roles.words])
+    words, texts = texts[len(others) :], texts[: len(others)]
+    file.check_finite(rows, numbers)
     ids = None if roles.id is None else as_ids(texts.pop())
     labels = None
     if label is not None:
@@ -247,7 +261,29 @@ def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
         labels = as_labels(texts[0])
     names = [file.names[place] for place in roles.features] if file.has_header else None
     id_name = None if roles.id is None else file.names[roles.id]
-    return Table(rows, labels, names, _notes(columns, roles, choice, needed), ids, id_name)
+    table = Table(rows, labels, names, _notes(columns, roles, choice, needed), ids, id_name)
+    if not roles.words:
+        return table
+    return _with_words(table, rows, [column.tolist() for column in words], roles, file.names)
+
+
+def _with_words(
+    table: Table, numbers: Any, words: list[list[str]], roles: Roles, names: list[str]
+) -> Table:
+    """Rows of objects: columns of numbers and of words, in the order of the features."""
+    places = {place: number for number, place in enumerate(roles.features)}
+    rows = np.empty((len(words[0]), len(places)), dtype=object)
+    held = [places[place] for place in roles.features if place not in roles.words]
+    if held:
+        rows[:, held] = numbers
+    for place, column in zip(roles.words, words, strict=True):
+        rows[:, places[place]] = column
+    return replace(
+        table,
+        rows=rows,
+        feature_names=[names[place] for place in roles.features],
+        words=[places[place] for place in roles.words],
+    )
 
 
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
@@ -350,13 +386,13 @@ def _check(table: Table, name: str) -> None:
 class _Checked(RowFile):
     """Rows of a file; a value that is not finite is refused with its place."""
 
-    def __init__(self, rows: RowFile, path: Path) -> None:
-        self._rows, self._path = rows, path
+    def __init__(self, rows: RowFile, path: Path, missing: bool) -> None:
+        self._rows, self._path, self._missing = rows, path, missing
         self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         block = self._rows[slice(start, stop)]
-        bad = first_not_finite(block)
+        bad = first_not_finite(block, self._missing)
         if bad is not None:
             names = self.feature_names
             column = repr(names[bad[1]]) if names else f"{bad[1]} (from 0 as well)"

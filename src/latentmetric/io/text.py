@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -26,6 +26,7 @@ from latentmetric.io.cells import (
     DECIMAL_COMMA,
     booleans_in,
     is_boolean,
+    is_missing,
     is_value,
     value,
 )
@@ -82,6 +83,8 @@ class TextFile:
     """Lines before the first record of data."""
     sample: list[list[str]]
     """The first records of data."""
+    missing: bool = False
+    """Whether numbers may be missing."""
 
     def kind(self, place: int) -> str:
         """What most of the first cells of a column hold: "number" (Booleans are) or "text"."""
@@ -96,7 +99,7 @@ class TextFile:
 
     def _first_cells(self, place: int) -> list[str]:
         cells = [record[place].strip() for record in self.sample if place < len(record)]
-        return [cell for cell in cells if cell]
+        return [cell for cell in cells if cell and not (self.missing and is_missing(cell))]
 
     def _hint(self, cell: str) -> str:
         if self.decimal == "." and DECIMAL_COMMA.fullmatch(cell.strip()):
@@ -109,7 +112,7 @@ class TextFile:
         """Columns as numbers, and others as text."""
         with _faults_named(self.path, self.name, self.encoding):
             converted = booleans_in(self.sample, features)
-            if self.decimal != ".":
+            if self.decimal != "." or self.missing:
                 converted = set(features)
             try:
                 return self._read(features, texts, converted)
@@ -163,8 +166,8 @@ class TextFile:
         return is_row
 
     def check_finite(self, rows: Floats, features: Sequence[int]) -> None:
-        """Refuse NaN and infinity, with line and column."""
-        bad = first_not_finite(rows)
+        """Refuse NaN, unless numbers may be missing, and infinity, with line and column."""
+        bad = first_not_finite(rows, self.missing)
         if bad is not None:
             raise ValueError(
                 f"{self._place(bad[0], features[bad[1]])}: {rows[bad]} is not a finite number; "
@@ -185,7 +188,7 @@ class TextFile:
         return f"{self.name}, line {line}, column {self.names[column]!r}"
 
     def _number(self, cell: str) -> float:
-        return value(cell, self.decimal)
+        return nan if self.missing and is_missing(cell) else value(cell, self.decimal)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The line each record of data starts on, and its cells."""
@@ -204,10 +207,12 @@ class TextFile:
                     f"{self.delimiter!r}, or fill in what is missing"
                 )
             for place in sorted(features):
-                if not is_value(cells[place], self.decimal):
+                if not is_value(cells[place], self.decimal) and not (
+                    self.missing and is_missing(cells[place])
+                ):
                     what = f"{cells[place][:40]!r} is not a number{self._hint(cells[place])}"
                     if not cells[place].strip():
-                        what = "the cell is empty"
+                        what = "the cell is empty (fit with --impute fills it in)"
                     is_first = line == first and not self.has_header
                     is_name = "; if it names the column, add --header" if is_first else ""
                     return ValueError(
@@ -227,6 +232,7 @@ def open_text(
     decimal: str = ".",
     known: Sequence[str] | None = None,
     wanted: Sequence[str] = (),
+    missing: bool = False,
 ) -> TextFile:
     """Read the first lines and detect what is None.
 
@@ -261,8 +267,9 @@ def open_text(
         )
     below = records[int(has_header) :]
     return TextFile(
-        path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below
-    )
+        path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below,
+        missing,
+    )  # fmt: skip
 
 
 def _has_header(

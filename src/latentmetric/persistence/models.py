@@ -1,4 +1,4 @@
-"""Save a fitted estimator to a model file, and load it again.
+"""Save a fitted estimator, or a pipeline that ends in one, to a model file, and load it again.
 
 Everything that predictions are computed from is stored exactly, so a loaded model predicts bit for
 bit as the saved one. A file is only data: its estimator is looked up in a table, its arrays are
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.coordinates import Coordinates
@@ -26,6 +27,7 @@ from latentmetric.persistence.model_file import (
     read_model_file,
     write_model_file,
 )
+from latentmetric.persistence.pipelines import packed_pipeline, restored_pipeline
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
@@ -53,7 +55,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to one file, which ``load`` reads.
+    """Write a fitted estimator, or a pipeline that ends in one, to a file that ``load`` reads.
 
     The file is in the safetensors format and holds numbers and JSON, no code. It is written
     under a temporary name in the same folder and then renamed, so that ``path`` always holds
@@ -63,8 +65,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : estimator
-        A fitted estimator of this package.
+    model : estimator or Pipeline
+        A fitted estimator of this package, or a fitted ``sklearn.pipeline.Pipeline`` that ends in
+        one, after standard steps: scalers, PCA and others of ``validation.pipelines.STEPS``. Other
+        steps are refused by name.
     path : str or path-like
 
     Examples
@@ -79,6 +83,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ['b']
     """
     check_is_fitted(model)
+    packed = packed_pipeline(model, _packed) if isinstance(model, Pipeline) else _packed(model)
+    _restored(*packed)  # fail before writing a file that could not be read
+    write_model_file(path, *packed)
+
+
+def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """The document and the arrays of a fitted estimator, after a check of its parameters."""
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not estimator_class(name):
         raise TypeError(
@@ -88,9 +99,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model = plain(model)
     model.check_parameters()
     model.check_voting()
-    document, arrays = _contents(model)
-    _restored(document, arrays)  # fail before writing a file that could not be read
-    write_model_file(path, document, arrays)
+    return _contents(model)
 
 
 def check_names(labels: Any, feature_names: list[str] | None) -> None:
@@ -100,7 +109,7 @@ def check_names(labels: Any, feature_names: list[str] | None) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load a fitted estimator from a file that ``save`` wrote.
+    """Load a fitted estimator or pipeline from a file that ``save`` wrote.
 
     No code runs, whatever the file holds, and its sizes are checked before memory is allocated.
     The model predicts bit for bit as the saved one, on the same machine with the same versions
@@ -112,8 +121,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator
-        An estimator of the class that was saved.
+    estimator or Pipeline
+        An estimator of the class that was saved, or a pipeline of scikit-learn that ends in one.
 
     Raises
     ------
@@ -180,7 +189,13 @@ def _stored_name(attribute: str) -> str:
 
 
 def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
-    """The estimator; raise ``ModelFileError`` unless all contents of the file are consistent."""
+    """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
+    if document.get("estimator") == "Pipeline":
+        return restored_pipeline(document, arrays, _restored_estimator)
+    return _restored_estimator(document, arrays)
+
+
+def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
     name = document.get("estimator")
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(

@@ -163,14 +163,16 @@ def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:
         return -most <= float(values.min()) and float(values.max()) <= most
 
 
-def first_not_finite(rows: np.ndarray[Any, Any]) -> tuple[int, int] | None:
-    """Row and column of the first NaN or infinity."""
+def first_not_finite(
+    rows: np.ndarray[Any, Any], but_missing: bool = False
+) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinity; ``but_missing`` of the first infinity."""
     if rows.dtype.kind != "f":
         return None
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(rows.sum(dtype=np.float64)):
             return None
-    bad = np.argwhere(~np.isfinite(rows))
+    bad = np.argwhere(np.isinf(rows) if but_missing else ~np.isfinite(rows))
     return (int(bad[0][0]), int(bad[0][1])) if len(bad) else None
 
 

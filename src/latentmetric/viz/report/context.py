@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats
 from latentmetric.viz.report.evidence import Evidence, LabelledRows
 from latentmetric.viz.report.markup import Content, Html, distinct, join, shown, tag
 from latentmetric.viz.report.pictures import Pictures, check_image_shape
+
+Row = np.ndarray[Any, Any]
 
 
 @dataclass
@@ -37,10 +38,10 @@ class Context:
         pictures = None
         if image_shape is not None:
             image_shape = tuple(image_shape)
-            rows = evidence.originals.rows
+            rows = evidence.originals.given
             check_image_shape(image_shape, rows.shape[1])
-            pictures = Pictures(image_shape, float(rows.min()), float(rows.max()))
-        names = getattr(evidence.model, "feature_names_in_", None)
+            pictures = Pictures(image_shape, *value_range(rows))
+        names = evidence.piped.feature_names
         return cls(
             distinct(evidence.model.classes_.tolist()),
             pictures,
@@ -53,16 +54,30 @@ class Context:
         """A class's label, isolated from the direction of the text around it."""
         return tag("bdi", self.labels[code], class_="label")
 
-    def thumbnail(self, key: tuple[str, int], row: Floats) -> int | None:
-        """The number of a row's picture; None if rows are not images or the budget is spent."""
-        return None if self.pictures is None else self.pictures.place(key, row)
+    def thumbnail(self, key: tuple[str, int], row: Row | None) -> int | None:
+        """The number of a row's picture; None if rows are not images or the budget is spent.
 
-    def picture(self, key: tuple[str, int], row: Floats, text: str) -> Html | None:
+        A row that is None cannot be shown in the units that the caller gave.
+        """
+        if self.pictures is None or row is None:
+            return None
+        return self.pictures.place(key, np.nan_to_num(row.astype(np.float64), copy=False))
+
+    def picture(self, key: tuple[str, int], row: Row | None, text: str) -> Html | None:
         """A row's picture with its text alternative; None where it has no picture."""
         place = self.thumbnail(key, row)
         if place is None:
             return None
         return tag("i", class_="picture", data_picture=place, role="img", aria_label=text)
+
+
+def value_range(rows: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The smallest and the largest number among rows, in which words and gaps are left out."""
+    if rows.dtype.kind == "O":
+        numbers = [value for value in rows.ravel() if isinstance(value, int | float | np.number)]
+        rows = np.array(numbers or [0.0], dtype=np.float64)
+    known = rows[np.isfinite(rows)] if rows.dtype.kind == "f" else rows
+    return float(known.min()), float(known.max())
 
 
 def row_text(rows: LabelledRows, row: int) -> str:

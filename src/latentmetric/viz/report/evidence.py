@@ -18,8 +18,11 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process, refuse_remote
 from latentmetric.estimators.fitted import fitted_model
+from latentmetric.estimators.undoing import CannotUndoError, in_given_units
+from latentmetric.io.rows import is_lazy
 from latentmetric.validation.labels import checked_labels
 from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.markup import shown
 
@@ -35,6 +38,9 @@ class LabelledRows:
     """Rows with codes of classes the model knows."""
 
     rows: Floats
+    """After the steps of a pipeline: what distances are measured between."""
+    given: np.ndarray[Any, Any]
+    """In the units that the caller gave; the same as ``rows`` without steps."""
     codes: Ints
     numbers: Ints
     """The index of each row in the caller's array."""
@@ -69,6 +75,8 @@ class Evidence:
     """Everything the page's sections draw on."""
 
     model: Any
+    """The estimator; of a pipeline, its last step."""
+    piped: Piped
     given: LabelledRows
     originals: LabelledRows
     """The training rows, or ``given`` where there are none."""
@@ -82,11 +90,22 @@ class Evidence:
     """The vote that the tables show: the one ``predict`` makes."""
     latent_codes: Ints | None
     """The class of each latent example."""
+    shown_latents: np.ndarray[Any, Any] | None
+    """The latent examples in the units that the caller gave, where the steps can be undone."""
+    not_shown: str = ""
+    """Why latent examples are not shown, if so."""
 
     @property
     def latent_model(self) -> Any:
         """The model if it has latent examples, else None."""
         return self.model if hasattr(self.model, "latent_examples_") else None
+
+    def latent_row(self, latent: int) -> np.ndarray[Any, Any] | None:
+        """A latent example in the units that the caller gave; None if these are not known."""
+        if self.shown_latents is None:
+            return None
+        row: np.ndarray[Any, Any] = self.shown_latents[latent]
+        return row
 
     @property
     def true(self) -> Ints:
@@ -111,22 +130,27 @@ def gather(
     generator: np.random.Generator,
 ) -> Evidence:
     """Check all input, then choose the queries and classify them in every way."""
-    fitted_model(model)
+    piped = Piped.of(model)
+    fitted_model(piped.estimator)
     if (X_train is None) != (y_train is None):
         missing = "y_train" if y_train is None else "X_train"
         raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
-    given = labelled(model, X, y, row_names, ("X", "y", "row_names"))
+    given = labelled(piped, X, y, row_names, ("X", "y", "row_names"))
     if X_train is None:
         originals = given
         queries, references = hold_out(given.codes, max_queries, generator)
     else:
         names = ("X_train", "y_train", "train_names")
-        originals = labelled(model, X_train, y_train, train_names, names)
+        originals = labelled(piped, X_train, y_train, train_names, names)
         queries = np.sort(sample(given.codes, max_queries, generator))
         references = np.arange(len(originals))
-    votes, verdict = _votes(model, given.rows[queries], originals, references)
+    estimator = piped.estimator
+    votes, verdict = _votes(estimator, given.rows[queries], originals, references)
+    has_latents = hasattr(estimator, "latent_examples_")
+    shown_latents, not_shown = _in_given_units(piped) if has_latents else (None, "")
     return Evidence(
-        model,
+        estimator,
+        piped,
         given,
         originals,
         queries,
@@ -134,15 +158,30 @@ def gather(
         references,
         votes,
         verdict,
-        latent_codes(model) if hasattr(model, "latent_examples_") else None,
+        latent_codes(estimator) if has_latents else None,
+        shown_latents,
+        not_shown,
     )
 
 
-def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str]) -> LabelledRows:
+def _in_given_units(piped: Piped) -> tuple[np.ndarray[Any, Any] | None, str]:
+    """The latent examples as the caller would give them, or why that cannot be."""
+    try:
+        return in_given_units(piped, piped.estimator.latent_examples_), ""
+    except CannotUndoError as error:
+        return None, str(error)
+
+
+def labelled(
+    piped: Piped, X: Any, y: Any, names: Any, called: tuple[str, str, str]
+) -> LabelledRows:
     """Rows and labels as the model knows them; rows of unknown classes are left out."""
-    given = {called[0]: X, called[1]: y}
-    refuse_remote("a report", "compute() if it fits into memory", **given)
-    rows = in_this_process(X, model, "a report")
+    model = piped.estimator
+    refuse_remote("a report", "compute() if it fits into memory", **{called[0]: X, called[1]: y})
+    if piped.steps is not None:
+        X = _as_given(piped, X)
+    rows = in_this_process(piped.prepared(X), model, "a report")
+    given = rows if piped.steps is None else np.asarray(X)
     labels = checked_labels(y, called[1])
     _check_length(called[1], len(labels), called[0], len(rows))
     if names is not None:
@@ -157,12 +196,21 @@ def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str
     all_known = len(numbers) == len(rows)
     return LabelledRows(
         rows if all_known else rows[numbers],
+        given if all_known else given[numbers],
         codes[numbers],
         numbers,
         None if names is None else [shown(names[number], 160) for number in numbers],
         len(rows) - len(numbers),
         "" if all_known else shown(labels[~known][0]),
     )
+
+
+def _as_given(piped: Piped, X: Any) -> Any:
+    """Rows in memory, with the columns that the steps were fitted with, in their order."""
+    names = piped.feature_names
+    if names is not None and hasattr(X, "columns"):
+        return X[names]
+    return np.asarray(X) if is_lazy(X) else X
 
 
 def _check_length(name: str, length: int, of: str, expected: int) -> None:

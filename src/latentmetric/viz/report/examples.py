@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Ints
 from latentmetric.viz.clusters import Cluster, busiest_clusters
 from latentmetric.viz.report.context import Context, paragraph, row_text, section
+from latentmetric.viz.report.distinctive import Distinctive
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
 from latentmetric.viz.summaries import class_errors, confused_pairs
@@ -23,9 +24,6 @@ ORIGINALS = 6
 
 MISTAKES = 24
 
-DISTINCTIVE_FEATURES = 4
-"""Features listed for each latent example where rows are not images."""
-
 
 def gallery_section(evidence: Evidence, context: Context) -> Html:
     """The latent examples with the most rows, each beside its nearest rows, class by class."""
@@ -38,7 +36,7 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
     n_classes = len(context.labels)
     each = min(MOST_OF_A_CLASS, max(1, GALLERY_LATENTS // n_classes))
     codes = _gallery_classes(evidence, n_classes)
-    distinctive = None if context.pictures is not None else _Distinctive.of(evidence, context)
+    distinctive = None if context.pictures is not None else Distinctive.of(evidence, context)
     members = _by_class(evidence.originals.codes, n_classes)
     latents = _by_class(codes_of_latents, n_classes)
     parts, n_shown = [], 0
@@ -46,7 +44,7 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
         clusters = busiest_clusters(
             model, latents[code], evidence.originals.rows, members[code], each
         )
-        strips = [_strip(cluster, model, evidence, context, distinctive) for cluster in clusters]
+        strips = [_strip(cluster, evidence, context, distinctive) for cluster in clusters]
         n_shown += len(strips)
         head = tag("h3", context.label(code))
         parts.append(tag("div", head, *strips, class_="gallery-class", data_class=code))
@@ -54,6 +52,7 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
         "gallery",
         "Latent examples",
         paragraph(_gallery_words(model, n_shown, len(codes), n_classes, each)),
+        _units_words(evidence),
         _chooser(codes, context),
         tag("div", *parts, class_="gallery"),
     )
@@ -93,6 +92,19 @@ def _gallery_words(model: Any, n_shown: int, n_listed: int, n_classes: int, each
     )
 
 
+def _units_words(evidence: Evidence) -> Html | None:
+    """In which units latent examples are, where a pipeline has changed them."""
+    if evidence.piped.steps is None:
+        return None
+    said = "Values are in the units of the rows as they were given, before the steps."
+    if evidence.not_shown:
+        said = (
+            "The values of latent examples are not shown, because the units of the rows as they "
+            f"were given are not known: {evidence.not_shown}."
+        )
+    return paragraph(said, class_="caption")
+
+
 def _chooser(codes: list[int], context: Context) -> Html | None:
     if len(codes) < 2:
         return None
@@ -108,16 +120,16 @@ def _chooser(codes: list[int], context: Context) -> Html | None:
 
 
 def _strip(
-    cluster: Cluster, model: Any, evidence: Evidence, context: Context,
-    distinctive: _Distinctive | None,
+    cluster: Cluster, evidence: Evidence, context: Context,
+    distinctive: Distinctive | None,
 ) -> Html:  # fmt: skip
-    latent = model.latent_examples_[cluster.latent]
+    latent = evidence.latent_row(cluster.latent)
     said = f"latent example {cluster.latent:,}"
     framed = context.picture(("latent", cluster.latent), latent, said)
     caption = [
         tag("b", said),
         tag("span", f"represents {counted(len(cluster.rows), 'row')}"),
-        None if distinctive is None else distinctive.of_row(latent),
+        None if distinctive is None or latent is None else distinctive.of_row(latent),
     ]
     rows = join(
         _original(row, distance, evidence, context)
@@ -137,7 +149,7 @@ def _strip(
 def _original(row: int, distance: float, evidence: Evidence, context: Context) -> Html:
     originals = evidence.originals
     name = row_text(originals, row)
-    image = context.picture(_key(evidence, "original", row), originals.rows[row], name)
+    image = context.picture(_key(evidence, "original", row), originals.given[row], name)
     words = tag("span", number(distance), class_="distance")
     if image is None or originals.names is not None:
         return tag("li", image, tag("bdi", name, class_="name"), words)
@@ -147,31 +159,6 @@ def _original(row: int, distance: float, evidence: Evidence, context: Context) -
 def _key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:
     """One key for each picture, whether the row is a query or an original."""
     return ("row" if pool == "given" or not evidence.has_training_rows else "original", row)
-
-
-class _Distinctive:
-    """Lists the features in which a row differs most from the mean of all rows."""
-
-    def __init__(self, mean: Floats, deviation: Floats, names: list[str]) -> None:
-        self._mean, self._deviation, self._names = mean, deviation, names
-
-    @classmethod
-    def of(cls, evidence: Evidence, context: Context) -> _Distinctive | None:
-        if context.feature_names is None:
-            return None
-        rows = evidence.originals.rows
-        return cls(rows.mean(axis=0), rows.std(axis=0), context.feature_names)
-
-    def of_row(self, row: Floats) -> Html:
-        safe = np.where(self._deviation > 0, self._deviation, 1)
-        apart = (row - self._mean) / safe
-        features = np.argsort(-np.abs(apart), kind="stable")[:DISTINCTIVE_FEATURES]
-        words = join(
-            tag("li", tag("bdi", self._names[feature]), f" {number(float(row[feature]))} ",
-                tag("small", f"({apart[feature]:+.1f} sd)"))
-            for feature in features
-        )  # fmt: skip
-        return tag("ul", words, class_="distinctive")
 
 
 def mistake_section(evidence: Evidence, context: Context) -> Html:
@@ -213,7 +200,7 @@ def _by_turns(evidence: Evidence) -> list[int]:
 def _mistake(place: int, evidence: Evidence, context: Context) -> Html:
     row = int(evidence.queries[place])
     name = row_text(evidence.given, row)
-    image = context.picture(_key(evidence, "given", row), evidence.given.rows[row], name)
+    image = context.picture(_key(evidence, "given", row), evidence.given.given[row], name)
     predicted = int(evidence.verdict.predicted[place])
     about = tag(
         "div",
@@ -250,13 +237,13 @@ def _neighbor(reference: int, distance: float, evidence: Evidence, context: Cont
     if voters == "latent" and model is not None and evidence.latent_codes is not None:
         code = int(evidence.latent_codes[reference])
         name = f"latent example {reference:,}"
-        image = context.picture(("latent", reference), model.latent_examples_[reference], name)
+        image = context.picture(("latent", reference), evidence.latent_row(reference), name)
         named = False
     else:
         originals = evidence.originals
         code, name = int(originals.codes[reference]), row_text(originals, reference)
         key = _key(evidence, "original", reference)
-        image = context.picture(key, originals.rows[reference], name)
+        image = context.picture(key, originals.given[reference], name)
         named = originals.names is not None
     words = tag("bdi", name, class_="name") if named else None
     return tag("li", image, context.label(code), words, how_far, title=None if named else name)

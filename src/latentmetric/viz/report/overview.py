@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats
 from latentmetric.viz.report.charts import bar
-from latentmetric.viz.report.context import Context, paragraph, section, table
+from latentmetric.viz.report.context import Context, paragraph, section, table, value_range
 from latentmetric.viz.report.evidence import Evidence, Vote
 from latentmetric.viz.report.markup import Content, Html, counted, join, number, percent, shown, tag
 
@@ -73,9 +73,11 @@ def data_section(evidence: Evidence, context: Context) -> Html:
     facts.append(("Rows", f"{len(given):,}" + ("" if evidence.has_training_rows else " given")))
     if evidence.has_training_rows:
         facts.append(("Training rows", f"{len(originals):,}"))
-    facts.append(("Features", f"{given.rows.shape[1]:,}{_feature_names(context)}"))
+    facts.append(("Features", f"{given.given.shape[1]:,}{_feature_names(context)}"))
     facts.append(("Classes", _class_sizes(evidence, context)))
-    facts.append(("Values", _value_range(originals.rows)))
+    facts.append(("Values", _value_range(originals.given)))
+    if evidence.piped.steps is not None:
+        facts.append(("Steps before the model", _steps(evidence)))
     return section(
         "data",
         "The data",
@@ -106,8 +108,21 @@ def _class_sizes(evidence: Evidence, context: Context) -> Content:
     )  # fmt: skip
 
 
-def _value_range(rows: Floats) -> str:
-    return f"from {number(float(rows.min()))} to {number(float(rows.max()))}, {rows.dtype}"
+def _value_range(rows: np.ndarray[Any, Any]) -> str:
+    low, high = value_range(rows)
+    what = "numbers and words" if rows.dtype.kind == "O" else str(rows.dtype)
+    return f"from {number(low)} to {number(high)}, {what}"
+
+
+def _steps(evidence: Evidence) -> str:
+    """The names and kinds of the steps, and in which space distances are."""
+    assert evidence.piped.steps is not None
+    listed = ", ".join(
+        f"{shown(name, 40)} ({step if isinstance(step, str) else type(step).__name__})"
+        for name, step in evidence.piped.steps.steps
+    )
+    width = evidence.given.rows.shape[1]
+    return f"{listed}, to {width:,} features; distances are after the steps, rows as you gave them"
 
 
 def _left_out(evidence: Evidence) -> list[Html]:

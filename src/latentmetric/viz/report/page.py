@@ -16,6 +16,7 @@ import numpy as np
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
+from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.report.classes import class_section, pair_section
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence, gather
@@ -69,8 +70,9 @@ def write_report(
 
     Parameters
     ----------
-    model : MaPML, or another estimator of this package
-        Fitted. Sections that do not apply, such as latent examples of other models, say so.
+    model : MaPML, another estimator of this package, or a Pipeline that ends in one
+        Fitted. Sections that do not apply, such as latent examples of other models, say so. Of a
+        pipeline, rows are shown as they are given; distances are those after its steps.
     X : array-like of shape (n_samples, n_features)
         Rows to classify, ideally test rows given together with ``X_train``. Rows whose labels the
         model does not know are left out, and the page says how many.
@@ -119,7 +121,8 @@ def write_report(
     """
     max_queries = Integer(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
-    heading = shown(title, 200) if title else f"What {type(model).__name__} learned"
+    learner = type(Piped.of(model).estimator).__name__
+    heading = shown(title, 200) if title else f"What {learner} learned"
     with small_numbers_may_vanish():
         evidence = gather(
             model, X, y, X_train, y_train, row_names, train_names, max_queries, generator

@@ -14,7 +14,7 @@ import numpy as np
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.clusters import latent_codes
-from latentmetric.viz.report.context import Context, paragraph, row_text, section, table
+from latentmetric.viz.report.context import Context, Row, paragraph, row_text, section, table
 from latentmetric.viz.report.evidence import Evidence, sample
 from latentmetric.viz.report.markup import Html, join, number, percent, tag
 from latentmetric.viz.summaries import class_means, widest_plane
@@ -116,24 +116,29 @@ def _script_data(
     }
     model = evidence.latent_model
     if model is not None and latents is not None:
-        shown += [context.thumbnail(*_latent_key(model, one)) for one in latents.numbers.tolist()]
+        shown += [
+            context.thumbnail(*_latent_key(evidence, one)) for one in latents.numbers.tolist()
+        ]
         data["latents"] = latents.numbers.tolist()
-        data.update(_nearest(model, context, np.concatenate([p.places for p in kinds]), latents))
+        data.update(_nearest(evidence, context, np.concatenate([p.places for p in kinds]), latents))
     data["picture"] = [-1 if place is None else place for place in shown]
     return data
 
 
-def _row_key(evidence: Evidence, row: int) -> tuple[tuple[str, int], Floats]:
+def _row_key(evidence: Evidence, row: int) -> tuple[tuple[str, int], Row]:
     pool = "original" if evidence.has_training_rows else "row"
-    return (pool, row), evidence.originals.rows[row]
+    return (pool, row), evidence.originals.given[row]
 
 
-def _latent_key(model: Any, latent: int) -> tuple[tuple[str, int], Floats]:
-    return ("latent", latent), model.latent_examples_[latent]
+def _latent_key(evidence: Evidence, latent: int) -> tuple[tuple[str, int], Row | None]:
+    return ("latent", latent), evidence.latent_row(latent)
 
 
-def _nearest(model: Any, context: Context, points: Floats, latents: _Points) -> dict[str, Any]:
+def _nearest(
+    evidence: Evidence, context: Context, points: Floats, latents: _Points
+) -> dict[str, Any]:
     """The nearest latent examples of every point, other than the point itself."""
+    model = evidence.model
     places = model.model_.points(model.latent_examples_)
     squared, found = k_nearest(points, References.of(places), min(NEAREST + 1, len(places)))
     distances = model.model_.distances(squared)
@@ -150,7 +155,7 @@ def _nearest(model: Any, context: Context, points: Floats, latents: _Points) -> 
     codes = latent_codes(model)
     known = {}
     for latent in met:
-        place = context.thumbnail(*_latent_key(model, latent))
+        place = context.thumbnail(*_latent_key(evidence, latent))
         known[str(latent)] = [int(codes[latent]), -1 if place is None else place]
     return {"near": near, "known": known}
 

@@ -1,0 +1,65 @@
+"""The report of a pipeline: rows as they were given, distances after the steps."""
+
+import numpy as np
+import pytest
+from page_reader import Page
+from pipelines import OF_FRAMES, make_frame, make_numbers, model
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
+
+from latentmetric.viz import write_report
+from latentmetric.viz.report.evidence import gather
+
+
+def page_of(pipeline, X, y, folder, **options):
+    return Page.read(write_report(pipeline, X, y, folder / "report.html", **options))
+
+
+def test_rows_are_in_the_units_given(tmp_path):
+    frame, y = make_frame()
+    pipeline = make_pipeline(OF_FRAMES["named"], model()).fit(frame, y)
+    page = page_of(pipeline, frame.iloc[:, ::-1], y, tmp_path)
+    data = page.section("data").text
+    assert "4: size, weight, grade, color" in data
+    assert "numbers and words" in data
+    assert "columntransformer (ColumnTransformer), to 5 features" in data
+    gallery = page.section("gallery").text
+    assert "in the units of the rows as they were given" in gallery
+    assert any(word in gallery for word in ("red", "green", "blue"))
+    assert "What MaPML learned" in page.source
+
+
+def test_errors_are_those_of_the_pipeline(tmp_path):
+    X, y = make_numbers()
+    pipeline = make_pipeline(StandardScaler(), model()).fit(X, y)
+    evidence = gather(pipeline, X, y, X, y, None, None, 1000, np.random.default_rng(0))
+    np.testing.assert_array_equal(evidence.verdict.predicted, pipeline.predict(X))
+    np.testing.assert_array_equal(evidence.given.given, X)
+    np.testing.assert_allclose(evidence.given.rows, pipeline[:-1].transform(X))
+    back = pipeline[0].inverse_transform(pipeline[-1].latent_examples_)
+    np.testing.assert_allclose(evidence.shown_latents, back)
+
+
+def test_steps_that_cannot_be_undone_are_said(tmp_path):
+    X, y = make_numbers()
+    pipeline = make_pipeline(Normalizer(), model()).fit(X, y)
+    gallery = page_of(pipeline, X, y, tmp_path).section("gallery").text
+    assert "are not known: the step 'normalizer', a Normalizer, cannot be undone." in gallery
+
+
+def test_images_are_those_given(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:200], y[:200]
+    pipeline = make_pipeline(StandardScaler(), model()).fit(X, y)
+    plain = page_of(pipeline, X, y, tmp_path, image_shape=(8, 8))
+    assert "data-picture" in plain.source
+    assert "from 0 to 16" in plain.section("data").text
+
+
+def test_other_steps_are_refused(tmp_path):
+    X, y = make_numbers()
+    pipeline = make_pipeline(PolynomialFeatures(), model()).fit(X, y)
+    with pytest.raises(TypeError, match="'polynomialfeatures' is a "):
+        write_report(pipeline, X, y, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
