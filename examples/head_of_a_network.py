@@ -23,7 +23,7 @@ from latentmetric import MaPML
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
 old, old_test = y_train < 8, y_test < 8
-network = MLPClassifier((64, 32), early_stopping=True, random_state=0)
+network = MLPClassifier((64, 32), max_iter=300, random_state=0)
 network.fit(X_train[old], y_train[old])
 
 
@@ -53,7 +53,9 @@ for name, error in errors.items():
 # Now the digits 8 and 9 arrive. The network stays as it is, and so does the metric of its head.
 
 head.add_classes(train[~old], y_train[~old])
-print(f"{'with 8 and 9 added':20} {100 * (1 - head.score(test, y_test)):.1f} % errors on all digits")
+print(
+    f"{'with 8 and 9 added':20} {100 * (1 - head.score(test, y_test)):.1f} % errors on all digits"
+)
 
 # %%
 # The network has never seen an 8 or a 9, so its features were not made for them. The picture shows

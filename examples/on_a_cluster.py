@@ -8,7 +8,7 @@ the address changes.
 """
 
 # %%
-# 6,000 rows in chunks of 1,000, and the same rows in memory to compare with.
+# 4,000 rows in chunks of 1,000, and the same rows in memory to compare with.
 
 import dask.array as da
 import matplotlib.pyplot as plt
@@ -18,15 +18,17 @@ from dask.distributed import Client
 from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
 
-made = make_image_like(6_000, 16, 6)
+made = make_image_like(4_000, 16, 6)
 X = da.from_array(made.X, chunks=(1_000, -1))  # yours: da.from_zarr("features.zarr")
 y = da.from_array(made.y, chunks=1_000)
-parameters = {"n_latents": 8, "max_iter": 3, "refine": 1, "random_state": 0}
+parameters = {"n_latents": 8, "max_iter": 2, "refine": 1, "random_state": 0}
 
 # %%
 # Fit on the cluster. Predictions are Dask arrays, too: nothing is computed before ``compute``.
 
-with Client(processes=False, n_workers=2, dashboard_address=None):  # yours: Client("scheduler:8786")
+with Client(
+    processes=False, n_workers=2, dashboard_address=None
+):  # yours: Client("scheduler:8786")
     distributed = MaPML(**parameters).fit(X, y)
     answers = distributed.predict(X).compute()
 

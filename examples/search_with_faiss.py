@@ -51,9 +51,7 @@ print(f"neighbours that the approximate index finds, too: {100 * same:.1f} %")
 # query are all those of its class.
 
 plain = retrieval_scores(X_test, y_test, X_train, y_train)
-learned = retrieval_scores(
-    model.transform(X_test), y_test, model.transform(X_train), y_train
-)
+learned = retrieval_scores(model.transform(X_test), y_test, model.transform(X_train), y_train)
 print(f"map@r: Euclid {plain['map@r']:.2f}, learned {learned['map@r']:.2f}")
 
 # %%

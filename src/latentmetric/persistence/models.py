@@ -66,6 +66,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         A fitted estimator of this package.
     path : str or path-like
+        The file to write; an existing one is replaced.
 
     Examples
     --------
@@ -109,6 +110,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
+        A file that ``save`` wrote.
 
     Returns
     -------
