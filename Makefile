@@ -2,7 +2,7 @@
 # make test         install what the tests need, check the code, run the tests
 # make lint         only check the code: style, spelling, types, layers, security
 # make docs         build the site in site/, run the examples, check the links
-# make notebooks    the same, and update the notebooks among the examples
+# make notebooks    make the notebooks among the examples from their scripts
 # make audit        look for known vulnerabilities of the installed dependencies, if there is a network
 # make test-oldest  run the tests with the oldest version of every dependency, as declared
 # make coverage     run the tests and print how many lines and branches of each file they reach
@@ -17,7 +17,7 @@ OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
 DOCS = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs
-NOTEBOOKS = docs/gallery/few_labels.ipynb docs/gallery/wrong_labels.ipynb
+NOTEBOOKS = examples/few_labels.py examples/wrong_labels.py
 
 .PHONY: demo test lint docs notebooks audit test-oldest coverage dist format clean
 
@@ -41,8 +41,8 @@ docs: $(VENV)/.docs
 	$(DOCS) . site
 	$(BIN)/python tools/check_site.py site
 
-notebooks: docs
-	cp $(NOTEBOOKS) examples
+notebooks: $(VENV)/.docs
+	$(BIN)/sphinx_gallery_py2jupyter $(NOTEBOOKS)
 
 audit: $(VENV)/.test
 	-$(BIN)/python -m pip install --quiet pip-audit

@@ -7,7 +7,7 @@ to 50 labelled images of each digit, and predict the same images that none of th
 """
 
 # %%
-# Draw a few labelled images of each digit. A split with strata gives every digit the same number.
+# Draw a few labelled images of each digit. A stratified split gives each digit its share.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +34,8 @@ def some_labels(per_digit, seed):
 
 
 # %%
-# MaPML keeps a tenth of the rows of a class as latent examples by default. With so few rows a
-# tenth is less than one, so we ask for half of them.
+# By default, MaPML has one latent example for ten rows of a class. Of so few rows that would often
+# be a single one, so we ask for one for every two rows.
 
 learners = {
     "3-NN": lambda: KNeighborsClassifier(3),
@@ -60,8 +60,8 @@ for name, measured in errors.items():
     print(f"{name:20}", *(f"{mean:5.1f}" for mean in np.mean(measured, axis=1)))
 
 # %%
-# The more labels, the fewer errors, for everyone. Read the picture along a horizontal line: it
-# says how many labels each classifier needs for the same error.
+# All three make fewer errors with more labels. Read the picture along a horizontal line: it says
+# how many labels each classifier needs for the same error. The bars are standard deviations.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, measured in errors.items():
