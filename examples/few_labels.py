@@ -3,7 +3,7 @@ How many labels do I need?
 ==========================
 
 Labels cost time and money. Here three classifiers learn scikit-learn's handwritten digits from 3
-to 50 labelled images of each digit, and predict the same images that none of them has seen.
+to 30 labelled images of each digit, and predict the same images that none of them has seen.
 """
 
 # %%
@@ -22,7 +22,7 @@ from latentmetric import MaPML
 
 X, y = load_digits(return_X_y=True)
 X_pool, X_test, y_pool, y_test = train_test_split(X, y, stratify=y, random_state=0)
-labels_per_digit = [3, 8, 20, 50]
+labels_per_digit = [3, 10, 30]
 seeds = range(2)
 
 
