@@ -74,5 +74,6 @@ for name, measured in errors.items():
     )
 ax.set(xscale="log", xlabel="labels per digit", ylabel="test error, %", ylim=(0, None))
 ax.set_xticks(labels_per_digit, labels_per_digit)
+ax.minorticks_off()
 ax.legend()
 plt.show()
