@@ -1,6 +1,8 @@
 # make demo         fit MaPML on the digits of scikit-learn; a table and a picture
 # make test         install what the tests need, check the code, run the tests
 # make lint         only check the code: style, spelling, types, layers, security
+# make docs         build the site in site/, run the examples, check the links
+# make notebooks    make the notebooks among the examples from their scripts
 # make audit        look for known vulnerabilities of the installed dependencies, if there is a network
 # make test-oldest  run the tests with the oldest version of every dependency, as declared
 # make coverage     run the tests and print how many lines and branches of each file they reach
@@ -14,7 +16,10 @@ VENV ?= .venv
 OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint audit test-oldest coverage dist format clean
+DOCS = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs
+NOTEBOOKS = examples/few_labels.py examples/wrong_labels.py
+
+.PHONY: demo test lint docs notebooks audit test-oldest coverage dist format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
@@ -29,6 +34,15 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools benchmarks
+
+# Everything is built anew: a picture of an example must not be older than the package.
+docs: $(VENV)/.docs
+	rm -rf site docs/gallery docs/reference
+	$(DOCS) . site
+	$(BIN)/python tools/check_site.py site
+
+notebooks: $(VENV)/.docs
+	$(BIN)/sphinx_gallery_py2jupyter $(NOTEBOOKS)
 
 audit: $(VENV)/.test
 	-$(BIN)/python -m pip install --quiet pip-audit
@@ -66,6 +80,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[lint,test]"
 	touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	touch $@
+
 $(VENV)/.dist: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet build twine
 	touch $@
@@ -77,4 +95,4 @@ $(OLDEST)/.test: pyproject.toml tools/oldest_versions.py
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) demo dist htmlcov .coverage*
+	rm -rf $(VENV) $(OLDEST) demo dist docs/gallery docs/reference htmlcov site .coverage*

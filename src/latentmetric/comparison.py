@@ -36,12 +36,19 @@ class Outcome:
     """The result of one method on one fold."""
 
     method: str
+    """A name in ``METHODS``."""
     fold: int
+    """The number of the fold, from 0."""
     error: float
+    """The share of the fold's rows that were classified wrongly."""
     fit_seconds: float
+    """The time of the fit."""
     query_seconds: float
+    """The time to classify all rows of the fold."""
     n_queries: int
+    """The number of rows of the fold."""
     references: int
+    """The number of references that vote."""
 
 
 def compare(
@@ -60,7 +67,9 @@ def compare(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+        Labelled rows.
     y : array of shape (n_samples,)
+        The label of each row.
     methods : sequence of str
         Names in ``METHODS``.
     n_folds : int, default=5

@@ -72,7 +72,9 @@ class ImageLike:
     y: Ints
     """Observed labels, some of them wrong."""
     latent_examples: Floats
+    """What the rows were drawn around, (n_classes · latents_per_class, n_features)."""
     latent_labels: Ints
+    """The class of each latent example."""
     memberships: Ints
     """The index of the latent example that each row was drawn from."""
 
@@ -101,6 +103,7 @@ def make_image_like(
     Parameters
     ----------
     n_samples, n_features, n_classes, latents_per_class : int
+        How many rows, features, classes and latent examples of each class to draw.
     spread : float, default=0.4
         Root mean square distance of the latent examples from the centre of their class.
     decay : float, default=1.0

@@ -129,7 +129,9 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows: an array, a data frame, a memory map, a ``RowFile`` or a Dask array.
         y : array-like of shape (n_samples,)
+            The label of each row: numbers, Booleans or strings, of at least two classes.
         checkpoint : path, default=None
             A folder for the state of the fit, in one file that is replaced after each round. If
             it cannot be written, the fit continues and warns once.
@@ -267,11 +269,12 @@ class ReferenceClassifier(
         """Map rows to the space in which Euclidean distances are the learned ones.
 
         Its origin is the mean of the rows passed to ``fit``: the result is
-        (X − mean) @ components_.T, and so as precise far from 0 as near it.
+        ``(X - mean) @ components_.T``, and so as precise far from 0 as near it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows with the features of the fit.
 
         Returns
         -------
@@ -293,6 +296,7 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify, with the features of the fit.
         reject_below : float, default=None
             Rows with a lower score of ``score_samples`` get ``reject_label``. None rejects no row.
         reject_label : label, default=None
@@ -316,6 +320,7 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify, with the features of the fit.
 
         Returns
         -------
@@ -334,6 +339,7 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows with the features of the fit.
 
         Returns
         -------
@@ -350,8 +356,11 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to classify, with the features of the fit.
         y : array-like of shape (n_samples,)
+            Their true labels.
         sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts; None counts all alike.
 
         Returns
         -------
@@ -370,9 +379,11 @@ class ReferenceClassifier(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows whose neighbours to find, with the features of the fit.
         n_neighbors : int, default=None
             The number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
+            Whether to return the distances, too.
 
         Returns
         -------

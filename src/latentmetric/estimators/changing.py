@@ -36,6 +36,7 @@ class ChangingReferences:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            The new references, with the features of the fit.
         y : array-like of shape (n_samples,)
             Labels of known classes or of new ones, which are added as by ``add_classes``.
 
@@ -64,6 +65,7 @@ class ChangingReferences:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows of the new classes, with the features of the fit.
         y : array-like of shape (n_samples,)
             Labels of the same kind as ``classes_``, but none of them.
 

@@ -35,10 +35,12 @@ class Euclidean(MetricLearner[Unlearned]):
     random_state : int, RandomState instance or None, default=None
         Accepted for compatibility with the other estimators; nothing is random.
     verbose : int, default=0
+        1 logs a line per round; there is only one.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
     components_ : ndarray of shape (n_features, n_features)
         The identity.
     history_ : list of dict
@@ -46,6 +48,7 @@ class Euclidean(MetricLearner[Unlearned]):
     n_iter_ : int
         Always 0.
     n_features_in_ : int
+        The number of features of the rows passed to ``fit``.
 
     Examples
     --------

@@ -63,8 +63,9 @@ class HRSGD(MetricLearner[hrsgd.State]):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
     components_ : ndarray of shape (rank, n_features)
-        The factor of the metric: M = components_.T @ components_.
+        The factor of the metric: ``M = components_.T @ components_``.
     history_ : list of dict
         For the start and each tenth of the iterations: iterations so far, mean loss
         ("objective"), share of iterations with an update, norm of the average so far, seconds.
@@ -73,7 +74,8 @@ class HRSGD(MetricLearner[hrsgd.State]):
     best_iter_ : int
         The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The number of features of the rows passed to ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples

@@ -56,7 +56,9 @@ class LivingLatents(ReferenceClassifier[State]):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            More rows, with the features of the fit.
         y : array-like of shape (n_samples,)
+            Their labels, all of them among ``classes_``.
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call; later calls may leave it out. Classes without rows in
             the first call get their latent examples when their rows come.
@@ -129,6 +131,7 @@ class LivingLatents(ReferenceClassifier[State]):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows with the features of the fit.
 
         Returns
         -------

@@ -62,8 +62,9 @@ class LMNN(MetricLearner[lmnn.State]):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
     components_ : ndarray of shape (n_features, n_features)
-        The factor of the metric: M = components_.T @ components_. The margin is the features'
+        The factor of the metric: ``M = components_.T @ components_``. The margin is the features'
         mean variance.
     history_ : list of dict
         For each search: iterations so far, loss per row in units of the margin ("objective"),
@@ -73,6 +74,7 @@ class LMNN(MetricLearner[lmnn.State]):
     best_iter_ : int
         The iteration that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
+        The number of features of the rows passed to ``fit``.
 
     Examples
     --------

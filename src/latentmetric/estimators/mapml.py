@@ -180,14 +180,16 @@ class MaPML(LivingLatents):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
     latent_examples_ : ndarray of shape (n_latents, n_features)
         The latent examples z, in the space of the features, sorted by class.
     latent_labels_ : ndarray of shape (n_latents,)
+        The class of each latent example.
     latent_counts_ : ndarray of shape (n_latents,)
         The rows that each latent example stands for, as last counted; with ``sample_weight``,
         their weight.
     components_ : ndarray of shape (rank, n_features)
-        The factor of the metric: M = components_.T @ components_.
+        The factor of the metric: ``M = components_.T @ components_``.
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
@@ -209,7 +211,8 @@ class MaPML(LivingLatents):
     model_ : FittedModel
         Metric, references and temperature as an immutable ``latentmetric.core.model.FittedModel``.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The number of features of the rows passed to ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples

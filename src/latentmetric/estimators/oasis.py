@@ -85,10 +85,11 @@ class OASIS(MetricLearner[oasis.State]):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
     similarity_ : ndarray of shape (n_features, n_features)
         The matrix W of the similarity above; with ``psd`` the projected one.
     components_ : ndarray of shape (rank, n_features)
-        The factor of the metric: W = components_.T @ components_. Only with ``psd``.
+        The factor of the metric: ``W = components_.T @ components_``. Only with ``psd``.
     history_ : list of dict
         For the start and each tenth of the steps: steps so far ("iterations"), mean hinge
         ("objective"), share of steps with a positive hinge, norm of W, seconds.
@@ -97,7 +98,8 @@ class OASIS(MetricLearner[oasis.State]):
     best_iter_ : int
         The step that was kept: the last one without ``early_stopping``.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The number of features of the rows passed to ``fit``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows passed to ``fit`` had feature names that are all strings.
 
     Examples
@@ -162,9 +164,11 @@ class OASIS(MetricLearner[oasis.State]):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows whose neighbours to find, with the features of the fit.
         n_neighbors : int, default=None
             The number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
+            Whether to return the distances, too.
 
         Returns
         -------

@@ -22,6 +22,7 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     embeddings : array-like of shape (n_samples, n_features)
         Rows to compare by Euclidean distance, such as the output of ``model.transform``.
     labels : array-like of shape (n_samples,)
+        The class of each row.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The result depends on its start: report a mean over several seeds.
 

@@ -43,9 +43,11 @@ def retrieval_scores(
         Rows to compare by Euclidean distance, such as the output of ``model.transform``. For
         cosine similarity, normalise the rows first.
     query_labels : array-like of shape (n_queries,)
+        The class of each query.
     references : array-like of shape (n_references, n_features), default=None
         Rows to search. None searches among the queries; a row never finds itself.
     reference_labels : array-like of shape (n_references,), default=None
+        The class of each reference; given if and only if there are references.
     k : int or iterable of int, default=1
         Ranks at which recall and precision are computed.
     queries_in_references : bool, default=False

@@ -45,6 +45,7 @@ class FaissIndex:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows with the features of the model.
 
         Returns
         -------
@@ -60,7 +61,9 @@ class FaissIndex:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows whose neighbours to find, with the features of the model.
         k : int
+            The number of neighbours, at most the number of references.
 
         Returns
         -------
@@ -68,6 +71,7 @@ class FaissIndex:
             In the units of the features; for a model that compares by similarity, the negative
             similarities.
         indices : ndarray of shape (n_samples, k)
+            The numbers of the references.
         """
         k, n_references = Integer(-MAX_COUNT).check("k", k), len(self.labels)
         if not 1 <= k <= n_references:

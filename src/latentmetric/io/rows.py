@@ -24,7 +24,9 @@ class RowFile(ABC):
     """A table in a file: rows are read when they are sliced."""
 
     shape: tuple[int, int]
+    """The number of rows, and of features."""
     dtype: np.dtype[Any]
+    """The type of the numbers, as read."""
     feature_names: list[str] | None = None
     """Of the columns, where the file names them."""
 
@@ -158,7 +160,18 @@ class SlicedRows(RowFile):
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether rows should be read a block at a time instead of as one array."""
+    """Whether rows should be read a block at a time instead of as one array.
+
+    Parameters
+    ----------
+    X : Any
+        Rows in any container.
+
+    Returns
+    -------
+    bool
+        True for a ``RowFile`` and for a memory map.
+    """
     return isinstance(X, RowFile | np.memmap)
 
 

@@ -44,6 +44,7 @@ class Table:
     rows: Any
     """An array of shape (n_rows, n_features), or a ``RowFile`` of that shape."""
     labels: np.ndarray[Any, Any] | None = None
+    """The label of each row, where there are labels."""
     feature_names: list[str] | None = None
     """Of the columns, where the file names them."""
     notes: list[str] = field(default_factory=list)

@@ -70,6 +70,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         one, after standard steps: scalers, PCA and others of ``validation.pipelines.STEPS``. Other
         steps are refused by name.
     path : str or path-like
+        The file to write; an existing one is replaced.
 
     Examples
     --------
@@ -118,6 +119,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
+        A file that ``save`` wrote.
 
     Returns
     -------

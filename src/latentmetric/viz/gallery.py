@@ -34,6 +34,7 @@ def plot_latent_examples(
     X : array-like of shape (n_samples, n_features)
         Rows to choose the originals from.
     y : array-like of shape (n_samples,)
+        The label of each row.
     image_shape : tuple of int
         Height and width, and channels if there are any.
     n_originals : int, default=5

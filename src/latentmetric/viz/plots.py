@@ -133,6 +133,7 @@ def plot_errors_by_class(
     model : estimator of this package
         Fitted.
     X : array-like of shape (n_samples, n_features)
+        Rows to classify, ideally rows that the model has not seen.
     y : array-like of shape (n_samples,)
         Their labels; the model must know all of them.
     ax : matplotlib Axes, default=None

@@ -77,6 +77,7 @@ def write_report(
         Rows to classify, ideally test rows given together with ``X_train``. Rows whose labels the
         model does not know are left out, and the page says how many.
     y : array-like of shape (n_samples,)
+        Their labels.
     path : str or path
         The file to write. An older one is replaced once the new one is complete.
     X_train, y_train : array-like, default=None
