@@ -43,7 +43,7 @@ def compare(
     json: Json = False,
     choice: Choice,
 ) -> None:
-    """Compare methods on your data by cross-validation, and say which one to use.
+    """Compare methods on your data by cross-validation, and say which to use.
 
     All methods see the same folds. Those of this package have their default parameters; those of
     k-NN-tuned, logistic-regression and SVC are chosen on training rows, which counts as part of

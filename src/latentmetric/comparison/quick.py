@@ -112,4 +112,4 @@ def _differ(right: Any, rival: Any) -> bool:
     only, other = int(np.sum(right & ~rival)), int(np.sum(rival & ~right))
     n_rows = only + other
     tail = sum(comb(n_rows, count) for count in range(min(only, other) + 1))
-    return 2 * tail / 2**n_rows < CERTAIN
+    return bool(2 * tail / 2**n_rows < CERTAIN)
