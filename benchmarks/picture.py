@@ -1,14 +1,17 @@
-"""Draw the picture of the README: what noise does to the error, and to what is learned.
+"""Draw pictures of MNIST for the documents.
 
-    LATENTMETRIC_DATA=folder python benchmarks/picture.py
+    LATENTMETRIC_DATA=folder python benchmarks/picture.py [noise] [latent_examples]
 
-Left: training images of MNIST with noise, and the latent example that stands for them, of a model
-with default parameters. Right: the test errors of quality.py and baselines.py, as stored in
-benchmarks/results/; no bar is typed in.
+``noise``, for the README. Left: training images with noise, and the latent example that stands for
+them, of a model with default parameters; shades beyond black and white are shown as these. Right:
+the test errors of quality.py and baselines.py, as stored in benchmarks/results/; no bar is typed in.
+
+``latent_examples``: latent examples of MNIST without noise beside images of their clusters.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,13 @@ from typing import Any
 import numpy as np
 from baselines import NOISY
 from common import RESULTS
-from data import load_noisy_mnist
+from data import load_benchmark, load_noisy_mnist
 
 from latentmetric import MaPML
+from latentmetric.viz import plot_latent_examples
 from latentmetric.viz.clusters import busiest_clusters
 
-PATH = Path(__file__).parent.parent / "docs" / "images" / "noise.png"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
 RIVALS = {
     "3-NN": "3-NN, all 60,000 images",
@@ -96,16 +100,34 @@ def _draw_bars(axis: Any, noisy: dict[str, float], clean: dict[str, float]) -> N
     axis.set_title("error on clean test images of MNIST", loc="left", fontsize=10)
 
 
-def main() -> None:
-    split = load_noisy_mnist()
-    print("fit on 60,000 noisy images: about two minutes", flush=True)
+def fitted(split: Any) -> MaPML:
+    print("fit on 60,000 images: about a minute with two cores", flush=True)
     model = MaPML(random_state=0, verbose=1).fit(split.X_train, split.y_train)
     print(f"error of this fit: {100 * (1 - model.score(split.X_test, split.y_test)):.2f} %")
-    shown = strips(model, split.X_train, split.y_train)
-    noisy, clean = errors("MNIST, noise 250/255", NOISY), errors("MNIST", "mnist")
-    PATH.parent.mkdir(exist_ok=True)
-    draw(shown, noisy, clean).savefig(PATH, dpi=120)
-    print(PATH)
+    return model
+
+
+def noise() -> Any:
+    split = load_noisy_mnist()
+    shown = strips(fitted(split), split.X_train, split.y_train)
+    return draw(shown, errors("MNIST, noise 250/255", NOISY), errors("MNIST", "mnist"))
+
+
+def latent_examples() -> Any:
+    split = load_benchmark("mnist")
+    return plot_latent_examples(fitted(split), split.X_train, split.y_train, (28, 28))
+
+
+PICTURES = {"noise": noise, "latent_examples": latent_examples}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(PICTURES), help=f"of {list(PICTURES)}")
+    for name in parser.parse_args().names:
+        path = IMAGES / f"{name}.png"
+        PICTURES[name]().savefig(path, dpi=120)
+        print(path)
 
 
 if __name__ == "__main__":
