@@ -4,7 +4,7 @@
 
 ``noise``, for the README. Left: training images with noise, and the latent example that stands for
 them, of a model with default parameters; shades beyond black and white are shown as these. Right:
-the test errors of quality.py and baselines.py, as stored in benchmarks/results/; no bar is typed in.
+the test errors of quality.py and baselines.py, as stored in benchmarks/results/, none typed in.
 
 ``latent_examples``: latent examples of MNIST without noise beside images of their clusters.
 """
