@@ -87,14 +87,14 @@ def test_words_are_about_the_numbers(few):
     }
     assert words.about_clean(results) == (
         "Of 20 test images, MaPML gets 3 wrong with 1003 references; 3-NN gets 0 wrong with all "
-        "1,000 images, and logistic regression 2."
+        "1,000 images, tuned k-NN 1, and logistic regression 2."
     )
-    assert "3-NN gets 0 %" in words.about_noise(results)
-    assert "and MaPML 15 %:" in words.about_noise(results)
+    errors = "3-NN gets 0 %, tuned k-NN 5 %, logistic regression 10 % and MaPML 15 %"
+    assert f"noise, {errors} of the clean test images wrong" in words.about_noise(results)
     wrong = replace(few, y_train=np.where(np.arange(90) < 9, 0, few.y_train))
     told = words.about_wrong_labels(results, few, wrong)
     assert told.startswith("With 10 % of the labels wrong, 3-NN gets 0.0 %")
-    assert "MaPML(label_noise=True) 15.0 %" in told
+    assert "and MaPML 15.0 % of the test images wrong." in told
 
 
 def test_the_missing_class_is_turned_away_and_then_added(few):
