@@ -1,4 +1,4 @@
-# make demo         fit MaPML on the digits of scikit-learn; a table and a picture
+# make demo         show what this is for, on the digits of scikit-learn, in less than a minute
 # make test         install what the tests need, check the code, run the tests
 # make lint         only check the code: style, spelling, types, layers, security
 # make docs         build the site in site/, run the examples, check the links
@@ -7,6 +7,7 @@
 # make test-oldest  run the tests with the oldest version of every dependency, as declared
 # make coverage     run the tests and print how many lines and branches of each file they reach
 # make dist         build the source archive and the wheel, and check what they say
+# make release-check  make dist, then install the wheel into new environments and use it
 # make format       rewrite the code in the project's style
 #
 # The tests' matrices are small: threads of BLAS would only wait for each other. Processes do not.
@@ -19,7 +20,7 @@ BIN = $(VENV)/bin
 DOCS = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs
 NOTEBOOKS = examples/few_labels.py examples/wrong_labels.py
 
-.PHONY: demo test lint docs notebooks audit test-oldest coverage dist format clean
+.PHONY: demo test lint docs notebooks audit test-oldest coverage dist release-check format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
@@ -65,6 +66,9 @@ dist: $(VENV)/.dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+release-check: dist
+	$(BIN)/python tools/check_wheel.py
+
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -73,7 +77,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -e ".[demo]"
+	$(BIN)/python -m pip install --quiet -e ".[cli]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python

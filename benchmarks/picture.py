@@ -1,26 +1,133 @@
-"""Draw the picture of the README: latent examples of MNIST beside images of their clusters.
+"""Draw pictures of MNIST for the documents.
 
-LATENTMETRIC_DATA=folder python benchmarks/picture.py
+    LATENTMETRIC_DATA=folder python benchmarks/picture.py [noise] [latent_examples]
+
+``noise``, for the README. Left: training images with noise, and the latent example that stands for
+them, of a model with default parameters; shades beyond black and white are shown as these. Right:
+the test errors of quality.py and baselines.py, as stored in benchmarks/results/, none typed in.
+
+``latent_examples``: latent examples of MNIST without noise beside images of their clusters.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 from pathlib import Path
+from typing import Any
 
-from data import load_benchmark
+import numpy as np
+from baselines import NOISY
+from common import RESULTS
+from data import load_benchmark, load_noisy_mnist
 
 from latentmetric import MaPML
 from latentmetric.viz import plot_latent_examples
+from latentmetric.viz.clusters import busiest_clusters
 
-PATH = Path(__file__).parent.parent / "docs" / "images" / "latent_examples.png"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+
+RIVALS = {
+    "3-NN": "3-NN, all 60,000 images",
+    "RBF-SVM": "RBF-SVM",
+    "logistic regression": "logistic regression",
+    "k-NN, chosen": "k-NN, parameters chosen",
+}
+"""Rivals of baselines.py, and how the picture calls them."""
+
+DIGITS = (0, 2, 3, 5, 8)
+"""The digits that are shown."""
+
+N_ORIGINALS = 4
+
+
+def errors(name: str, rival_set: str) -> dict[str, float]:
+    """Test errors in percent, the rivals' and MaPML's, from the stored results."""
+    rivals = json.loads((RESULTS / "baselines.json").read_text())["cells"][rival_set]
+    own = json.loads((RESULTS / "quality.json").read_text())["cells"][name]
+    found = {label: rivals[rival]["error"] for rival, label in RIVALS.items()}
+    return found | {"MaPML, 6,000 latent examples": float(np.mean(own["error"]))}
+
+
+def strips(model: MaPML, X: Any, y: Any) -> list[tuple[Any, Any]]:
+    """For each digit, the latent example that stands for the most images, and some of these."""
+    found = []
+    for digit in DIGITS:
+        latents = np.flatnonzero(model.latent_labels_ == digit)
+        cluster = busiest_clusters(model, latents, X, np.flatnonzero(y == digit), 1)[0]
+        found.append((model.latent_examples_[cluster.latent], X[cluster.rows[:N_ORIGINALS]]))
+    return found
+
+
+def draw(shown: list[tuple[Any, Any]], noisy: dict[str, float], clean: dict[str, float]) -> Any:
+    """The figure."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.25))
+    _draw_images(left, shown)
+    _draw_bars(right.subplots(), noisy, clean)
+    return figure
+
+
+def _draw_images(figure: Any, shown: list[tuple[Any, Any]]) -> None:
+    axes = figure.subplots(len(shown), N_ORIGINALS + 1)
+    for line, (latent, originals) in zip(axes, shown, strict=True):
+        for axis, image in zip(line, [*originals, latent], strict=True):
+            axis.imshow(image.reshape(28, 28), cmap="gray_r", interpolation="none", vmin=0, vmax=1)
+            axis.set(xticks=[], yticks=[])
+            for edge in axis.spines.values():
+                edge.set(color="tab:red" if image is latent else "none", linewidth=2)
+    axes[0, 1].set_title("training images", loc="left", fontsize=10)
+    axes[0, -1].set_title("learned", color="tab:red", fontsize=10)
+
+
+def _draw_bars(axis: Any, noisy: dict[str, float], clean: dict[str, float]) -> None:
+    places = np.arange(len(noisy))
+    colours = ["tab:red" if name.startswith("MaPML") else "0.45" for name in noisy]
+    bars = axis.barh(places - 0.2, list(noisy.values()), 0.4, color=colours)
+    axis.bar_label(bars, [f"{value:.1f} %" for value in noisy.values()], padding=3)
+    bars = axis.barh(places + 0.2, list(clean.values()), 0.4, color=colours, alpha=0.35)
+    axis.bar_label(
+        bars, [f"{value:.1f} % without noise" for value in clean.values()], padding=3, fontsize=8,
+        color="0.35",
+    )  # fmt: skip
+    axis.set(
+        yticks=places, yticklabels=list(noisy), xticks=[], xlim=(0, 1.25 * max(noisy.values()))
+    )
+    axis.invert_yaxis()
+    axis.spines[["top", "right", "bottom"]].set_visible(False)
+    axis.set_title("error on clean test images of MNIST", loc="left", fontsize=10)
+
+
+def fitted(split: Any) -> MaPML:
+    print("fit on 60,000 images: about a minute with two cores", flush=True)
+    model = MaPML(random_state=0, verbose=1).fit(split.X_train, split.y_train)
+    print(f"error of this fit: {100 * (1 - model.score(split.X_test, split.y_test)):.2f} %")
+    return model
+
+
+def noise() -> Any:
+    split = load_noisy_mnist()
+    shown = strips(fitted(split), split.X_train, split.y_train)
+    return draw(shown, errors("MNIST, noise 250/255", NOISY), errors("MNIST", "mnist"))
+
+
+def latent_examples() -> Any:
+    split = load_benchmark("mnist")
+    return plot_latent_examples(fitted(split), split.X_train, split.y_train, (28, 28))
+
+
+PICTURES = {"noise": noise, "latent_examples": latent_examples}
 
 
 def main() -> None:
-    split = load_benchmark("mnist")
-    model = MaPML(random_state=0).fit(split.X_train, split.y_train)
-    PATH.parent.mkdir(exist_ok=True)
-    plot_latent_examples(model, split.X_train, split.y_train, (28, 28)).savefig(PATH, dpi=120)
-    print(PATH)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(PICTURES), help=f"of {list(PICTURES)}")
+    for name in parser.parse_args().names:
+        path = IMAGES / f"{name}.png"
+        PICTURES[name]().savefig(path, dpi=120)
+        print(path)
 
 
 if __name__ == "__main__":

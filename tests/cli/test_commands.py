@@ -288,9 +288,54 @@ def test_compare(folder):
     assert [line["method"] for line in found] == ["Euclid", "MaPML", "MaPML-O"]
     assert all(len(line["errors"]) == 2 for line in found)
     assert found[0]["references"] == 50
+    assert sum(line["recommended"] for line in found) == 1
     shown = call("compare", folder / "train.csv", "--methods", "euclid", "--folds", 2).stdout
     assert "Euclid" in shown
     assert "2 of 2" in shown
+    assert "Use " not in shown, "one method is no comparison"
+
+
+def test_compare_with_scikit_learn_and_a_recommendation(folder):
+    methods = "euclid-scaled,knn,logistic,svm"
+    shown = call("compare", folder / "train.csv", "--methods", methods, "--folds", 2).stdout
+    for name in ("Euclid-scaled", "k-NN-tuned", "logistic-regression", "SVC"):
+        assert f"  {name} " in shown
+    assert "none" in shown, "logistic regression has no references"
+    assert shown.splitlines()[-1].startswith("Use ")
+
+
+@pytest.mark.usefixtures("trial_fits")
+def test_fit_says_whether_it_beat_others(folder, tmp_path, monkeypatch):
+    arguments = (
+        "fit", folder / "train.csv", "-o", tmp_path / "model", "--random-state", 0, "--max-iter", 1,
+        "--refine", 0,
+    )  # fmt: skip
+    shown = call(*arguments).stdout.splitlines()
+    assert len(shown) == 2
+    assert shown[1].startswith("Error on 60 rows after a trial fit to 120 others: MaPML ")
+    checked = latentmetric.load(tmp_path / "model")
+    trial = json.loads(call(*arguments, "--json").stdout)["trial"]
+    assert list(trial["errors"]) == ["MaPML", "k-NN-tuned", "logistic-regression"]
+    assert trial["words"] == shown[1]
+    assert "trial" not in json.loads(call(*arguments, "--no-check", "--json").stdout)
+    unchecked = latentmetric.load(tmp_path / "model")
+    np.testing.assert_array_equal(checked.components_, unchecked.components_)
+    monkeypatch.setattr("latentmetric.cli.fit.QUICK_SECONDS", -1)
+    assert len(call(*arguments).stdout.splitlines()) == 1, "a fit that took long is not compared"
+
+
+@pytest.mark.usefixtures("trial_fits")
+@pytest.mark.parametrize("error", [ValueError, FloatingPointError, MemoryError, KeyboardInterrupt])
+def test_a_comparison_that_fails_does_not_fail_the_fit(folder, tmp_path, monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr("latentmetric.comparison.quick_check", fail)
+    done = call(
+        "fit", folder / "train.csv", "-o", tmp_path / "model", "--estimator", "euclidean",
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) == 1
+    assert (tmp_path / "model").exists()
 
 
 def test_info(folder, model):

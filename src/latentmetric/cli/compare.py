@@ -9,12 +9,22 @@ import typer
 
 from latentmetric import comparison
 from latentmetric.cli._errors import INTERRUPTED, note
-from latentmetric.cli._output import print_json, print_table
+from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._preparing import Preparation, prepares
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
-from latentmetric.comparison import METHODS, Outcome, sample_rows
+from latentmetric.comparison import METHODS, Outcome, advise, sample_rows
+from latentmetric.comparison.timing import duration
 from latentmetric.io import Choice
+
+OTHER_NAMES = {
+    "hr-sgd": "HRSGD",
+    "k-nn": "k-NN-tuned",
+    "knn": "k-NN-tuned",
+    "logistic": "logistic-regression",
+    "svm": "SVC",
+}
+"""What else people call the methods."""
 
 
 @prepares
@@ -36,11 +46,12 @@ def compare(
     choice: Choice,
     preparation: Preparation,
 ) -> None:
-    """Compare methods on your data by cross-validation.
+    """Compare methods on your data by cross-validation, and say which to use.
 
-    Every method has its default parameters, the same folds and the same vote. Ctrl-C prints the
-    results so far; the exit code is then 130. --impute, --normalize and --one-hot come before every
-    method, fitted to the training rows of each fold.
+    All methods see the same folds. Those of this package have their default parameters; those of
+    k-NN-tuned, logistic-regression and SVC are chosen on training rows, which counts as part of
+    the fit. --impute, --normalize and --one-hot come before every method, fitted to the training
+    rows of each fold. Ctrl-C prints the results so far; the exit code is then 130.
     """
     names = _chosen(methods)
     table = read_table(features, labels, preparation.choice(choice))
@@ -74,7 +85,7 @@ def compare(
 
 def _chosen(methods: str) -> list[str]:
     known = {kind.lower(): name for name, kind in reversed(METHODS.items())}
-    known |= {name.lower(): name for name in METHODS} | {"hr-sgd": "HRSGD"}
+    known |= {name.lower(): name for name in METHODS} | OTHER_NAMES
     requested = [name.strip().lower() for name in methods.split(",") if name.strip()]
     unknown = [name for name in requested if name not in known]
     if unknown or not requested:
@@ -87,25 +98,30 @@ def _chosen(methods: str) -> list[str]:
 
 def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> None:
     found = [summary for name in names if (summary := _summary(name, outcomes))]
+    advice = advise(outcomes)
     if json:
-        print_json(found)
+        recommended = None if advice is None else advice.method
+        print_json([line | {"recommended": line["method"] == recommended} for line in found])
         return
     print_table(
         ["method", "error", "± std", "folds", "references", "fit", "1000 queries"],
-        [
-            [
-                line["method"],
-                f"{100 * line['error']:.2f} %",
-                f"{100 * line['std']:.2f}",
-                f"{len(line['errors'])} of {folds}",
-                f"{line['references']:,.0f}",
-                f"{line['fit_seconds']:.2f} s",
-                f"{1000 * line['seconds_a_thousand_queries']:.1f} ms",
-            ]
-            for line in found
-        ],
+        [_cells(line, folds) for line in found],
         title="Error on held-out rows, mean and standard deviation over folds",
     )
+    if advice is not None:
+        say(advice.words)
+
+
+def _cells(line: dict[str, Any], folds: int) -> list[str]:
+    return [
+        line["method"],
+        f"{100 * line['error']:.2f} %",
+        f"{100 * line['std']:.2f}",
+        f"{len(line['errors'])} of {folds}",
+        f"{line['references']:,.0f}" if line["references"] else "none",
+        duration(line["fit_seconds"]),
+        duration(line["seconds_a_thousand_queries"]),
+    ]
 
 
 def _summary(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
@@ -119,8 +135,8 @@ def _summary(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
         "std": float(np.std(errors)),
         "errors": errors,
         "references": float(np.mean([outcome.references for outcome in own])),
-        "fit_seconds": float(np.mean([outcome.fit_seconds for outcome in own])),
+        "fit_seconds": float(np.median([outcome.fit_seconds for outcome in own])),
         "seconds_a_thousand_queries": float(
-            np.mean([outcome.query_seconds / outcome.n_queries * 1000 for outcome in own])
+            np.median([outcome.query_seconds / outcome.n_queries * 1000 for outcome in own])
         ),
     }

@@ -6,9 +6,10 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -36,8 +37,14 @@ from latentmetric.io import Choice
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.models import check_names
 
+if TYPE_CHECKING:
+    from latentmetric.comparison import QuickCheck
+
 MEASURED = {"validation_error": "validation error", "loo_error": "error on training rows"}
 """Errors of the round that was kept, and how the summary names them."""
+
+QUICK_SECONDS = 10
+"""A fit that took longer is not compared with other methods, because that might take as long."""
 
 
 @takes_parameters
@@ -56,6 +63,13 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Say whether k-NN or logistic regression would do better, if that takes seconds.",
+        ),
+    ] = True,
     overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
@@ -68,6 +82,10 @@ def fit(
     then 130. A second Ctrl-C ends at once and leaves an existing file unchanged. With --checkpoint
     a fit that was killed can be resumed, to the same model. With --impute, --normalize or --one-hot
     the model is a pipeline: all commands then prepare their rows in the same way.
+
+    After a quick fit, one line says how k-NN and logistic regression do beside it, on rows that a
+    second, smaller fit has not seen. The saved model does not depend on it; --no-check leaves it
+    out.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -85,9 +103,27 @@ def fit(
     if table.feature_names is not None and steps is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     _save(joined(steps, model), out)
-    _report(model, out, perf_counter() - since, follower.interrupted, json)
+    facts = _facts(model, out, perf_counter() - since, follower.interrupted)
+    beside = None
+    quick = facts["seconds"] <= QUICK_SECONDS and getattr(model, "unlabelled", None) is None
+    if check and quick and not follower.interrupted:
+        beside = _beside_others(model, rows, table.labels)
+    _report(model, facts, beside, json)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _beside_others(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
+    """How others do on the same rows; None if that cannot be known. Ctrl-C ends only this."""
+    from latentmetric.comparison import quick_check
+
+    with (
+        followed(each_round=False) as follower,
+        suppress(KeyboardInterrupt, ValueError, ArithmeticError, MemoryError),
+    ):
+        follower.begin("trial fits, to compare with k-NN and logistic regression")
+        return quick_check(model, rows, labels)
+    return None
 
 
 def _save(model: Any, out: Path) -> None:
@@ -122,13 +158,13 @@ def _checkpoint_files(folder: Path | None) -> list[Path]:
     return [] if folder is None else [folder / FILE_NAME]
 
 
-def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool) -> None:
-    last = model.history_[-1]
-    kept = next(record for record in model.history_ if iterations(record) == model.best_iter_)
+def _facts(model: Any, out: Path, seconds: float, interrupted: bool) -> dict[str, Any]:
+    """What there is to say about a fit."""
+    kept = _kept(model)
     facts = {
         "model": str(out),
         "estimator": type(model).__name__,
-        "rounds": last["round"],
+        "rounds": model.history_[-1]["round"],
         "kept_round": kept["round"],
         "iterations": model.n_iter_,
         "interrupted": interrupted,
@@ -139,20 +175,36 @@ def _report(model: Any, out: Path, seconds: float, interrupted: bool, json: bool
     } | _judgement(kept)
     if "start" in model.history_[0]:
         facts["start"] = model.history_[0]["start"]
+    return facts
+
+
+def _report(model: Any, facts: dict[str, Any], beside: QuickCheck | None, json: bool) -> None:
     if json:
-        print_json(facts)
+        trial = {} if beside is None else {"trial": asdict(beside)}
+        print_json(facts | trial)
         return
-    if interrupted:
-        say(f"Interrupted after round {last['round']}; {_name(kept)} was kept.")
-    if kept["round"] == 0 and last["round"]:
+    kept = _name(_kept(model))
+    if facts["interrupted"]:
+        say(f"Interrupted after round {facts['rounds']}; {kept} was kept.")
+    if facts["kept_round"] == 0 and facts["rounds"]:
         say("No round was better than round 0, so nothing that was learned is used.")
     errors = "".join(f", {MEASURED[name]} {facts[name]:.2%}" for name in MEASURED if name in facts)
     start = f", start {facts['start']}" if "start" in facts else ""
     say(
-        f"{out}: {type(model).__name__}{start}, {_name(kept)}{errors}, "
+        f"{facts['model']}: {facts['estimator']}{start}, {kept}{errors}, "
         f"{facts['references']:,} references of {facts['classes']} classes, "
-        f"{facts['features']} features, {seconds:.1f} s"
+        f"{facts['features']} features, {facts['seconds']:.1f} s"
     )
+    if beside is not None:
+        say(beside.words)
+
+
+def _kept(model: Any) -> Mapping[str, Any]:
+    """The record of the round that was kept."""
+    found: Mapping[str, Any] = next(
+        record for record in model.history_ if iterations(record) == model.best_iter_
+    )
+    return found
 
 
 def _name(record: Mapping[str, Any]) -> str:

@@ -17,11 +17,11 @@ COMMANDS = {
     "neighbors": "Find the nearest references of the rows of a file.",
     "doubts": "List the rows whose labels are most doubtful, the worst first.",
     "latents": "Write the latent examples of a model, with how many rows each stands for.",
-    "compare": "Compare methods on your data by cross-validation.",
+    "compare": "Compare methods on your data by cross-validation, and say which to use.",
     "report": "Write an HTML report: data, errors, map, latent examples, confusions.",
     "export": "Convert a model to ONNX, a faiss index or plain scikit-learn.",
     "info": "Show what a model file holds.",
-    "demo": "Compare Euclid, MaPML and MaPML-O on digits, and draw the latent examples.",
+    "demo": "Show what this is for, on digits, in less than a minute; write a report.",
 }
 """Names with one line each; ``latentmetric.cli.NAME`` has a function NAME."""
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Generic, Self
 import numpy as np
 from sklearn import get_config
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -36,6 +35,7 @@ from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.changing import ChangingReferences
 from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
 from latentmetric.estimators.driver import PATIENCE, Driver, Policies
+from latentmetric.estimators.notebooks import ShownInNotebooks
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
 from latentmetric.estimators.training import TrainingData
@@ -78,7 +78,7 @@ class ReferenceClassifier(
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
     TransformerMixin,
-    BaseEstimator,
+    ShownInNotebooks,
     Generic[AnyState],
 ):
     """k-NN with labelled references under a learned metric.

@@ -1,6 +1,7 @@
-"""How well embeddings find rows of the same class, and how well they cluster by class."""
+"""How well embeddings find and cluster rows of a class, and whether to trust probabilities."""
 
+from latentmetric.evaluation.calibration import calibration_error
 from latentmetric.evaluation.clustering import clustering_nmi
 from latentmetric.evaluation.retrieval import retrieval_scores
 
-__all__ = ["clustering_nmi", "retrieval_scores"]
+__all__ = ["calibration_error", "clustering_nmi", "retrieval_scores"]

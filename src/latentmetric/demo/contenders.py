@@ -1,0 +1,87 @@
+"""The methods that the demo compares, and what it measures of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from latentmetric.comparison.rivals import fit_rival, references_of
+from latentmetric.comparison.timing import timed
+from latentmetric.demo.tasks import Task
+from latentmetric.estimators.euclidean import Euclidean
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.evaluation import calibration_error
+
+EUCLID, TUNED, LOGISTIC = "3-NN", "k-NN, tuned", "logistic regression"
+MAPML, SMALL_MAPML = "MaPML, 10 % latents", "MaPML, 2 % latents"
+
+LATENTS = {MAPML: 0.1, SMALL_MAPML: 0.02}
+"""Latent examples for each row."""
+
+RIVALS = {TUNED: "k-NN-tuned", LOGISTIC: "logistic-regression"}
+"""How ``latentmetric.comparison`` calls them."""
+
+NAMES = (EUCLID, TUNED, LOGISTIC, MAPML, SMALL_MAPML)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A fitted method, and how it did on the test rows."""
+
+    model: Any
+    wrong: int
+    rows: int
+    """Rows of the test."""
+    references: int
+    """Rows or latent examples that a query is compared with; 0 if there are none."""
+    fit_seconds: float
+    query_seconds: float
+    """For all rows of the test."""
+    calibration: float
+
+    @property
+    def error(self) -> float:
+        """The share of wrong answers."""
+        return self.wrong / self.rows
+
+
+def contest(
+    task: Task, about_to: Callable[[str], None], *, label_noise: bool = False
+) -> dict[str, Measured]:
+    """Fit and measure every method; ``about_to`` is called with the name of each before."""
+    measured = {}
+    for name in NAMES:
+        about_to(name)
+        measured[name] = _measure(name, task, label_noise)
+    return measured
+
+
+def _measure(name: str, task: Task, label_noise: bool) -> Measured:
+    model, fit_seconds = timed(partial(_fit, name, task, label_noise))
+    predicted, query_seconds = timed(partial(model.predict, task.X_test))
+    return Measured(
+        model,
+        int(np.count_nonzero(predicted != task.y_test)),
+        len(task.y_test),
+        _references(name, model, len(task.y_train)),
+        fit_seconds,
+        query_seconds,
+        calibration_error(task.y_test, model.predict_proba(task.X_test), model.classes_),
+    )
+
+
+def _fit(name: str, task: Task, label_noise: bool) -> Any:
+    X, y = task.X_train, task.y_train
+    if name in RIVALS:
+        return fit_rival(RIVALS[name], X, y, n_neighbors=3, random_state=0)
+    if name == EUCLID:
+        return Euclidean().fit(X, y)
+    return MaPML(LATENTS[name], label_noise=label_noise, random_state=0).fit(X, y)
+
+
+def _references(name: str, model: Any, n_rows: int) -> int:
+    return references_of(model, n_rows) if name in RIVALS else len(model.model_.references)

@@ -1,0 +1,51 @@
+"""What the tables of the demo show, each in one sentence of plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from latentmetric.demo.contenders import EUCLID, LOGISTIC, MAPML, TUNED, Measured
+from latentmetric.demo.tasks import Task
+
+Results = Mapping[str, Measured]
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as text."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def about_clean(results: Results) -> str:
+    """Errors as counts, because they are few."""
+    euclid, ours = results[EUCLID], results[MAPML]
+    return (
+        f"Of {ours.rows} test images, MaPML gets {ours.wrong} wrong with {ours.references} "
+        f"references; 3-NN gets {euclid.wrong} wrong with all {euclid.references:,} images, tuned "
+        f"k-NN {results[TUNED].wrong}, and logistic regression {results[LOGISTIC].wrong}."
+    )
+
+
+def about_noise(results: Results) -> str:
+    """Errors in percent."""
+    return (
+        f"After learning from images full of noise, {_errors(results, 0)} of the clean test images "
+        "wrong: latent examples are averages, in which noise cancels out."
+    )
+
+
+def about_wrong_labels(results: Results, clean: Task, wrong: Task) -> str:
+    """How many labels were wrong, and what came of it."""
+    share = percent(float(np.mean(clean.y_train != wrong.y_train)))
+    return f"With {share} of the labels wrong, {_errors(results, 1)} of the test images wrong."
+
+
+def _errors(results: Results, digits: int) -> str:
+    """Which share each method gets, for a sentence that ends with "wrong"."""
+    euclid, tuned, logistic, ours = (
+        percent(results[name].error, digits) for name in (EUCLID, TUNED, LOGISTIC, MAPML)
+    )
+    return (
+        f"3-NN gets {euclid}, tuned k-NN {tuned}, logistic regression {logistic} and MaPML {ours}"
+    )

@@ -1,0 +1,88 @@
+"""Which method is recommended, and in which words."""
+
+import numpy as np
+import pytest
+
+from latentmetric.comparison import Outcome, advise
+
+SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
+
+
+def outcomes(method, errors, seconds=1.0, n_queries=200):
+    return [
+        Outcome(method, fold, error, 1.0, seconds, n_queries, 10)
+        for fold, error in enumerate(errors)
+    ]
+
+
+def test_the_best_by_far():
+    found = advise(outcomes("Euclid", 0.3 + SPREAD, 0.1) + outcomes("MaPML", 0.1 + SPREAD))
+    assert found.method == "MaPML"
+    assert found.words == (
+        "Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains."
+    )
+
+
+def test_of_methods_that_are_as_good_the_fastest():
+    slow, fast = outcomes("SVC", 0.1 + SPREAD, 2.0), outcomes("MaPML", 0.11 - SPREAD, 1.0)
+    found = advise(slow + fast + outcomes("Euclid", 0.4 + SPREAD, 0.1))
+    assert found.method == "MaPML"
+    assert found.words == (
+        "Use MaPML. Its error, 11.00 %, cannot be told from the lowest, SVC's 10.00 %, on these "
+        "folds, and of the methods that are as good it answers fastest."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rivals", "words"),
+    [
+        (["SVC"], "SVC is as good as these folds can tell, but answers more slowly."),
+        (["SVC", "LMNN"], "SVC and LMNN are as good as these folds can tell, but answer more"),
+    ],
+)
+def test_the_best_is_also_the_fastest(rivals, words):
+    found = outcomes("MaPML", 0.1 + SPREAD, 0.5)
+    for rival in rivals:
+        found += outcomes(rival, 0.105 - SPREAD)
+    assert words in advise(found).words
+
+
+def test_another_method_is_recommended_where_it_is_better():
+    found = advise(outcomes("MaPML", 0.15 + SPREAD) + outcomes("SVC", 0.1 + SPREAD, 9.0))
+    assert found.method == "SVC"
+    assert found.words.endswith("MaPML's error is 5.00 percentage points above that of SVC.")
+
+
+def test_another_method_is_recommended_where_it_is_as_good_and_faster():
+    found = advise(
+        outcomes("MaPML", 0.1 + SPREAD) + outcomes("logistic-regression", 0.1 - SPREAD, 0.1)
+    )
+    assert found.method == "logistic-regression"
+    assert "MaPML (10.00 %) is as good; take it if you want to search" in found.words
+
+
+def test_a_difference_of_a_few_rows_is_no_difference():
+    """Even if it is the same in each fold, so that its variance is 0."""
+    euclid, better = [0.1] * 4, [0.09] * 4
+    few = outcomes("Euclid", euclid, 0.1, 100) + outcomes("MaPML", better, 1.0, 100)
+    many = outcomes("Euclid", euclid, 0.1, 200) + outcomes("MaPML", better, 1.0, 200)
+    assert advise(few).method == "Euclid"  # 4 errors more
+    assert advise(many).method == "MaPML"  # 8 errors more
+
+
+def test_only_folds_that_all_methods_have_finished_count():
+    found = outcomes("Euclid", [0.3, 0.3, 0.0]) + outcomes("MaPML", [0.1, 0.1])
+    assert advise(found).words.startswith("Use MaPML. Its error, 10.00 %,")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        outcomes("Euclid", 0.3 + SPREAD),
+        outcomes("Euclid", [0.3, 0.3]) + outcomes("MaPML", [0.1]),
+    ],
+    ids=["nothing", "one method", "one fold"],
+)
+def test_no_advice_without_a_comparison(found):
+    assert advise(found) is None
