@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -27,7 +28,7 @@ def page() -> str:
     """The whole page."""
     names = {"latentmetric": tuple(latentmetric.__all__)}
     for found in iter_modules(latentmetric.__path__, "latentmetric."):
-        listed = getattr(import_module(found.name), "__all__", ()) if found.ispkg else ()
+        listed = _listed(found.name) if found.ispkg else ()
         if listed:
             names[found.name] = tuple(listed)
     parts = [HEAD]
@@ -35,6 +36,13 @@ def page() -> str:
         parts.append(f"\n## {module}\n")
         parts += [_line(module, name) for name in listed if not name.startswith("_")]
     return "\n".join(parts) + "\n"
+
+
+def _listed(module: str) -> tuple[str, ...]:
+    """The names in ``__all__``; none of losses for networks where PyTorch is not installed."""
+    if module == "latentmetric.torch" and find_spec("torch") is None:
+        return ()
+    return tuple(getattr(import_module(module), "__all__", ()))
 
 
 def _line(module: str, name: str) -> str:
@@ -82,4 +90,6 @@ def _methods(value: Any) -> list[str]:
 
 
 if __name__ == "__main__":
+    if find_spec("torch") is None:
+        raise SystemExit("docs/api.md lists latentmetric.torch, too: install PyTorch first")
     (ROOT / "docs" / "api.md").write_text(page(), encoding="utf-8")
