@@ -42,7 +42,7 @@ QUOTED_NUMBER = re.compile(
     r"(?:th)?[`*]* ?(?P<unit>%|MB|GB|)[`*]*$"
 )
 CONSTANT = re.compile(r"([\w.]+)(?:\[(\w+)\]|\((\w+)\))?")
-FEWEST_QUOTED = 76
+FEWEST_QUOTED = 78
 """A page that drops the comment of a number would escape the comparison."""
 
 

@@ -134,3 +134,17 @@ def test_miners_weigh_rows(rng):
     assert torch.allclose(loss(rows, labels, triplets), expected)
     nothing = (torch.empty(0, dtype=torch.long),) * 3
     assert loss(rows, labels, nothing) == 0
+
+
+def test_the_margin_grows_with_the_spread_of_a_class(rng):
+    """As if the latent examples of the label were farther away in D²."""
+    loss = placed_loss(rng, margin=0.5).eval()
+    with torch.no_grad():
+        loss.spreads.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    rows, labels = batch(rng)
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    squared = ((rows[:, None] - loss.latents.detach().numpy()) ** 2).sum(axis=2)
+    same = labels[:, None] == OF_LATENTS
+    squared += np.where(same, 0.5 * np.array([1.0, 2.0, 3.0])[labels][:, None], 0)
+    right = responsibilities(squared, same, 2.0)[2]
+    assert found == pytest.approx(-np.log(right).mean())

@@ -81,7 +81,7 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
             )
         partition = admitted.partition(1, ReadingLog("MaPML", 0))
         attributes = _attributes(learned, partition, admitted.classes)
-    vars(estimator).update(attributes)
+    estimator.__dict__.update(attributes)
     return estimator
 
 

@@ -82,7 +82,8 @@ class LatentLoss(nn.Module):
         self.register_buffer("sizes", sizes)
         for name, part in Layout.of(sizes)._asdict().items():
             self.register_buffer(name, part, persistent=False)
-        self.register_load_state_dict_post_hook(_lay_out)
+        hooked: Any = self
+        hooked.register_load_state_dict_post_hook(_lay_out)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""

@@ -32,6 +32,10 @@ class _Gathered(torch.autograd.Function):
         return total[own_part(ctx.n_rows)]
 
 
+_gathered: Any = _Gathered.apply
+"""PyTorch's own annotation of it says nothing."""
+
+
 def own_part(n_rows: int) -> slice:
     """Where the rows of this process are among those of all, if each has so many."""
     first = int(distributed.get_rank()) * n_rows
@@ -50,8 +54,8 @@ def of_all(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]:
     missing = int(most) - len(rows)
     padding = (0, 0, 0, missing)
     padded = torch.nn.functional.pad(rows, padding, value=torch.nan)
-    everyone = _Gathered.apply(padded)
-    codes = _Gathered.apply(torch.nn.functional.pad(labels, padding[2:]))
+    everyone = _gathered(padded)
+    codes = _gathered(torch.nn.functional.pad(labels, padding[2:]))
     first = own_part(len(padded)).start
     return everyone, codes, slice(first, first + len(rows))
 

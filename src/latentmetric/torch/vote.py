@@ -16,7 +16,7 @@ from latentmetric.torch.running import (
     squared_distances,
     stretches,
 )
-from latentmetric.validation.parameters import Boolean
+from latentmetric.validation.parameters import Boolean, Number
 
 
 class LatentVoteLoss(LatentLoss):
@@ -41,6 +41,10 @@ class LatentVoteLoss(LatentLoss):
     memory : float, default=20.0
         The number of rows that a latent example stands for, in the mean: a running mean over so
         many rows. A latent example that no row has been near for long takes the place of a row.
+    margin : float, default=0.0
+        The votes for the label of a row count as if its latent examples were farther away, in D²,
+        by so many times the spread E[D²(x, z)] of its class: the paper's margin, which depends on
+        the data. 0 is the plain likelihood.
     label_noise : bool, default=False
         Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less.
 
@@ -77,12 +81,14 @@ class LatentVoteLoss(LatentLoss):
         update: str = "gradient",
         temperature: float | None = None,
         memory: float = 20.0,
+        margin: float = 0.0,
         label_noise: bool = False,
     ) -> None:
         super().__init__(
             n_classes, n_features, latents_per_class,
             update=update, temperature=temperature, memory=memory,
         )  # fmt: skip
+        self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
 
     def _loss(
@@ -90,6 +96,9 @@ class LatentVoteLoss(LatentLoss):
     ) -> Tensor:
         squared = self._left_out(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
+        if self.margin > 0:
+            added = self.margin * state.spreads.detach()[labels] / self.temperature
+            logits = logits.scatter_add(1, labels[:, None], -added[:, None])
         of_label = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
         losses = -of_label
         if self.label_noise:
