@@ -46,7 +46,8 @@ class LatentVoteLoss(LatentLoss):
         by so many times the spread E[D²(x, z)] of its class: the paper's margin, which depends on
         the data. 0 is the plain likelihood.
     label_noise : bool, default=False
-        Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less.
+        Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less. With
+        many classes, use no margin then: at first, all labels would be unlikely.
 
     Attributes
     ----------
