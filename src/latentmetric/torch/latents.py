@@ -98,8 +98,8 @@ class LatentLoss(nn.Module):
         Parameters
         ----------
         lr : float, default=0.01
-            Their learning rate. Latent examples are points, not weights: they usually need a
-            larger rate than a network, and no weight decay.
+            Their learning rate. Latent examples are points, not weights: they have a rate of
+            their own, and no weight decay.
 
         Returns
         -------
