@@ -258,7 +258,7 @@ def test_units_of_single_features_do_not_matter_with_other_starts(start, seed, m
     queries, _ = make_blobs(seed=seed + 1)
     units = 10.0 ** np.array([3, -4, 0, 2, -1, 1])
     measure, radii = Coordinates.with_radii, Coordinates.with_radii(X)[1]
-    monkeypatch.setattr(Coordinates, "with_radii", lambda rows, _: (measure(rows)[0], radii))
+    monkeypatch.setattr(Coordinates, "with_radii", lambda rows, *_: (measure(rows)[0], radii))
     one, other = fit(X, y, start=start), fit(X * units, y, start=start)
     assert one.best_iter_ == other.best_iter_ > 2
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries * units))

@@ -1,0 +1,182 @@
+"""A fitted MaPML from latent examples that were learned elsewhere, and what it takes to go back.
+
+Nothing is learned: rows tell the coordinates, the rows of each latent example, the margins and the
+thresholds. Time O(n·d·r + n·m/C·r) for n rows, m latent examples and a metric of rank r.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.alternation import class_margins
+from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
+from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import small_numbers_may_vanish
+from latentmetric.core.refinement import preimages
+from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.admission import admit, refuse_remote
+from latentmetric.engines.protocol import Partition
+from latentmetric.estimators.fitted import check_latents, fitted_model
+from latentmetric.estimators.mapml import MaPML
+from latentmetric.estimators.progress import ReadingLog
+from latentmetric.estimators.rejection import QUANTILES
+
+
+@dataclass(frozen=True)
+class LearnedLatents:
+    """Latent examples of C classes under a metric, in the units of the caller's rows."""
+
+    points: Floats
+    """(m, r): sorted by class. A row x is compared with them at components @ x."""
+    sizes: Ints
+    """(C,): how many of them each class has; at least one."""
+    temperature: float
+    """T of the kernel vote, in squared units of the rows; 0 means from their spacing."""
+    components: Floats | None = None
+    """(r, d): the factor of the metric; None for the Euclidean one."""
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of a row."""
+        return int((self.points if self.components is None else self.components).shape[1])
+
+    @property
+    def codes(self) -> Ints:
+        """The class of each latent example."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def reordered(self, positions: Ints) -> LearnedLatents:
+        """The same with class c at position ``positions[c]``."""
+        order = np.argsort(positions[self.codes], kind="stable")
+        sizes = self.sizes[np.argsort(positions)]
+        return LearnedLatents(self.points[order], sizes, self.temperature, self.components)
+
+
+def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
+    """A fitted MaPML with these latent examples; rows of all their classes say what it needs."""
+    refuse_remote("to_estimator", "arrays in memory", X=X, y=y)
+    sizes = learned.sizes
+    equal = bool((sizes == sizes[0]).all())
+    estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
+    with small_numbers_may_vanish():
+        admitted = admit(X, y, estimator)
+        if len(admitted.classes) != len(sizes):
+            raise ValueError(
+                f"latent examples of {len(sizes)} classes were learned, but y has "
+                f"{len(admitted.classes)} classes; pass rows of every class"
+            )
+        if not equal:
+            named = zip(admitted.classes.tolist(), sizes.tolist(), strict=True)
+            estimator.n_latents = dict(named)
+        width = learned.n_features
+        if estimator.n_features_in_ != width:
+            raise ValueError(
+                f"X has {estimator.n_features_in_} features, but the latent examples were learned "
+                f"with {width}; pass the outputs of the network that they were learned with"
+            )
+        partition = admitted.partition(1, ReadingLog("MaPML", 0))
+        attributes = _attributes(learned, partition, admitted.classes)
+    estimator.__dict__.update(attributes)
+    return estimator
+
+
+def _attributes(
+    learned: LearnedLatents, partition: Partition, classes: np.ndarray[Any, Any]
+) -> dict[str, Any]:
+    """What ``fit`` would set."""
+    into, rows = partition.population.coordinates, np.asarray(partition.rows)
+    assert partition.codes is not None
+    components = learned.components
+    n_features, dtype = rows.shape[1], rows.dtype
+    factor: Floats = (np.eye(n_features) if components is None else components).astype(dtype)
+    inner, codes = InnerRows(rows, into).under(factor), partition.codes
+    latents = _places(learned, rows, factor, codes)
+    of_latents = learned.codes
+    degree = learned.temperature / into.unit or None
+    points = InnerRows(latents, into).under(factor)
+    model = FittedModel.of_metric(into, factor, points, of_latents, len(classes), degree)
+    own, squared = _own(inner, codes, points, of_latents)
+    counts = np.bincount(own, minlength=len(points))
+    spreads = np.bincount(codes, squared) / np.bincount(codes)
+    some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), JUDGED_ROWS)).astype(np.intp))
+    starts = np.concatenate(([0], np.cumsum(learned.sizes)))
+    away = left_out_distances(inner[some], codes[some], model.references, starts, counts)
+    return {
+        "classes_": classes,
+        "components_": factor,
+        "latent_examples_": latents,
+        "latent_labels_": classes[of_latents],
+        "latent_counts_": counts.astype(np.float64),
+        "margins_": class_margins(spreads) * into.unit,
+        "score_quantiles_": np.quantile(-model.distances(away).astype(np.float64), QUANTILES),
+        "reference_": "latent",
+        "history_": [{"round": 0, "seconds": {}}],
+        "n_iter_": 0,
+        "best_iter_": 0,
+        "model_": model,
+    }
+
+
+def _places(learned: LearnedLatents, rows: Floats, factor: Floats, codes: Ints) -> Floats:
+    """Latent examples in the space of the rows.
+
+    Where the metric has a rank below the number of features, many places lie at one point: the
+    one nearest to the mean of the rows of the latent example is taken.
+    """
+    points: Floats = learned.points.astype(rows.dtype)
+    if learned.components is None:
+        return points
+    own, _ = _own(rows @ factor.T, codes, points, learned.codes)
+    centre = rows.mean(axis=0, dtype=np.float64)
+    sums = np.zeros((len(points), rows.shape[1]))
+    np.add.at(sums, own, rows)
+    counts = np.bincount(own, minlength=len(points))[:, None]
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), centre).astype(rows.dtype)
+    return preimages(means, factor, points)
+
+
+def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tuple[Ints, Floats]:
+    """The nearest latent example of each row's class, and its squared distance in float64."""
+    own, squared = np.empty(len(points), dtype=np.intp), np.empty(len(points))
+    for code in np.unique(codes):
+        rows, members = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
+        nearest, places = k_nearest(points[rows], References.of(latents[members]), 1)
+        own[rows], squared[rows] = members[places[:, 0]], nearest[:, 0]
+    return own, squared
+
+
+@dataclass(frozen=True)
+class KnownLatents(LearnedLatents):
+    """The latent examples of a fitted model, with what is known of their rows."""
+
+    counts: Floats | None = None
+    spreads: Floats | None = None
+    """E[D²(x, z)] of each class, in squared units of the rows."""
+
+
+def disassembled(model: Any) -> KnownLatents:
+    """The latent examples of a fitted MaPML under its metric."""
+    check_latents(model)
+    fitted = fitted_model(model)
+    codes = np.searchsorted(model.classes_, model.latent_labels_)
+    sizes = np.bincount(codes, minlength=len(model.classes_))
+    if not sizes.all():
+        missing = model.classes_[sizes == 0].tolist()
+        raise ValueError(
+            f"{len(missing)} of {len(sizes)} classes have no latent examples, such as "
+            f"{missing[0]!r}; add rows of them with partial_fit, or remove_classes"
+        )
+    if model.reference_ != "latent":
+        fitted = fitted.with_references(model.latent_examples_, codes)
+    unit = fitted.coordinates.unit
+    with small_numbers_may_vanish():
+        points = model.latent_examples_ @ model.components_.T
+    return KnownLatents(
+        points, sizes, fitted.temperature * unit, model.components_,
+        model.latent_counts_, np.maximum(model.margins_ - unit, 0),
+    )  # fmt: skip

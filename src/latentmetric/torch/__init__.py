@@ -1,0 +1,18 @@
+"""Latent examples for networks: losses whose latent examples and margins learn with a network.
+
+The only part of the package that needs PyTorch (extra ``torch``); no other part imports it.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"; without a GPU, first '
+        "pip install torch --index-url https://download.pytorch.org/whl/cpu, which is smaller"
+    ) from error
+
+from latentmetric.torch.layer import MahalanobisLinear
+from latentmetric.torch.margin import LatentMarginLoss
+from latentmetric.torch.vote import LatentVoteLoss
+
+__all__ = ["LatentMarginLoss", "LatentVoteLoss", "MahalanobisLinear"]

@@ -1,0 +1,71 @@
+"""Refuse wrong batches before any work is done, with messages that say what was passed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from latentmetric.validation.parameters import Integer
+
+
+def counts_of(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
+    """The number of latent examples of each class."""
+    if not isinstance(latents_per_class, Sequence) or isinstance(latents_per_class, str):
+        return [Integer(1).check("latents_per_class", latents_per_class)] * n_classes
+    if len(latents_per_class) != n_classes:
+        raise ValueError(
+            f"latents_per_class has {len(latents_per_class)} numbers, but there are {n_classes} "
+            "classes; pass one number for each class, or one for all"
+        )
+    return [
+        Integer(1).check(f"latents_per_class of class {code}", count)
+        for code, count in enumerate(latents_per_class)
+    ]
+
+
+def check_rows(embeddings: Tensor, n_features: int) -> None:
+    """Raise unless these are embeddings of this length."""
+    if embeddings.ndim != 2 or embeddings.shape[1] != n_features:
+        raise ValueError(
+            f"embeddings have shape {tuple(embeddings.shape)}, but this loss was made for "
+            f"{n_features} features: expected (rows, {n_features})"
+        )
+    if not embeddings.is_floating_point():
+        raise TypeError(f"embeddings must be floating point numbers, got {embeddings.dtype}")
+
+
+def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: int) -> None:
+    """Raise unless these are embeddings of this length with the code of a class each.
+
+    Codes are looked at on a CPU only: a GPU would have to be waited for.
+    """
+    check_rows(embeddings, n_features)
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"labels have shape {tuple(labels.shape)}, but there are {len(embeddings)} embeddings; "
+            "pass one label for each"
+        )
+    if not len(embeddings):
+        raise ValueError("the batch is empty; pass at least one row")
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise TypeError(f"labels must be integer codes of classes, got {labels.dtype}")
+    if labels.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= n_classes:
+        raise ValueError(
+            f"labels are from {low} to {high}, but this loss was made for {n_classes} classes, "
+            f"with codes from 0 to {n_classes - 1}"
+        )
+
+
+def refuse_references(ref_emb: Any, ref_labels: Any) -> None:
+    """Raise if rows are to be compared with other rows."""
+    if ref_emb is not None or ref_labels is not None:
+        raise ValueError(
+            "ref_emb and ref_labels were passed, but this loss compares rows with its latent "
+            "examples only; leave them out, and pass all rows that count as embeddings"
+        )

@@ -1,0 +1,184 @@
+"""Latent examples that follow a network: the rows they stand for, their means, their spread.
+
+Plain functions on tensors. None of them asks for the value of a tensor, so a loss compiles to one
+graph and a GPU is never waited for. Classes are codes from 0 on, and latent examples are sorted by
+class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C) + m·d).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from latentmetric.core.likelihood import ALONE
+
+EMPTY = 0.5
+"""A latent example that stands for fewer rows than this is empty: a row takes its place."""
+
+TINY = 1e-30
+"""A bound for divisions by numbers of rows."""
+
+
+class Layout(NamedTuple):
+    """Which latent examples belong to which class."""
+
+    of_latents: Tensor
+    """(m,): the class of each latent example."""
+    members: Tensor
+    """(C, K): the latent examples of each class; a class with fewer repeats its first."""
+    exists: Tensor
+    """(C, K): False for the repeated ones."""
+
+    @classmethod
+    def of(cls, sizes: Tensor) -> Layout:
+        """The layout of classes with so many latent examples each."""
+        starts = sizes.cumsum(0) - sizes
+        columns = torch.arange(int(sizes.max()), device=sizes.device)
+        exists = columns < sizes[:, None]
+        members = starts[:, None] + torch.where(exists, columns, 0)
+        classes = torch.arange(len(sizes), device=sizes.device)
+        return cls(classes.repeat_interleave(sizes), members, exists)
+
+
+class State(NamedTuple):
+    """What a loss knows of the rows it has seen."""
+
+    latents: Tensor
+    """(m, d)."""
+    counts: Tensor
+    """(m,): rows of each latent example; those seen long ago count less."""
+    spreads: Tensor
+    """(C,): the running mean E[D²(x, z)] of each class."""
+
+
+def squared_distances(rows: Tensor, points: Tensor) -> Tensor:
+    """D² of every row and every point, (B, m); rounding may leave it a little below 0."""
+    centre = points.detach().mean(dim=0)
+    rows, points = rows - centre, points - centre
+    squared: Tensor = rows.square().sum(dim=1, keepdim=True) + points.square().sum(dim=1)
+    return squared - 2 * (rows @ points.T)
+
+
+def distances_to(rows: Tensor, points: Tensor) -> Tensor:
+    """D² of each row and its own point: exactly 0 if they are equal."""
+    squared: Tensor = (rows - points).square().sum(dim=-1)
+    return squared
+
+
+def nearest_own(rows: Tensor, labels: Tensor, latents: Tensor, layout: Layout) -> Tensor:
+    """The number of the nearest latent example of each row's class, (B,)."""
+    squared = squared_distances(rows.detach(), latents.detach())
+    members = layout.members[labels]
+    of_class = squared.gather(1, members).masked_fill(~layout.exists[labels], torch.inf)
+    nearest: Tensor = members.gather(1, of_class.argmin(dim=1, keepdim=True))
+    return nearest[:, 0]
+
+
+def refilled(state: State, rows: Tensor, labels: Tensor, layout: Layout) -> State:
+    """Put empty latent examples at rows of their class, the first ones of the batch.
+
+    A batch is in random order, so its first rows are random ones. Outliers, which wrong labels
+    often are, are not preferred. Those for which the batch has no row stay empty.
+    """
+    n_classes, most = layout.members.shape
+    empty = state.counts < EMPTY
+    position = _order_within(empty, layout)
+    seen = _seen(rows)
+    arrived = torch.nn.functional.one_hot(labels, n_classes) * seen[:, None]
+    rank = arrived.cumsum(dim=0).gather(1, labels[:, None])[:, 0] - 1
+    # Rows beyond the most that a class can need, and rows that are not finite, share a column
+    # that is not read.
+    column = torch.where(seen, rank.clamp(max=most), most)
+    table = torch.full((n_classes, most + 1), -1, dtype=labels.dtype, device=labels.device)
+    numbers = torch.arange(len(rows), dtype=labels.dtype, device=labels.device)
+    table = table.index_put((labels, column), numbers)
+    row = table[layout.of_latents, position]
+    taken = empty & (row >= 0)
+    places = rows.detach()[row.clamp(min=0)]
+    latents = torch.where(taken[:, None], places, state.latents)
+    return state._replace(latents=latents, counts=torch.where(taken, 0, state.counts))
+
+
+def _order_within(chosen: Tensor, layout: Layout) -> Tensor:
+    """How many latent examples before each one in its class are chosen, (m,)."""
+    before = chosen.cumsum(dim=0) - chosen.to(torch.int64)
+    first = layout.members[:, 0]
+    return before - before[first][layout.of_latents]
+
+
+def _seen(rows: Tensor) -> Tensor:
+    """Which rows count: one that is not finite must not stay in a running mean for ever."""
+    finite: Tensor = rows.isfinite().all(dim=1)
+    return finite
+
+
+def observed(
+    state: State, rows: Tensor, labels: Tensor, layout: Layout, memory: float, moves: bool
+) -> tuple[State, Tensor]:
+    """The state after these rows, and the latent example of each of them.
+
+    A class forgets as its rows arrive, so that its latent examples stand for ``memory`` rows each
+    in the mean, however rare the class is. With ``moves``, they are the means of these rows; the
+    result is differentiable in the rows.
+    """
+    seen = _seen(rows)
+    weights, rows = seen.to(rows.dtype), torch.where(seen[:, None], rows, 0)
+    own = nearest_own(rows, labels, state.latents, layout)
+    sizes = layout.exists.sum(dim=1)
+    forgotten = torch.exp(-summed(weights, labels, len(sizes)) / (memory * sizes))
+    kept = state.counts * forgotten[layout.of_latents]
+    counts = kept + summed(weights, own, len(kept))
+    latents = state.latents
+    if moves:
+        sums = kept[:, None] * latents + summed(rows, own, len(kept))
+        means = sums / counts.clamp(min=TINY)[:, None]
+        latents = torch.where(counts[:, None] > 0, means, latents)
+    before, after = (summed(numbers, layout.of_latents, len(sizes)) for numbers in (kept, counts))
+    squared = summed(weights * distances_to(rows, latents[own]), labels, len(sizes))
+    spreads = (before * state.spreads + squared) / after.clamp(min=TINY)
+    return State(latents, counts, spreads), own
+
+
+def summed(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+    """The sum of the values of each group."""
+    zeros = values.new_zeros((n_groups, *values.shape[1:]))
+    return zeros.index_add(0, groups, values)
+
+
+def stretches(counts: Tensor) -> Tensor:
+    """(c/(c − 1))² for each latent example of c rows: see ``core.likelihood.stretches``.
+
+    Counts are not whole here; no stretch exceeds that of a row alone.
+    """
+    others = (counts - 1).clamp(min=TINY)
+    stretched: Tensor = (counts / others).square().clamp(max=ALONE)
+    return torch.where(counts > 1, stretched, ALONE)
+
+
+def class_logits(squared: Tensor, state: State, layout: Layout, temperature: Tensor) -> Tensor:
+    """log Σ exp(−D²/T) over the latent examples of each class, (B, C).
+
+    Latent examples that have not stood for a row yet have no vote, unless none has.
+    """
+    known = state.counts > 0
+    known = known | ~known.any()
+    log_weights = (-squared / temperature).masked_fill(~known, -torch.inf)
+    by_class = log_weights[:, layout.members].masked_fill(~layout.exists, -torch.inf)
+    return torch.logsumexp(by_class, dim=2)
+
+
+class Mined(NamedTuple):
+    """Latent examples found for each of some anchors, nearest first."""
+
+    numbers: Tensor
+    """(B, k)."""
+    found: Tensor
+    """(B, k): False if there are not so many to be found."""
+
+    @classmethod
+    def of(cls, squared: Tensor, allowed: Tensor, k: int) -> Mined:
+        """The k nearest of those that are allowed, from all squared distances."""
+        nearest = squared.masked_fill(~allowed, torch.inf).topk(min(k, squared.shape[1]), 1, False)
+        return cls(nearest.indices, nearest.values < torch.inf)

@@ -1,0 +1,115 @@
+"""The likelihood of labels under the kernel vote of latent examples, as a loss for networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from latentmetric.core.learning import WRONG_LABELS_EXPONENT
+from latentmetric.torch.latents import LatentLoss
+from latentmetric.torch.running import (
+    State,
+    class_logits,
+    distances_to,
+    squared_distances,
+    stretches,
+)
+from latentmetric.validation.parameters import Boolean, Number
+
+
+class LatentVoteLoss(LatentLoss):
+    """Minus the logarithm of P(y | x) ∝ Σ exp(−D²(x, z)/T) over the latent examples z of class y.
+
+    This is what the refinement of ``MaPML`` minimises, with the network in the place of the
+    metric. Where latent examples are running means, the row is left out of its own one, which as
+    a mean that contains it would be too near.
+
+    Parameters
+    ----------
+    n_classes : int
+    n_features : int
+        The length of an embedding.
+    latents_per_class : int or sequence of int, default=5
+        Latent examples of each class.
+    update : {"gradient", "mean"}, default="gradient"
+        Latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
+        running means of the rows nearest to them.
+    temperature : float, default=1.0
+        T, in squared units of the embeddings.
+    memory : float, default=20.0
+        The number of rows that a latent example stands for, in the mean: a running mean over so
+        many rows. A latent example that no row has been near for long takes the place of a row.
+    margin : float, default=0.0
+        The votes for the label of a row count as if its latent examples were farther away, in D²,
+        by so many times the spread E[D²(x, z)] of its class: the paper's margin, which depends on
+        the data. 0 is the plain likelihood.
+    label_noise : bool, default=False
+        Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less. With
+        many classes, use no margin then: at first, all labels would be unlikely.
+
+    Attributes
+    ----------
+    latents : Tensor of shape (n_latents, n_features)
+        Sorted by class. The first rows of training set them.
+    counts : Tensor of shape (n_latents,)
+        The rows that each stands for.
+    spreads : Tensor of shape (n_classes,)
+        E[D²(x, z)] of each class.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from latentmetric.torch import LatentVoteLoss
+    >>> net = torch.nn.Linear(8, 4)
+    >>> loss = LatentVoteLoss(n_classes=3, n_features=4, latents_per_class=2)
+    >>> groups = [{"params": net.parameters()}, *loss.param_groups(lr=1e-2)]
+    >>> optimizer = torch.optim.Adam(groups, lr=1e-3)
+    >>> rows, labels = torch.randn(32, 8), torch.arange(32) % 3
+    >>> loss(net(rows), labels).backward()
+    >>> optimizer.step()
+    >>> loss.predict_proba(net(rows)).shape
+    torch.Size([32, 3])
+    """
+
+    def __init__(
+        self,
+        n_classes: int,
+        n_features: int,
+        latents_per_class: int | Sequence[int] = 5,
+        *,
+        update: str = "gradient",
+        temperature: float | None = None,
+        memory: float = 20.0,
+        margin: float = 0.0,
+        label_noise: bool = False,
+    ) -> None:
+        super().__init__(
+            n_classes, n_features, latents_per_class,
+            update=update, temperature=temperature, memory=memory,
+        )  # fmt: skip
+        self.margin = Number(0).check("margin", margin)
+        self.label_noise = Boolean().check("label_noise", label_noise)
+
+    def _loss(
+        self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
+    ) -> Tensor:
+        squared = self._left_out(rows, state, own)
+        logits = class_logits(squared, state, self._layout, self.temperature)
+        if self.margin > 0:
+            added = self.margin * state.spreads.detach()[labels] / self.temperature
+            logits = logits.scatter_add(1, labels[:, None], -added[:, None])
+        of_label = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+        losses = -of_label
+        if self.label_noise:
+            losses = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
+        return (weights * losses).mean()
+
+    def _left_out(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
+        """D² of rows and latent examples, (B, m), with each row left out of its own one."""
+        squared = squared_distances(rows, state.latents)
+        to_own = distances_to(rows, state.latents[own])
+        if self.training and self.update == "mean":
+            to_own = to_own * stretches(state.counts)[own]
+        return squared.scatter(1, own[:, None], to_own[:, None])

@@ -1,0 +1,143 @@
+"""From losses to estimators, and back."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+from latentmetric import LMNN, MaPML, load, save
+from latentmetric.export import to_faiss, to_onnx
+from latentmetric.torch import LatentMarginLoss, LatentVoteLoss, MahalanobisLinear
+from latentmetric.viz import write_report
+
+LOSSES = pytest.mark.parametrize("kind", [LatentVoteLoss, LatentMarginLoss])
+
+
+def trained(blobs, kind=LatentVoteLoss, n_features=6, metric=None, **parameters):
+    """A loss after some steps on blobs, which stand for the outputs of a network."""
+    torch.manual_seed(0)
+    X, y = torch.tensor(blobs[0], dtype=torch.float32), torch.tensor(blobs[1])
+    loss = kind(3, n_features, 4, **parameters)
+    groups = loss.param_groups() + ([{"params": metric.parameters()}] if metric else [])
+    optimizer = torch.optim.Adam(groups, lr=1e-2) if groups else None
+    for _ in range(20):
+        batch = torch.randperm(len(X))[:64]
+        value = loss(metric(X[batch]) if metric else X[batch], y[batch])
+        if optimizer:
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+    return loss.eval(), X, y
+
+
+@LOSSES
+@pytest.mark.parametrize("update", ["gradient", "mean"])
+def test_the_estimator_votes_as_the_loss_does(blobs, kind, update):
+    loss, X, y = trained(blobs, kind, update=update)
+    model = loss.to_estimator(X, y)
+    assert isinstance(model, MaPML)
+    assert np.array_equal(model.predict(X), loss.predict(X).numpy())
+    expected = loss.predict_proba(X).detach().numpy()
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-4)
+    assert model.latent_counts_.sum() == len(X)
+    spread = (X - loss.latents[model.apply(X)]).square().sum(dim=1).mean().item()
+    assert 0.5 * spread < (model.margins_ - model.model_.coordinates.unit).mean() < 2 * spread
+
+
+def test_saved_and_loaded_it_predicts_the_same(blobs, tmp_path):
+    loss, X, y = trained(blobs)
+    model = loss.to_estimator(X, y, classes=["b", "a", "c"])
+    save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.classes_.tolist() == ["a", "b", "c"]
+    names = np.array(["b", "a", "c"])[loss.predict(X).numpy()]
+    assert np.array_equal(loaded.predict(X.numpy()), names)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_what_acts_on_models_acts_on_it(blobs, tmp_path):
+    loss, X, y = trained(blobs)
+    X, y = X.numpy(), y.numpy()
+    model = loss.to_estimator(X, y)
+    to_onnx(model, tmp_path / "model.onnx")
+    assert to_faiss(model).search(X, 3)[1].tolist() == model.kneighbors(X, 3)[1].tolist()
+    write_report(model, X, y, tmp_path / "report.html")
+    rejected = model.predict(X, reject_below=model.reject_threshold(0.1), reject_label=-1)
+    assert 0.01 < (rejected == -1).mean() < 0.3
+    assert model.label_scores(X, y).shape == (len(X),)
+    model.partial_fit(X[:5], y[:5]).add_classes(X[:8] + 50, np.full(8, 9))
+    assert model.predict(X[:8] + 50).tolist() == [9] * 8
+
+
+@pytest.mark.parametrize("rank", [6, 3])
+def test_the_last_layer_may_become_the_metric(blobs, rank):
+    metric = MahalanobisLinear(6, rank)
+    loss, X, y = trained(blobs, n_features=rank, metric=metric)
+    model = loss.to_estimator(X, y, metric=metric)
+    assert np.array_equal(model.components_, metric.components())
+    assert model.latent_examples_.shape == (12, 6)
+    np.testing.assert_allclose(
+        model.latent_examples_ @ model.components_.T, loss.latents.detach(), atol=2e-2
+    )
+    agreeing = model.predict(X) == loss.predict(metric(X)).numpy()
+    assert agreeing.mean() > 0.98
+
+
+@LOSSES
+@pytest.mark.parametrize("update", ["gradient", "mean"])
+def test_there_and_back(blobs, kind, update):
+    loss, X, y = trained(blobs, kind, update=update)
+    model = loss.to_estimator(X, y)
+    back = kind.from_estimator(model, update=update)
+    assert torch.equal(back.latents, loss.latents)
+    assert back.temperature.item() == pytest.approx(loss.temperature.item())
+    assert back.counts.sum() == len(X)
+    np.testing.assert_allclose(back.predict_proba(X).detach(), loss.predict_proba(X).detach())
+
+
+def test_a_head_starts_from_a_fit(blobs):
+    X, y = blobs
+    model = MaPML(random_state=0).fit(X, y)
+    head = MahalanobisLinear.from_estimator(model)
+    loss = LatentVoteLoss.from_estimator(model).double()
+    agreeing = loss.predict(head(torch.tensor(X))).numpy() == model.predict(X)
+    assert agreeing.mean() > 0.99
+    np.testing.assert_allclose(
+        loss.spreads, model.margins_ - model.model_.coordinates.unit, rtol=1e-5
+    )
+
+
+def test_classes_may_have_different_numbers_of_latents(blobs):
+    X, y = blobs
+    model = MaPML(n_latents={0: 2, 1: 5, 2: 1}, random_state=0).fit(X, y)
+    loss = LatentVoteLoss.from_estimator(model)
+    assert loss.sizes.tolist() == [2, 5, 1]
+    points = MahalanobisLinear.from_estimator(model).double()(torch.tensor(X)).detach()
+    again = loss.to_estimator(points, y)
+    assert again.n_latents == {0: 2, 1: 5, 2: 1}
+    again.fit(X, y)
+
+
+def test_wrong_rows_and_labels_are_refused(blobs):
+    loss, X, y = trained(blobs)
+    with pytest.raises(ValueError, match="of 3 classes were learned, but y has 2 classes"):
+        loss.to_estimator(X[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match="labels are from 0 to 3, but this loss was made for 3"):
+        loss.to_estimator(X, torch.arange(len(X)) % 4)
+    with pytest.raises(ValueError, match="classes has 3 labels, 2 of them different"):
+        loss.to_estimator(X, y, classes=["a", "a", "b"])
+    with pytest.raises(TypeError, match="labels must be integer codes of classes, got float64"):
+        loss.to_estimator(X, y.double())
+    with pytest.raises(
+        ValueError, match="X has 5 features, but the latent examples were learned with 6"
+    ):
+        loss.to_estimator(X[:, :5], y)
+    with pytest.raises(TypeError, match="LMNN has no latent examples; fit MaPML"):
+        LatentVoteLoss.from_estimator(LMNN(max_iter=1).fit(*blobs))
+
+
+def test_a_class_without_latents_is_refused(blobs):
+    X, y = blobs
+    model = MaPML(random_state=0).partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="1 of 4 classes have no latent examples, such as 3"):
+        LatentVoteLoss.from_estimator(model)

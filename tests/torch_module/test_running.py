@@ -1,0 +1,127 @@
+"""What a loss knows of its rows: counts, running means, empty latent examples."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+from latentmetric.core import likelihood
+from latentmetric.torch import LatentVoteLoss
+from latentmetric.torch.running import (
+    Layout,
+    State,
+    class_logits,
+    observed,
+    refilled,
+    squared_distances,
+    stretches,
+)
+
+FOREVER = 1e12
+"""A memory so long that nothing is forgotten."""
+
+
+def layout_of(*sizes):
+    return Layout.of(torch.tensor(sizes))
+
+
+def test_latents_are_sorted_by_class():
+    layout = layout_of(2, 1, 3)
+    assert layout.of_latents.tolist() == [0, 0, 1, 2, 2, 2]
+    assert layout.members.tolist() == [[0, 1, 0], [2, 2, 2], [3, 4, 5]]
+    assert layout.exists.sum(dim=1).tolist() == [2, 1, 3]
+
+
+def test_squared_distances_far_from_the_origin():
+    rows, points = torch.randn(7, 5) + 1000, torch.randn(4, 5) + 1000
+    expected = torch.cdist(rows.double(), points.double()).square()
+    assert torch.allclose(squared_distances(rows, points).double(), expected, atol=1e-2)
+
+
+def test_empty_latents_take_the_first_rows_of_their_class():
+    layout = layout_of(2, 2)
+    state = State(torch.zeros(4, 1), torch.tensor([0.0, 3.0, 0.0, 0.4]), torch.zeros(2))
+    rows = torch.tensor([[5.0], [torch.nan], [6.0], [7.0], [8.0]])
+    labels = torch.tensor([0, 1, 1, 0, 1])
+    filled = refilled(state, rows, labels, layout)
+    assert filled.latents[:, 0].tolist() == [5.0, 0.0, 6.0, 8.0]
+    assert filled.counts.tolist() == [0.0, 3.0, 0.0, 0.0]
+
+
+def test_latents_without_a_row_stay_empty():
+    state = State(torch.ones(3, 1), torch.zeros(3), torch.zeros(2))
+    filled = refilled(state, torch.tensor([[5.0]]), torch.tensor([1]), layout_of(2, 1))
+    assert filled.latents[:, 0].tolist() == [1.0, 1.0, 5.0]
+
+
+def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
+    """Two batches, and the rows assigned as k-means would."""
+    layout, start = layout_of(2, 1), np.array([[-4.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
+    rows, labels = rng.normal((2, 0), size=(40, 2)), np.arange(40) % 2
+    state = State(torch.tensor(start), torch.zeros(3).double(), torch.zeros(2).double())
+    own = []
+    for half in (slice(0, 20), slice(20, 40)):
+        numbers, codes = torch.tensor(rows[half]), torch.tensor(labels[half])
+        state, found = observed(state, numbers, codes, layout, FOREVER, moves=True)
+        own += found.tolist()
+    own = np.array(own)
+    for latent in range(3):
+        assert state.counts[latent].item() == pytest.approx((own == latent).sum())
+        np.testing.assert_allclose(state.latents[latent], rows[own == latent].mean(axis=0))
+
+
+def test_spreads_are_mean_squared_distances(rng):
+    layout, latents = layout_of(1, 1), torch.tensor(rng.normal(size=(2, 3)))
+    rows, labels = torch.tensor(rng.normal(size=(10, 3))), torch.arange(10) % 2
+    state = State(latents, torch.zeros(2).double(), torch.zeros(2).double())
+    state, _ = observed(state, rows, labels, layout, FOREVER, moves=False)
+    away = (rows - latents[labels]).square().sum(dim=1)
+    expected = [away[labels == code].mean().item() for code in (0, 1)]
+    assert state.spreads.tolist() == pytest.approx(expected)
+    assert state.latents is latents
+
+
+def test_a_class_forgets_only_as_its_own_rows_arrive():
+    layout = layout_of(2, 1)
+    state = State(torch.zeros(3, 1), torch.tensor([50.0, 50.0, 50.0]), torch.zeros(2))
+    rows, labels = torch.zeros(4, 1), torch.zeros(4, dtype=torch.long)
+    for _ in range(200):
+        state, _ = observed(state, rows, labels, layout, 10.0, moves=True)
+    assert state.counts[:2].sum().item() == pytest.approx(2 * 10 + 2, abs=0.2)
+    assert state.counts[2] == 50.0
+
+
+def test_a_row_that_is_not_finite_changes_nothing():
+    layout = layout_of(1, 1)
+    state = State(torch.ones(2, 1), torch.tensor([5.0, 5.0]), torch.ones(2))
+    rows = torch.tensor([[torch.inf], [torch.nan]])
+    after, _ = observed(state, rows, torch.tensor([0, 1]), layout, 10.0, moves=True)
+    for before, now in zip(state, after, strict=True):
+        assert torch.equal(before, now)
+
+
+def test_stretches_are_those_of_the_core():
+    counts = np.arange(6.0)
+    found = stretches(torch.tensor(counts)).numpy()
+    np.testing.assert_allclose(found, likelihood.stretches(counts))
+    assert stretches(torch.tensor([1.001])).item() == likelihood.ALONE
+
+
+def test_only_latents_that_stood_for_a_row_vote():
+    layout, squared = layout_of(2, 1), torch.tensor([[0.0, 3.0, 1.0]])
+    one = torch.tensor(1.0)
+    state = State(torch.zeros(3, 1), torch.tensor([0.0, 2.0, 2.0]), torch.zeros(2))
+    assert class_logits(squared, state, layout, one).tolist() == [[-3.0, -1.0]]
+    nothing = state._replace(counts=torch.zeros(3))
+    assert class_logits(squared, nothing, layout, one).isfinite().all()
+
+
+def test_a_latent_that_no_row_is_near_is_refilled():
+    loss = LatentVoteLoss(2, 1, 2, update="mean", memory=5)
+    rows, labels = torch.tensor([[0.0], [0.1], [9.0], [9.1]]), torch.tensor([0, 0, 1, 1])
+    loss(rows, labels)
+    with torch.no_grad():
+        loss.latents[1] = -100.0
+    for _ in range(60):
+        loss(rows, labels)
+    assert loss.latents[1].item() == pytest.approx(0.05, abs=0.06)

@@ -1,0 +1,271 @@
+"""In training loops: optimizers, half precision, state dicts, compilers, the trainer of a peer."""
+
+import copy
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+from latentmetric.torch import LatentMarginLoss, LatentVoteLoss
+
+KINDS = (LatentVoteLoss, LatentMarginLoss)
+EVERY = pytest.mark.parametrize("kind", KINDS)
+BOTH = pytest.mark.parametrize("update", ["gradient", "mean"])
+
+
+def rows_of(n_rows=96, n_features=8, n_classes=3):
+    """Classes of two groups each, which no linear map separates."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(n_rows) % n_classes
+    group = torch.arange(n_rows) % (2 * n_classes)
+    centres = 2 * torch.randn(2 * n_classes, n_features, generator=generator)
+    return centres[group] + torch.randn(n_rows, n_features, generator=generator), labels
+
+
+def a_net(seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+
+
+def train(net, loss, steps=100, autocast=False):
+    rows, labels = rows_of()
+    groups = [{"params": net.parameters()}, *loss.param_groups(lr=1e-2)]
+    optimizer = torch.optim.Adam(groups, lr=1e-2)
+    values = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            value = loss(net(rows), labels)
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    return values
+
+
+@EVERY
+@BOTH
+def test_a_network_learns(kind, update):
+    net, loss = a_net(), kind(3, 4, 2, update=update)
+    before = train(net, loss, 1)[0]
+    after = train(net, loss)[-1]
+    rows, labels = rows_of()
+    assert (loss.eval().predict(net(rows)) == labels).float().mean() > 0.8
+    assert after < 0.8 * before
+
+
+@EVERY
+@BOTH
+def test_half_precision_is_finite(kind, update):
+    net, loss = a_net(), kind(3, 4, 2, update=update)
+    values = train(net, loss, autocast=True)
+    assert torch.tensor(values).isfinite().all()
+    assert all(tensor.isfinite().all() for tensor in net.state_dict().values())
+    assert all(tensor.isfinite().all() for tensor in loss.state_dict().values())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert loss(net(rows_of()[0]), rows_of()[1]).dtype == torch.float32
+
+
+@EVERY
+def test_a_module_in_half_precision_computes_in_single(kind):
+    loss = kind(3, 8, 2).bfloat16()
+    rows, labels = rows_of()
+    value = loss(rows.bfloat16().requires_grad_(), labels)
+    assert value.dtype == torch.float32
+    value.backward()
+    assert loss.latents.grad.isfinite().all()
+
+
+@EVERY
+@BOTH
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 1e15])
+def test_equal_rows_and_extreme_distances_are_finite(kind, update, scale):
+    loss = kind(3, 8, 2, update=update)
+    rows, labels = rows_of()
+    rows = (scale * rows).requires_grad_()
+    value = loss(rows, labels)
+    value.backward()
+    assert value.isfinite()
+    assert rows.grad.isfinite().all()
+    assert loss.predict_proba(rows).isfinite().all()
+
+
+@EVERY
+@BOTH
+def test_rows_on_their_latents_are_finite(kind, update):
+    loss = kind(2, 2, 1, update=update)
+    rows = torch.tensor([[1.0, 2.0], [1.0, 2.0]], requires_grad=True)
+    for _ in range(3):
+        loss(rows, torch.tensor([0, 1])).backward()
+    assert rows.grad.isfinite().all()
+
+
+@EVERY
+@BOTH
+def test_a_batch_that_overflows_leaves_no_trace(kind, update):
+    """A scaler of gradients skips such a step; running means must not keep it."""
+    loss = kind(3, 8, 2, update=update)
+    rows, labels = rows_of()
+    loss(rows, labels)
+    loss(torch.full_like(rows, torch.inf), labels)
+    assert all(tensor.isfinite().all() for tensor in loss.state_dict().values())
+
+
+@EVERY
+@BOTH
+def test_the_state_dict_carries_all(kind, update):
+    net, loss = a_net(), kind(3, 4, [1, 2, 3], update=update, temperature=0.7)
+    train(net, loss, 5)
+    other = kind(3, 4, [3, 2, 1], update=update)
+    other.load_state_dict(copy.deepcopy(loss.state_dict()))
+    rows, labels = net(rows_of()[0]).detach(), rows_of()[1]
+    for module in (loss, other):
+        module.train()
+    assert torch.equal(loss(rows, labels), other(rows, labels))
+    assert torch.equal(loss.predict_proba(rows), other.predict_proba(rows))
+
+
+@EVERY
+def test_gradients_and_means_have_the_same_state_dict(kind):
+    loss, other = kind(3, 4, 2, update="gradient"), kind(3, 4, 2, update="mean")
+    assert loss.state_dict().keys() == other.state_dict().keys()
+    other.load_state_dict(loss.state_dict())
+
+
+@EVERY
+def test_evaluation_changes_nothing(kind):
+    loss = kind(3, 8, 2)
+    rows, labels = rows_of()
+    loss(rows, labels)
+    before = copy.deepcopy(loss.eval().state_dict())
+    loss(rows + 1, labels)
+    loss.predict(rows)
+    assert all(torch.equal(before[name], now) for name, now in loss.state_dict().items())
+
+
+def test_latents_have_a_learning_rate_of_their_own():
+    loss = LatentVoteLoss(3, 4, 2)
+    (group,) = loss.param_groups(lr=0.5)
+    assert (group["lr"], group["weight_decay"]) == (0.5, 0.0)
+    assert group["params"][0] is loss.latents
+    assert LatentVoteLoss(3, 4, 2, update="mean").param_groups(lr=0.5) == []
+    with pytest.raises(ValueError, match="lr must be"):
+        loss.param_groups(lr=0)
+
+
+@EVERY
+@BOTH
+def test_compiled_it_is_the_same(kind, update):
+    """One graph, with gradients and changes of state."""
+    loss = kind(3, 8, 2, update=update)
+    rows, labels = rows_of()
+    loss(rows, labels)
+    plain = copy.deepcopy(loss)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for step in range(3):
+        first, second = ((rows + step).requires_grad_() for _ in range(2))
+        expected, found = plain(first, labels), compiled(second, labels)
+        expected.backward()
+        found.backward()
+        assert torch.allclose(found, expected, rtol=1e-4)
+        assert torch.allclose(second.grad, first.grad, atol=1e-5)
+    for name, value in plain.state_dict().items():
+        assert torch.allclose(value, loss.state_dict()[name], rtol=1e-4, atol=1e-5), name
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_inductor_compiles_it():
+    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
+        pytest.skip("torch.compile needs a C++ compiler")
+    loss = LatentVoteLoss(3, 8, 2, update="mean")
+    rows, labels = rows_of()
+    loss(rows, labels)
+    expected = copy.deepcopy(loss)(rows, labels)
+    assert torch.allclose(torch.compile(loss)(rows, labels), expected, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+@EVERY
+def test_it_stands_in_the_trainer_of_pytorch_metric_learning(kind):
+    reason = "pytorch-metric-learning is not installed"
+    trainers = pytest.importorskip("pytorch_metric_learning.trainers", reason=reason)
+    miners = pytest.importorskip("pytorch_metric_learning.miners", reason=reason)
+    net, loss = a_net(), kind(3, 4, 2)
+    trainer = trainers.MetricLossOnly(
+        models={"trunk": net},
+        optimizers={
+            "trunk_optimizer": torch.optim.Adam(net.parameters(), lr=1e-2),
+            "metric_loss_optimizer": torch.optim.Adam(loss.param_groups(lr=1e-2)),
+        },
+        batch_size=32,
+        loss_funcs={"metric_loss": loss},
+        mining_funcs={"tuple_miner": miners.MultiSimilarityMiner()},
+        dataset=torch.utils.data.TensorDataset(*rows_of()),
+        dataloader_num_workers=0,
+    )
+    trainer.train(num_epochs=20)
+    rows, labels = rows_of()
+    assert (loss.eval().predict(net(rows)) == labels).float().mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"n_classes": 1}, ValueError, "n_classes must be at least 2, got 1"),
+        ({"n_features": 0}, ValueError, "n_features must be at least 1, got 0"),
+        ({"latents_per_class": 0}, ValueError, "latents_per_class must be at least 1, got 0"),
+        ({"latents_per_class": [1, 2]}, ValueError, "has 2 numbers, but there are 3 classes"),
+        ({"latents_per_class": [1, 2, 0]}, ValueError, "of class 2 must be at least 1, got 0"),
+        ({"update": "sgd"}, ValueError, "update must be one of 'gradient', 'mean', got 'sgd'"),
+        ({"temperature": 0.0}, ValueError, "temperature must be"),
+        ({"memory": 0.5}, ValueError, "memory must be at least 1, got 0.5"),
+    ],
+)
+def test_wrong_parameters_are_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        LatentVoteLoss(**({"n_classes": 3, "n_features": 4} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "kind", "message"),
+    [
+        ((5, 3), [0] * 5, ValueError, r"have shape \(5, 3\), but this loss was made for 4"),
+        ((5, 4), [0] * 4, ValueError, r"labels have shape \(4,\), but there are 5 embeddings"),
+        (
+            (2, 4),
+            [0, 3],
+            ValueError,
+            "labels are from 0 to 3, but this loss was made for 3 classes",
+        ),
+        ((2, 4), [-1, 0], ValueError, "labels are from -1 to 0"),
+        ((2, 4), [0.0, 1.0], TypeError, "labels must be integer codes of classes, got"),
+        ((0, 4), [], ValueError, "the batch is empty"),
+    ],
+)
+def test_wrong_batches_are_refused(rows, labels, kind, message):
+    dtype = None if labels else torch.long
+    with pytest.raises(kind, match=message):
+        LatentVoteLoss(3, 4, 2)(torch.zeros(rows), torch.tensor(labels, dtype=dtype))
+
+
+def test_references_are_refused():
+    loss, rows, labels = LatentVoteLoss(3, 8, 2), *rows_of()
+    with pytest.raises(ValueError, match="compares rows with its latent examples only"):
+        loss(rows, labels, None, rows, labels)
+
+
+def test_without_pytorch_the_import_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; import latentmetric.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"' in done.stderr
+
+
+def test_the_rest_of_the_package_does_not_import_pytorch():
+    code = (
+        "import sys, latentmetric, latentmetric.viz, latentmetric.export, latentmetric.evaluation\n"
+        "latentmetric.MaPML\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,150 @@
+"""LatentVoteLoss is the likelihood of the refinement."""
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+from latentmetric.core.learning import WRONG_LABELS_EXPONENT
+from latentmetric.core.likelihood import loss_of, stretches
+from latentmetric.core.nearby import responsibilities
+from latentmetric.core.refinement import Batch, gradient
+from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
+
+SIZES = [2, 3, 1]
+OF_LATENTS = np.repeat(np.arange(3), SIZES)
+
+
+def placed_loss(rng, **parameters):
+    """A loss in float64 with latent examples that have seen rows."""
+    loss = LatentVoteLoss(3, 4, SIZES, temperature=2.0, **parameters).double()
+    with torch.no_grad():
+        loss.latents.copy_(torch.tensor(rng.normal(size=(6, 4))))
+        loss.counts.fill_(7.0)
+    return loss
+
+
+def batch(rng, n_rows=9):
+    return rng.normal(size=(n_rows, 4)), rng.integers(0, 3, size=n_rows)
+
+
+def own_of(rows, labels, latents):
+    squared = ((rows[:, None] - latents) ** 2).sum(axis=2)
+    return np.where(labels[:, None] == OF_LATENTS, squared, np.inf).argmin(axis=1)
+
+
+def likelihoods(rows, labels, latents, temperature, own=0, stretch=1.0):
+    """P(y | x) by the functions of the core, with the distance of each row's own one stretched."""
+    squared = ((rows[:, None] - latents) ** 2).sum(axis=2)
+    squared[np.arange(len(rows)), own] *= stretch
+    same = labels[:, None] == OF_LATENTS
+    return responsibilities(squared, same, temperature)[2]
+
+
+@pytest.mark.parametrize("label_noise", [False, True])
+def test_the_loss_is_that_of_the_refinement(rng, label_noise):
+    loss = placed_loss(rng, label_noise=label_noise).eval()
+    rows, labels = batch(rng)
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    right = likelihoods(rows, labels, loss.latents.detach().numpy(), 2.0)
+    exponent = WRONG_LABELS_EXPONENT if label_noise else 0.0
+    assert found == pytest.approx(loss_of(right, exponent).mean())
+
+
+@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
+def test_gradients_are_those_of_the_refinement(rng, exponent):
+    """In the factor of the metric and in the latent examples."""
+    loss = placed_loss(rng, label_noise=exponent > 0).eval()
+    rows, labels = rng.normal(size=(9, 5)), rng.integers(0, 3, size=9)
+    layer = MahalanobisLinear(5, 4).double()
+    (9 * loss(layer(torch.tensor(rows)), torch.tensor(labels))).backward()
+    every = np.tile(np.arange(6), (9, 1))
+    points, components = loss.latents.detach().numpy(), layer.weight.detach().numpy()
+    same = labels[:, None] == OF_LATENTS
+    ones = np.ones(every.shape)
+    expected = gradient(rows, Batch(components, points, every, same, ones, 2.0, exponent))
+    np.testing.assert_allclose(layer.weight.grad.numpy(), expected.components)
+    np.testing.assert_allclose(loss.latents.grad.numpy(), expected.points)
+
+
+def test_a_row_is_left_out_of_the_running_mean_that_contains_it(rng):
+    loss = placed_loss(rng, update="mean")
+    rows, labels = batch(rng)
+    own = own_of(rows, labels, loss.latents.numpy().copy())
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    stretch = stretches(loss.counts.numpy())[own]
+    right = likelihoods(rows, labels, loss.latents.numpy(), 2.0, own, stretch)
+    assert found == pytest.approx(-np.log(right).mean())
+
+
+def test_leaving_out_is_the_mean_of_the_other_rows():
+    """With whole counts, a stretched distance is that to the mean without the row."""
+    loss = LatentVoteLoss(2, 1, 1, update="mean", memory=1e12).double()
+    rows = torch.tensor([[0.0], [1.0], [5.0], [8.0]], dtype=torch.float64)
+    found = loss(rows, torch.tensor([0, 0, 0, 1])).item()
+    losses = []
+    for row, others in ((0.0, 3.0), (1.0, 2.5), (5.0, 0.5)):
+        weights = np.exp([-((row - others) ** 2), -((row - 8.0) ** 2)])
+        losses.append(-np.log(weights[0] / weights.sum()))
+    alone = np.exp([0.0, -((8.0 - 2.0) ** 2)])
+    losses.append(-np.log(alone[0] / alone.sum()))
+    assert found == pytest.approx(np.mean(losses))
+
+
+@pytest.mark.parametrize("update", ["gradient", "mean"])
+@pytest.mark.parametrize("label_noise", [False, True])
+def test_gradcheck(rng, update, label_noise):
+    loss = placed_loss(rng, update=update, label_noise=label_noise)
+    rows, labels = batch(rng)
+    rows, labels = torch.tensor(rows, requires_grad=True), torch.tensor(labels)
+
+    def of_rows(embeddings):
+        return copy.deepcopy(loss)(embeddings, labels)
+
+    assert torch.autograd.gradcheck(of_rows, (rows,))
+    if update == "gradient":
+        parameters = {"latents": loss.latents.detach().clone().requires_grad_()}
+
+        def of_latents(latents):
+            frozen = copy.deepcopy(loss).eval()
+            return torch.func.functional_call(frozen, {"latents": latents}, (rows, labels))
+
+        assert torch.autograd.gradcheck(of_latents, (parameters["latents"],))
+
+
+def test_logits_are_larger_for_better_classes(rng):
+    loss = placed_loss(rng).eval()
+    rows = torch.tensor(batch(rng)[0])
+    squared = torch.cdist(rows, loss.latents.detach()).square()
+    weights = torch.exp(-squared / 2.0)
+    votes = torch.stack([part.sum(dim=1) for part in weights.split(SIZES, dim=1)], dim=1)
+    assert torch.allclose(loss.get_logits(rows), votes.log())
+    assert torch.allclose(loss.predict_proba(rows), votes / votes.sum(dim=1, keepdim=True))
+    assert torch.equal(loss.predict(rows), votes.argmax(dim=1))
+
+
+def test_miners_weigh_rows(rng):
+    loss = placed_loss(rng).eval()
+    rows, labels = (torch.tensor(part) for part in batch(rng, 4))
+    each = torch.stack([loss(rows[[i]], labels[[i]]) for i in range(4)])
+    triplets = torch.tensor([0, 0]), torch.tensor([1, 1]), torch.tensor([3, 0])
+    expected = (each * torch.tensor([3, 2, 0, 1]) / 3).mean()
+    assert torch.allclose(loss(rows, labels, triplets), expected)
+    nothing = (torch.empty(0, dtype=torch.long),) * 3
+    assert loss(rows, labels, nothing) == 0
+
+
+def test_the_margin_grows_with_the_spread_of_a_class(rng):
+    """As if the latent examples of the label were farther away in D²."""
+    loss = placed_loss(rng, margin=0.5).eval()
+    with torch.no_grad():
+        loss.spreads.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    rows, labels = batch(rng)
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    squared = ((rows[:, None] - loss.latents.detach().numpy()) ** 2).sum(axis=2)
+    same = labels[:, None] == OF_LATENTS
+    squared += np.where(same, 0.5 * np.array([1.0, 2.0, 3.0])[labels][:, None], 0)
+    right = responsibilities(squared, same, 2.0)[2]
+    assert found == pytest.approx(-np.log(right).mean())
