@@ -18,7 +18,6 @@ import re
 import shlex
 from contextlib import redirect_stdout
 from itertools import pairwise
-from importlib.util import find_spec
 from math import isclose
 from pathlib import Path
 from pkgutil import resolve_name
