@@ -90,7 +90,7 @@ def _dtype(stored: dict[str, Any]) -> np.dtype[Any]:
         return dtype
     if name not in DTYPES:
         raise ModelFileError(f"the values of a step have the unknown dtype {str(name)[:20]!r}")
-    return np.dtype(name)
+    return np.dtype(str(name))
 
 
 def taken(name: Any, arrays: Arrays) -> Array:
