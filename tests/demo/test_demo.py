@@ -11,6 +11,7 @@ from latentmetric import MaPML, demo
 from latentmetric.demo import __main__ as command
 from latentmetric.demo import contenders, tasks, words
 from latentmetric.demo.open_world import new_class, unknown_rows
+from latentmetric.demo.printing import Printer
 
 
 @pytest.fixture
@@ -108,3 +109,12 @@ def test_the_missing_class_is_turned_away_and_then_added(few):
     right = model.predict(few.X_test) == few.y_test
     assert f"{words.percent(right[strange].mean())} of the test's 9s are recognised" in told
     assert f"{words.percent(1 - right.mean(), 1)} of all digits are wrong" in told
+
+
+def test_the_table_fits_into_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    measured = contenders.Measured(None, 172, 540, 1257, 12.345, 12.3, 0.1234)
+    Printer().table(dict.fromkeys(contenders.NAMES, measured))
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= 80

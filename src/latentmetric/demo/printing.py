@@ -47,7 +47,7 @@ class Printer:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
-        table = Table(box=SIMPLE_HEAD)
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("method", no_wrap=True)
         for column in ("error", "references", "fit", "1000 queries", "calibration error"):
             table.add_column(column, justify="right")
