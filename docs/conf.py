@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import latentmetric
@@ -36,7 +37,8 @@ include_patterns = [
     "benchmarks/results/paper/results.md",
 ]
 exclude_patterns = ["docs/_templates", "site", ".*"]
-templates_path = ["_templates"]
+# Absolute, because autosummary looks below the source folder and Sphinx beside this file.
+templates_path = [str(Path(__file__).parent / "_templates")]
 
 extensions = [
     "myst_parser",

@@ -25,8 +25,8 @@ print("classes:", model.classes_)
 
 # %%
 # Add the others. Nothing that was learned changes: neither the metric nor the latent examples of
-# the first seven digits. The pictures differ all the same, because each shows the latent examples
-# on the plane that separates its own classes best.
+# the first seven digits. The pictures differ all the same, because each shows the plane that
+# separates its own classes best.
 
 figure, (before, after) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 plot_latents(model, ax=before)

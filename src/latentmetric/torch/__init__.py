@@ -7,8 +7,8 @@ try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"; without a GPU, install '
-        "PyTorch's CPU build first, which is smaller"
+        'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"; without a GPU, '
+        "install PyTorch's CPU build first, which is smaller"
     ) from error
 
 from latentmetric.torch.layer import MahalanobisLinear
