@@ -1,27 +1,35 @@
 """What the report is based on: the rows, which of them are queries, and how they were classified.
 
 With training rows, the given rows are the queries, and the training rows are references beside the
-latent examples. Without them, the given rows are split into both, and the page says so. Time
-O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies of them under a metric.
+latent examples, and what rivals are fitted to. Without them, the given rows are split into both,
+and the page says so. Time O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies
+of them under a metric.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.model import FittedModel, euclidean_model
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
+from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
-from latentmetric.engines.admission import in_this_process, refuse_remote
 from latentmetric.estimators.fitted import fitted_model
-from latentmetric.validation.labels import checked_labels
 from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.viz.clusters import latent_codes
-from latentmetric.viz.report.markup import shown
+from latentmetric.viz.report.baselines import Baseline, Task
+from latentmetric.viz.report.doubtful import Doubts, find_doubts
+from latentmetric.viz.report.rows import LabelledRows, labelled
+from latentmetric.viz.report.sampling import hold_out, sample
+from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
+from latentmetric.viz.report.tuned_logistic import tuned_logistic
+from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS
+from latentmetric.viz.report.tuned_neighbors import tuned_neighbors
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
@@ -30,22 +38,11 @@ SHOWN_NEIGHBORS = 5
 """Nearest neighbours of each query that are kept for the page."""
 
 
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows with codes of classes the model knows."""
-
-    rows: Floats
-    codes: Ints
-    numbers: Ints
-    """The index of each row in the caller's array."""
-    names: list[str] | None
-    left_out: int
-    """The number of the caller's rows whose labels the model does not know."""
-    unknown_label: str = ""
-    """One of the labels that the model does not know."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
+RIVALS: dict[str, Callable[[Task], Baseline]] = {
+    NEIGHBORS: tuned_neighbors,
+    LOGISTIC: tuned_logistic,
+}
+"""What one would use instead, by name."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,8 @@ class Vote:
     neighbors: Ints
     """The nearest voters of each query; rows of ``originals`` or latent examples."""
     distances: Floats
+    confidence: Floats
+    """The share of the vote that the predicted class of each query has."""
     at_zero: int
     """Queries at distance 0 from a voter: most likely the same row."""
 
@@ -82,6 +81,10 @@ class Evidence:
     """The vote that the tables show: the one ``predict`` makes."""
     latent_codes: Ints | None
     """The class of each latent example."""
+    baselines: list[Baseline]
+    """Rivals that were fitted to the training rows; none without training rows."""
+    doubts: Doubts | None
+    """Labels that are unlikely; None where there are no latent examples to judge by."""
 
     @property
     def latent_model(self) -> Any:
@@ -92,6 +95,16 @@ class Evidence:
     def true(self) -> Ints:
         """The true codes of the queries."""
         return self.given.codes[self.queries]
+
+    @property
+    def right(self) -> Bools:
+        """Which queries the model classifies correctly."""
+        return self.verdict.predicted == self.true
+
+    def vote_called(self, name: str) -> Vote | None:
+        """Another vote than the verdict, by its name."""
+        others = (vote for vote in self.votes if vote is not self.verdict)
+        return next((vote for vote in others if vote.name == name), None)
 
     @property
     def is_metric(self) -> bool:
@@ -109,6 +122,8 @@ def gather(
     train_names: Any,
     max_queries: int,
     generator: np.random.Generator,
+    baselines: bool = True,
+    about_to: Callable[[str], None] = lambda step: None,
 ) -> Evidence:
     """Check all input, then choose the queries and classify them in every way."""
     fitted_model(model)
@@ -124,7 +139,18 @@ def gather(
         originals = labelled(model, X_train, y_train, train_names, names)
         queries = np.sort(sample(given.codes, max_queries, generator))
         references = np.arange(len(originals))
+    about_to("votes")
     votes, verdict = _votes(model, given.rows[queries], originals, references)
+    fitted: list[Baseline] = []
+    if baselines and X_train is not None and len(np.unique(originals.codes)) > 1:
+        fitted = _fitted_rivals(model, originals, given.rows[queries], about_to)
+    doubts = None
+    if hasattr(model, "latent_counts_"):
+        about_to("doubtful labels")
+        doubts = find_doubts(
+            plain(model, VOTING), _with_latents(model), given, originals, X_train is not None,
+            generator,
+        )  # fmt: skip
     return Evidence(
         model,
         given,
@@ -135,74 +161,24 @@ def gather(
         votes,
         verdict,
         latent_codes(model) if hasattr(model, "latent_examples_") else None,
+        fitted,
+        doubts,
     )
 
 
-def labelled(model: Any, X: Any, y: Any, names: Any, called: tuple[str, str, str]) -> LabelledRows:
-    """Rows and labels as the model knows them; rows of unknown classes are left out."""
-    given = {called[0]: X, called[1]: y}
-    refuse_remote("a report", "compute() if it fits into memory", **given)
-    rows = in_this_process(X, model, "a report")
-    labels = checked_labels(y, called[1])
-    _check_length(called[1], len(labels), called[0], len(rows))
-    if names is not None:
-        _check_length(called[2], len(names), called[0], len(rows))
-    known, codes = _codes(model, labels)
-    if not known.any():
-        raise ValueError(
-            f"{called[1]} holds none of the {len(model.classes_)} classes of the model: it has "
-            f"{labels.tolist()[0]!r}, the model knows {model.classes_.tolist()[0]!r}"
+def _fitted_rivals(
+    model: Any, originals: LabelledRows, queries: Floats, about_to: Callable[[str], None]
+) -> list[Baseline]:
+    """Every rival with its answers; its samples are the same whatever else the page shows."""
+    fitted = []
+    for name, fit in RIVALS.items():
+        about_to(name)
+        generator, n_jobs = np.random.default_rng(0), plain(model, VOTING).n_jobs
+        n_classes = len(model.classes_)
+        fitted.append(
+            fit(Task(originals.rows, originals.codes, queries, n_classes, generator, n_jobs))
         )
-    numbers = np.flatnonzero(known)
-    all_known = len(numbers) == len(rows)
-    return LabelledRows(
-        rows if all_known else rows[numbers],
-        codes[numbers],
-        numbers,
-        None if names is None else [shown(names[number], 160) for number in numbers],
-        len(rows) - len(numbers),
-        "" if all_known else shown(labels[~known][0]),
-    )
-
-
-def _check_length(name: str, length: int, of: str, expected: int) -> None:
-    if length != expected:
-        raise ValueError(f"{name} has {length} entries, but {of} has {expected} rows")
-
-
-def _codes(model: Any, labels: Any) -> tuple[Any, Ints]:
-    """Which labels the model knows, and the index of each in ``classes_``."""
-    place = {label: code for code, label in enumerate(model.classes_.tolist())}
-    codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    return codes >= 0, codes
-
-
-def sample(codes: Ints, n_rows: int, generator: np.random.Generator) -> Ints:
-    """A stratified sample of at most ``n_rows`` rows, with each class at least once if possible."""
-    return np.argsort(_ranks(codes, generator), kind="stable")[:n_rows]
-
-
-def hold_out(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
-    """A quarter of the rows as queries, the rest as references; no class loses all its rows."""
-    ranks = _ranks(codes, generator)
-    sizes = np.bincount(codes)[codes]
-    ranks[ranks * sizes > sizes - 1.5] = np.inf  # the last row of its class
-    n_queries = min(max_queries, max(1, len(codes) // 4), int(np.isfinite(ranks).sum()))
-    if not n_queries:
-        return np.arange(len(codes))[:max_queries], np.empty(0, dtype=np.intp)
-    queries = np.sort(np.argsort(ranks, kind="stable")[:n_queries])
-    return queries, np.setdiff1d(np.arange(len(codes)), queries)
-
-
-def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
-    """A random rank for each row within its class, from 0 to less than 1."""
-    shuffled = generator.permutation(len(codes))
-    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    sizes = np.bincount(codes)
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ranks = np.empty(len(codes))
-    ranks[by_class] = (np.arange(len(codes)) - starts) / np.repeat(sizes, sizes)
-    return ranks
+    return fitted
 
 
 def _votes(
@@ -257,5 +233,15 @@ def _cast(
         model.vote(neighbors, estimator.weights),
         nearest.indices if numbers is None else numbers[nearest.indices],
         model.distances(nearest.squared),
+        _confidence(model, neighbors, estimator.weights),
         int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
+
+
+def _confidence(model: FittedModel, neighbors: Neighbors, weights: str) -> Floats:
+    """The largest share of each vote; the shares of a block of queries are held at a time."""
+    largest = np.empty(len(neighbors.indices))
+    for block in row_blocks(len(largest), 8 * model.n_classes):
+        some = Neighbors(neighbors.squared[block], neighbors.indices[block])
+        largest[block] = model.shares(some, weights).max(axis=1)
+    return np.minimum(largest, 1)
