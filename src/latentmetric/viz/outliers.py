@@ -12,7 +12,7 @@ FAR = 10.0
 TAIL = 0.005
 """Share of the points on each side that may lie outside a view."""
 
-SQUEEZED = 1.5
+SQUEEZED = 2.5
 """A view of all points that is this many times as wide as one without the tails is not used."""
 
 ROOM = 0.1

@@ -45,7 +45,8 @@ def doubt_section(evidence: Evidence, context: Context) -> Html:
 def _words(doubts: Doubts, evidence: Evidence) -> str:
     said = (
         f"{counted(doubts.n_unlikely, 'label', 'labels')} of {doubts.n_judged:,} "
-        f"{'has' if doubts.n_unlikely == 1 else 'have'} a score below {percent(UNLIKELY)}."
+        f"{'has' if doubts.n_unlikely == 1 else 'have'} a score below "
+        f"{100 * UNLIKELY:g}\N{NO-BREAK SPACE}%."
     )
     if doubts.n_unlikely > len(doubts.worst):
         said += f" These are the {len(doubts.worst)} lowest."

@@ -167,7 +167,11 @@ class _Distinctive:
         features = np.argsort(-np.abs(apart), kind="stable")[:DISTINCTIVE_FEATURES]
         words = join(
             tag("li", tag("bdi", self._names[feature]), f" {number(float(row[feature]))} ",
-                tag("small", f"({apart[feature]:+.1f} sd)"))
+                tag("small", f"({_signed(float(apart[feature]))} sd)"))
             for feature in features
         )  # fmt: skip
         return tag("ul", words, class_="distinctive")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")

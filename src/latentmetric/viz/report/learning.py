@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from latentmetric.core.race import TIE
@@ -68,13 +68,18 @@ def _rounds(measured: Curve, title: str, as_percent: bool, model: Any) -> Line:
         described,
         measured.unit,
         marked=kept if kept in measured.rounds else None,
-        mark_text=f"kept: {kept}, {write(measured.values[measured.rounds.index(kept)])}"
-        if kept in measured.rounds
-        else "",
+        mark_text=_kept(measured, kept, write),
         divided=None if before is None else before + 0.5,
         divided_text="refinement begins",
         as_percent=as_percent,
     )
+
+
+def _kept(measured: Curve, kept: int, write: Callable[[float], str]) -> str:
+    if kept not in measured.rounds:
+        return ""
+    value = measured.values[measured.rounds.index(kept)]
+    return f"kept: {measured.unit} {kept}, {write(value)}"
 
 
 def _numbers(line: Line) -> Html:
@@ -156,7 +161,7 @@ def _start(model: Any) -> list[Html]:
     lines = [
         [
             tag("th", name, scope="row"),
-            tag("td", number(losses[name]), class_="number"),
+            tag("td", f"{losses[name]:,.4f}", class_="number", data_value=repr(losses[name])),
             tag("td", percent(errors[name]), class_="number"),
             tag("td", "chosen" if name == first.get("start") else ""),
         ]
@@ -171,7 +176,7 @@ def _start(model: Any) -> list[Html]:
     said = (
         "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
         "of the sample that the fit had not seen. A start wins only if its loss is at least "
-        f"{percent(TIE)} lower than that of a simpler one."
+        f"{100 * TIE:g}\N{NO-BREAK SPACE}% lower than that of a simpler one."
     )
     return [
         tag("h3", "The start"),

@@ -38,7 +38,7 @@ def mistake_section(evidence: Evidence, context: Context) -> Html:
         "mistakes",
         "Misclassified rows",
         paragraph(said),
-        tag("div", *cards, class_="mistakes"),
+        tag("div", *cards, class_="mistakes valued" if valued else "mistakes"),
     )
 
 

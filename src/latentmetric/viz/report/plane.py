@@ -253,8 +253,8 @@ def _map_words(evidence: Evidence, kinds: list[_Points]) -> str:
         else ""
     )
     return (
-        f"{', '.join(said)}.{ringed} Each class has its own colour and shape; with more than "
-        f"{COLOURS * SHAPES} classes, some repeat."
+        f"{', '.join(said).capitalize()}.{ringed} Each class has its own colour and shape; with "
+        f"more than {COLOURS * SHAPES} classes, some repeat."
     )
 
 
@@ -299,8 +299,8 @@ def _highlight(context: Context) -> Html:
 
 def _views() -> Html:
     options = [
-        tag("option", "projection of the learned space", value="projection"),
-        tag("option", "learned map of rank 2", value="learned"),
+        tag("option", "projection", value="projection"),
+        tag("option", "learned map, rank 2", value="learned"),
     ]
     return tag("label", "View ", tag("select", *options, class_="view"))
 

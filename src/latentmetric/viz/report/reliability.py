@@ -31,7 +31,7 @@ def reliability_section(evidence: Evidence, context: Context) -> Html:
         paragraph(_words(found)),
         tag("div", figure("reliability", _diagram(found)), _table(found), class_="charts"),
         paragraph(
-            "Rows are grouped by the probability of the predicted class. A bar that ends below the "
+            "Rows are grouped by the probability of the predicted class. A dot below the "
             "dashed line stands for probabilities that are too high. "
             "The expected calibration error is the mean distance from the line, "
             f"weighted by rows, with {BINS} groups.",
@@ -71,9 +71,12 @@ def _diagram(found: Calibration) -> Html:
         left = LEFT + min(int(promised * BINS), BINS - 1) / BINS * width
         parts.append(
             tag("rect", x=places(left + 1), y=places(up(kept)), width=places(width / BINS - 2),
-                height=places(floor - up(kept)), class_="fill")
+                height=places(floor - up(kept)), class_="fill faint")
         )  # fmt: skip
     parts.append(tag("path", d=f"M{LEFT} {floor}L{WIDTH - RIGHT} {TOP}", class_="level"))
+    for promised, kept in zip(found.promised.tolist(), found.kept.tolist(), strict=True):
+        x, y = places(LEFT + promised * width), places(up(kept))
+        parts.append(tag("circle", cx=x, cy=y, r=3.5, class_="dot"))
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(text(middle, HEIGHT - 3, "probability of the predicted class", "tick middle"))
     described = f"expected calibration error {percent(found.error)}"

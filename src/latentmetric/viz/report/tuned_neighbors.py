@@ -14,7 +14,7 @@ from latentmetric.core.types import Floats
 from latentmetric.viz.report.baselines import Baseline, Task, folds, standardised
 from latentmetric.viz.report.sampling import sample
 
-NAME = "k-NN, chosen"
+NAME = "k\N{NON-BREAKING HYPHEN}NN, chosen"
 
 SELECTION_ROWS = 3_000
 """Training rows that the choice is made on."""

@@ -13,6 +13,9 @@ from latentmetric.viz.report.evidence import EUCLID, Evidence, Vote
 from latentmetric.viz.report.markup import Html, counted, percent, points, tag
 from latentmetric.viz.significance import Paired, paired
 
+EVEN = "neither better nor worse than"
+"""What is said of a difference that may be chance."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -93,7 +96,7 @@ def headline(evidence: Evidence, lines: list[Line]) -> str:
     name, rivals = evidence.verdict.name, [line for line in lines if line.rival]
     if not rivals:
         return f"{name} misclassifies {percent(lines[0].error)}; no verdict yet"
-    named: dict[str, list[str]] = {"worse than": [], "better than": [], "as good as": []}
+    named: dict[str, list[str]] = {"worse than": [], "better than": [], EVEN: []}
     for line in rivals:
         named[_relation(line)].append(line.name.split(",")[0])
     said = [f"{how} {' and '.join(whom)}" for how, whom in named.items() if whom]
@@ -103,7 +106,7 @@ def headline(evidence: Evidence, lines: list[Line]) -> str:
 def _relation(line: Line) -> str:
     assert line.against is not None
     if not line.against.beyond_chance:
-        return "as good as"
+        return EVEN
     return "better than" if line.against.fewer > 0 else "worse than"
 
 
@@ -144,12 +147,16 @@ def _sentence(line: Line) -> str:
     low, high = sorted(max(0.0, sign * end) for end in match.interval)
     if match.beyond_chance:
         sure = (
-            f"Beyond chance (p = {_p(match)}): {100 * low:.2f} to {100 * high:.2f} points, "
-            "with 95\N{NO-BREAK SPACE}% certainty."
+            f"Beyond chance ({_chance(match)}): {100 * low:.2f} to {100 * high:.2f} points, with "
+            "95\N{NO-BREAK SPACE}% certainty."
         )
     else:
-        sure = f"That may be chance (p = {_p(match)})."
+        sure = f"That may be chance ({_chance(match)})."
     return f"{line.name}: {percent(line.error)}, {points(match.fewer)} {more}. {sure}"
+
+
+def _chance(match: Paired) -> str:
+    return f"p = {_p(match)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _p(match: Paired) -> str:
@@ -183,7 +190,7 @@ def _table(evidence: Evidence, lines: list[Line]) -> Html:
             tag("td", percent(line.error), class_="number", data_value=repr(line.error)),
             tag("td", f"{line.n_wrong:,}", class_="number", data_value=line.n_wrong),
             *_match_cells(line.against),
-            tag("td", line.about),
+            tag("td", line.about, class_="words"),
         ]
         for line in lines
     ]

@@ -175,6 +175,7 @@
     canvas.style.width = `${Math.ceil(left + side + 4 + (side < room ? Math.min(room - side, 0.6 * left) : 0))}px`;
     canvas.style.height = `${Math.ceil(top + side + 4)}px`;
     home = side / count;
+    document.querySelector("[data-of='matrix']").hidden = home >= ROOM_FOR_COUNTS;
     ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * ratio);
     canvas.height = Math.round(canvas.clientHeight * ratio);
