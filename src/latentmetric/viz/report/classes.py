@@ -69,7 +69,7 @@ def _cell(value: float, text: str | None = None) -> Html:
 def _confusion(pair: ConfusedPair | None, context: Context) -> Html:
     if pair is None:
         return tag("td", "–", data_value="0")
-    times = f" × {pair.count:,}"
+    times = f" ×\N{NO-BREAK SPACE}{pair.count:,}"
     return tag("td", context.label(pair.predicted), times, data_value=pair.count)
 
 

@@ -57,22 +57,23 @@ def find_doubts(
 ) -> Doubts:  # fmt: skip
     """Judge the labels of training rows and of test rows; ``voting`` holds the latent examples."""
     pools = [(originals, True)] + ([(given, False)] if has_training_rows else [])
-    scores, numbers, trained = [], [], []
+    n_judged, n_unlikely, found = 0, 0, []
     for rows, training in pools:
         judged = np.sort(sample(rows.codes, MAX_JUDGED, generator))
-        scores.append(scores_of_labels(estimator, rows.rows[judged], rows.codes[judged], training))
-        numbers.append(judged)
-        trained.append(np.full(len(judged), training))
-    score, number, training_row = map(np.concatenate, (scores, numbers, trained))
-    worst = np.argsort(score, kind="stable")[:LISTED]
-    worst = worst[score[worst] < UNLIKELY]
+        scores = scores_of_labels(estimator, rows.rows[judged], rows.codes[judged], training)
+        n_judged += len(judged)
+        n_unlikely += int((scores < UNLIKELY).sum())
+        worst = np.argsort(scores, kind="stable")[:LISTED]
+        found += [
+            (float(scores[place]), training, int(judged[place]))
+            for place in worst
+            if scores[place] < UNLIKELY
+        ]
     listed = [
-        _doubt(estimator, voting, originals if of_training else given, row, of_training, likely)
-        for row, of_training, likely in zip(
-            number[worst].tolist(), training_row[worst].tolist(), score[worst].tolist(), strict=True
-        )
+        _doubt(estimator, voting, originals if training else given, row, training, score)
+        for score, training, row in sorted(found)[:LISTED]
     ]
-    return Doubts(len(score), int((score < UNLIKELY).sum()), listed)
+    return Doubts(n_judged, n_unlikely, listed)
 
 
 def _doubt(

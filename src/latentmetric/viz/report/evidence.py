@@ -99,7 +99,8 @@ class Evidence:
     @property
     def right(self) -> Bools:
         """Which queries the model classifies correctly."""
-        return self.verdict.predicted == self.true
+        right: Bools = self.verdict.predicted == self.true
+        return right
 
     def vote_called(self, name: str) -> Vote | None:
         """Another vote than the verdict, by its name."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.starts import STARTS
 from latentmetric.core.types import Floats
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.sampling import sample
 
-FITTED_ROWS = 3_000
+FITTED_ROWS = 2_000
 """Training rows that the map is learned on."""
 
 
@@ -26,7 +27,11 @@ def learned_plane(evidence: Evidence, context: Context) -> Any:
         return None
     context.about_to("map of rank 2")
     chosen = np.sort(sample(codes, FITTED_ROWS, np.random.default_rng(0)))
-    learning = MaPML(n_components=2, random_state=0, n_jobs=model.n_jobs)
+    start = model.history_[0].get("start") if model.history_ else None
+    learning = MaPML(
+        n_components=2, start=start if start in STARTS else "auto", random_state=0,
+        n_jobs=model.n_jobs,
+    )  # fmt: skip
     return learning.fit(rows[chosen], codes[chosen])
 
 

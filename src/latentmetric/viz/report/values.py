@@ -89,7 +89,7 @@ def _misleading(row: Floats, nearest: list[Floats | None], evidence: Evidence) -
         for one in nearest
     ]
     pull = parts[1] - parts[0]
-    return np.argsort(-pull, kind="stable")[:SHOWN_VALUES].tolist()
+    return [int(feature) for feature in np.argsort(-pull, kind="stable")[:SHOWN_VALUES]]
 
 
 def _value(value: float) -> Html:

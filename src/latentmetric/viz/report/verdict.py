@@ -147,8 +147,8 @@ def _sentence(line: Line) -> str:
     low, high = sorted(max(0.0, sign * end) for end in match.interval)
     if match.beyond_chance:
         sure = (
-            f"Beyond chance ({_chance(match)}): {100 * low:.2f} to {100 * high:.2f} points, with "
-            "95\N{NO-BREAK SPACE}% certainty."
+            f"Beyond chance ({_chance(match)}; 95\N{NO-BREAK SPACE}% interval: {100 * low:.2f} to "
+            f"{100 * high:.2f})."
         )
     else:
         sure = f"That may be chance ({_chance(match)})."
@@ -156,11 +156,13 @@ def _sentence(line: Line) -> str:
 
 
 def _chance(match: Paired) -> str:
-    return f"p = {_p(match)}".replace(" ", "\N{NO-BREAK SPACE}")
+    said = _p(match)
+    sign = "" if said.startswith("<") else "= "
+    return f"p {sign}{said}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _p(match: Paired) -> str:
-    return f"{match.p_value:.2g}" if match.p_value >= 1e-4 else "0.0001 or less"
+    return f"{match.p_value:.2g}" if match.p_value >= 1e-4 else "< 0.0001"
 
 
 def _bars(evidence: Evidence, lines: list[Line]) -> Html:

@@ -109,6 +109,8 @@ const drawers = new Map();
   document.querySelectorAll("table[data-name]").forEach((table) => {
     const { name } = table.dataset;
     const frame = table.closest(".scroll") ?? table;
-    buttonsAfter(frame, [button("CSV", `Save ${name} as CSV`, () => saveCsv(table))]);
+    const rows = document.createElement("span");
+    if (frame.classList.contains("tall")) rows.textContent = `${table.tBodies[0].rows.length.toLocaleString("en")} rows, scroll for more`;
+    buttonsAfter(frame, [rows, button("CSV", `Save ${name} as CSV`, () => saveCsv(table))]);
   });
 })();

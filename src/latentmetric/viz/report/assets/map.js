@@ -43,7 +43,8 @@
     "M0 -1.3L1.3 0L0 1.3L-1.3 0Z",
     "M-.4 -1.2H.4V-.4H1.2V.4H.4V1.2H-.4V.4H-1.2V-.4H-.4Z",
   ];
-  const SIZES = { row: 2.2, tested: 3.4, latent: 5 };
+  const crowd = count > 1500 ? 0.75 : 1;
+  const SIZES = { row: 2.2 * crowd, tested: 3.4 * crowd, latent: 5 * crowd };
   const OPACITY = { row: 0.4, tested: 0.85, latent: 0.95 };
   const shapeOf = (code) => SHAPE_PATHS[data.looks[code][1]];
 
@@ -55,7 +56,7 @@
     pen.shape(shapeOf(code), across(point), down(point), SIZES[kind] * factor, {
       fill: colours[`class-${data.looks[code][0]}`],
       stroke: kind === "row" ? null : kind === "latent" ? colours.ink : colours.raised,
-      width: kind === "latent" ? 1 : 0.7,
+      width: kind === "latent" ? crowd : 0.7,
       alpha: faint ? 0.08 : OPACITY[kind],
     });
     if (!isWrong(point)) return;
@@ -66,11 +67,11 @@
   const paint = (pen) => {
     const factor = Math.min(2, Math.max(1, Math.sqrt(plot.view.scale / home)));
     const { clientWidth: width, clientHeight: height } = canvas;
-    for (const front of [false, true]) {
+    for (const layer of [0, 1, 2]) {
       for (let point = 0; point < count; point += 1) {
         const chosen = highlighted < 0 || data.code[point] === highlighted;
         const [x, y] = [across(point), down(point)];
-        if (chosen !== front || !isShown(point)) continue;
+        if (layer !== (chosen ? 1 + isWrong(point) : 0) || !isShown(point)) continue;
         if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
         drawPoint(pen, point, factor, !chosen);
       }

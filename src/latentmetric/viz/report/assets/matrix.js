@@ -10,6 +10,7 @@
   const TEXT = 11;
   const READABLE = 12;
   const ROOM_FOR_COUNTS = 22;
+  const SEEN = 2.5;
   const count = data.labels.length;
   const numbers = new Map(data.cells.map(([row, column, rows]) => [row * count + column, rows]));
   const colours = {};
@@ -49,25 +50,16 @@
         if (x + scale < left || y + scale < top || x > left + width || y > top + height) return;
         const share = rows / (data.sizes[row] || 1);
         const colour = row === column ? colours.model : colours.wrong;
-        const size = Math.max(scale - (scale > 6 ? 1 : 0), 1.2);
-        pen.rectangle(x, y, size, size, colour, 0.18 + 0.82 * Math.sqrt(share));
+        const size = Math.max(scale - (scale > 6 ? 1 : 0), SEEN);
+        const faintest = scale > READABLE ? 0.18 : 0.4;
+        pen.rectangle(x, y, size, size, colour, faintest + (1 - faintest) * Math.sqrt(share));
         if (scale < ROOM_FOR_COUNTS) return;
         const fill = share > 0.35 ? colours.raised : colours.ink;
         pen.text(x + scale / 2, y + scale / 2 + 4, rows.toLocaleString("en"), { fill, size: TEXT, anchor: "middle" });
       });
-      if (scale > 4) return;
-      for (let place = 0; place < count; place += 1) {
-        const x = plot.view.left + place * scale;
-        const y = plot.view.top + place * scale;
-        pen.rectangle(x, y, Math.max(scale, 1), Math.max(scale, 1), colours.model, 0.12);
-      }
     });
     outline(pen);
-    if (scale >= READABLE) names(pen);
-    else {
-      pen.text(left - 8, top + height / 2, `${count} classes`, { fill: colours.soft, size: TEXT, anchor: "end" });
-      pen.text(left - 8, top + height / 2 + 14, "zoom for names", { fill: colours.soft, size: TEXT, anchor: "end" });
-    }
+    names(pen);
   };
 
   const outline = (pen) => {
@@ -81,10 +73,13 @@
     });
   };
 
+  /* Where there is no room for all names, every second, third and so on is written. */
   const names = (pen) => {
     const { left, top, width, height } = frame();
     const { scale } = plot.view;
+    const every = Math.ceil(READABLE / scale);
     data.labels.forEach((label, place) => {
+      if (place % every) return;
       const y = plot.view.top + (place + 0.5) * scale;
       const x = plot.view.left + (place + 0.5) * scale;
       const fill = colours.soft;
