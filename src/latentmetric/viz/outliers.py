@@ -20,11 +20,13 @@ ROOM = 0.1
 
 
 def usual(points: Floats) -> Bools:
-    """Which points are not far from the others; at least half of them."""
+    """Which points are not far from the others."""
     apart = np.abs(points - np.median(points, axis=0))
     largest = apart.max(initial=0)
     away = np.linalg.norm(apart / (largest or 1), axis=1)
-    near: Bools = away <= FAR * max(float(np.median(away)), np.finfo(np.float64).tiny)
+    if not away.any():
+        return np.ones(len(points), dtype=bool)
+    near: Bools = away <= FAR * float(np.median(away[away > 0]))
     return near
 
 
