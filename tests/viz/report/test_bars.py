@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from latentmetric.viz.report.bars import Bar, bar_chart
 from latentmetric.viz.report.charts import WIDTH
 
@@ -7,7 +9,7 @@ from latentmetric.viz.report.charts import WIDTH
 def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
     drawn = bar_chart("t", "d", [Bar("a", 0.1, "10 %", 0.02), Bar("b", 0.05, "5 %", 0.01)])
     long, short = (float(width) for width in re.findall(r'width="([\d.]+)" height="9"', drawn))
-    assert long == 2 * short
+    assert long == pytest.approx(2 * short, abs=0.02)
     ends = [float(x) for x in re.findall(r"H([\d.]+)M", drawn)]
     assert max(ends) <= WIDTH
 

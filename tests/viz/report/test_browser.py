@@ -324,10 +324,8 @@ def test_a_figure_is_saved_as_png(open_page, digits_page):
 def test_the_errors_are_above_the_fold(open_page, digits_page):
     for width, height in ((1280, 900), (390, 844)):
         browser = open_page(digits_page, width)
-        box = (
-            "return document.querySelector('figure[data-name=errors] svg').getBoundingClientRect()"
-        )
-        assert browser.execute_script(f"{box}.bottom") < height
+        (chart,) = find(browser, "figure[data-name=errors] svg")
+        assert chart.rect["y"] + chart.rect["height"] < height
 
 
 @pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
@@ -342,10 +340,8 @@ def test_nothing_is_cut_at_390_pixels_without_a_sign(open_page, request, which):
     }).length;
     """
     assert browser.execute_script(script) == 0
-    links = (
-        "return [...document.querySelectorAll('nav a')].map((a) => a.getBoundingClientRect().right)"
-    )
-    assert max(browser.execute_script(links)) <= 390
+    links = [link.rect for link in find(browser, "nav a")]
+    assert max(link["x"] + link["width"] for link in links) <= 390
 
 
 def test_the_matrix_is_read_by_keyboard_and_the_map_changes_its_view(open_page, digits_page):

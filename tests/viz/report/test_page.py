@@ -165,7 +165,7 @@ def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
 
 
 def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
-    model, X_train, y_train, X_test, y_test = digits
+    model, X_train, y_train, _, y_test = digits
     data = digits_page.data["map"]
     n_rows, n_tested = data["kinds"]["row"], data["kinds"]["tested"]
     assert n_tested == len(y_test)

@@ -26,7 +26,7 @@ def evidence():
     )
 
 
-def beside(evidence, *n_wrong, n_queries=None):
+def beside(evidence, *n_wrong):
     """The evidence with rivals that get the first rows wrong, and a model that gets none wrong."""
     true = evidence.true
     rivals = []
@@ -37,6 +37,10 @@ def beside(evidence, *n_wrong, n_queries=None):
     verdict = replace(evidence.verdict, predicted=true)
     votes = [verdict if vote is evidence.verdict else vote for vote in evidence.votes]
     return replace(evidence, baselines=rivals, verdict=verdict, votes=votes)
+
+
+def twenty_wrong(true):
+    return np.where(np.arange(len(true)) < 20, (true + 1) % 3, true)
 
 
 def said(evidence):
@@ -51,10 +55,7 @@ def test_the_headline_tells_what_is_beyond_chance(evidence):
 
 def test_a_model_that_is_worse_is_called_worse_and_its_rival_recommended(evidence):
     found = beside(evidence, 0)
-    wrong = (found.true + 1) % 3
-    verdict = replace(
-        found.verdict, predicted=np.where(np.arange(len(wrong)) < 20, wrong, found.true)
-    )
+    verdict = replace(found.verdict, predicted=twenty_wrong(found.true))
     found = replace(found, verdict=verdict, votes=[verdict])
     assert headline(found, compared(found)) == "MaPML is worse than rival 0"
     assert said(found).startswith("Use rival 0")
@@ -63,10 +64,7 @@ def test_a_model_that_is_worse_is_called_worse_and_its_rival_recommended(evidenc
 def test_too_few_latents_are_noticed(evidence):
     found = beside(evidence)
     originals = next(vote for vote in found.votes if vote.name == "MaPML-O")
-    wrong = (found.true + 1) % 3
-    verdict = replace(
-        found.verdict, predicted=np.where(np.arange(len(wrong)) < 20, wrong, found.true)
-    )
+    verdict = replace(found.verdict, predicted=twenty_wrong(found.true))
     originals = replace(originals, predicted=found.true)
     found = replace(found, verdict=verdict, votes=[verdict, originals])
     assert "More latents" in said(found)
