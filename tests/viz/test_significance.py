@@ -27,3 +27,12 @@ def test_the_interval_holds_the_difference_of_equals_about_95_times_in_100(rng):
         low, high = Paired(500, int(gained.sum()), int(lost.sum())).interval
         inside += low <= 0 <= high
     assert 0.92 <= inside / 400 <= 0.98
+
+
+def test_as_many_rows_as_would_tell_do_tell():
+    match = Paired(450, gained=3, lost=5)
+    needed = match.rows_to_tell
+    assert not match.beyond_chance
+    grown = Paired(needed, round(3 * needed / 450), round(5 * needed / 450))
+    assert grown.p_value < 0.07
+    assert Paired(450, 4, 4).rows_to_tell is None

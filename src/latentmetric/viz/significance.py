@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 from latentmetric.core.types import Bools
 
@@ -49,6 +49,16 @@ class Paired:
         middle = (gained - lost) / n_rows
         spread = sqrt((gained + lost) / n_rows - middle**2) / sqrt(n_rows)
         return middle - NORMAL_95 * spread, middle + NORMAL_95 * spread
+
+    @property
+    def rows_to_tell(self) -> int | None:
+        """How many rows would show a difference of this size; None if there is none."""
+        if self.gained == self.lost:
+            return None
+        apart = (self.gained + self.lost) / self.n_rows
+        rows = ceil((NORMAL_95 / self.fewer) ** 2 * apart)
+        digits = 10 ** max(0, len(str(rows)) - 2)
+        return -(-rows // digits) * digits
 
 
 def paired(right: Bools, other_right: Bools) -> Paired:

@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def twenty_wrong(true):
 
 
 def said(evidence):
-    return " ".join(join(step) for step in next_steps(evidence))
+    return unescape(" ".join(join(step) for step in next_steps(evidence)))
 
 
 def test_the_headline_tells_what_is_beyond_chance(evidence):

@@ -23,6 +23,9 @@ MANY_DOUBTS = 0.02
 STILL_FALLING = 0.01
 """A last round that lowers the loss by this share of the first one is not the end."""
 
+MOST_TEST_ROWS = 20
+"""More test rows are advised only if they are at most this many times those there are."""
+
 Step = tuple[Content, ...]
 
 
@@ -158,6 +161,28 @@ def _hard_pair(evidence: Evidence) -> list[Step]:
     ]
 
 
+def _more_test_rows(evidence: Evidence) -> list[Step]:
+    """Where chance may explain the difference to the best rival, more rows could decide."""
+    matches = [
+        (int((baseline.predicted != evidence.true).sum()), baseline)
+        for baseline in evidence.baselines
+    ]
+    if not matches:
+        return []
+    _, best = min(matches, key=lambda match: match[0])
+    match = paired(evidence.right, best.predicted == evidence.true)
+    needed = match.rows_to_tell
+    if match.beyond_chance or needed is None or needed > MOST_TEST_ROWS * match.n_rows:
+        return []
+    return [
+        (
+            tag("b", "More test rows: "),
+            f"if the difference to {best.name.split(',')[0]} stays what it is, about {needed:,} "
+            "rows would show that it is no chance.",
+        )
+    ]
+
+
 def _probabilities(evidence: Evidence) -> list[Step]:
     surplus = calibration(evidence.verdict.confidence, evidence.right).surplus
     if surplus < TOO_SURE or not hasattr(evidence.model, "early_stopping"):
@@ -190,6 +215,7 @@ RULES: tuple[Callable[[Evidence], list[Step]], ...] = (
     _more_rounds,
     _another_start,
     _labels,
+    _more_test_rows,
     _hard_pair,
     _probabilities,
 )

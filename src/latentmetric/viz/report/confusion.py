@@ -102,18 +102,20 @@ def _canvas(n_classes: int) -> Html:
         f"Confusion matrix of {counted(n_classes, 'class', 'classes')}; the table below lists the "
         "most confused pairs."
     )
+    words = tag(
+        "span", "Point at a cell to read it.", class_="matrix-words", aria_live="polite"
+    )
     return tag(
         "div",
-        tag("div", tag("span", class_="matrix-words", aria_live="polite"), zoom_buttons("matrix"),
-            class_="map-bar"),
+        tag("div", words, zoom_buttons("matrix"), class_="map-bar"),
         figure(
             "confusion",
             tag("canvas", described, class_="matrix", tabindex=0, role="application",
                 aria_label=described),
         ),
         paragraph(
-            "Point at a cell, or move with the arrow keys, to read it. Scroll, pinch or use the "
-            "buttons (+, − and 0 on the keyboard) to zoom, drag to move.",
+            "Arrow keys move from cell to cell. Where names or numbers have no room, scroll, pinch "
+            "or use the buttons (+, − and 0 on the keyboard) to zoom, and drag to move.",
             class_="caption",
         ),
         class_="needs-script",
