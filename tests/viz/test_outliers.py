@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 
 from latentmetric.viz.outliers import usual, view_of
 
 
-def test_an_outlier_does_not_squeeze_the_view(rng):
-    points = rng.standard_normal((400, 2))
+@pytest.mark.parametrize("n_points", [30, 400])
+def test_an_outlier_does_not_squeeze_the_view(rng, n_points):
+    points = rng.standard_normal((n_points, 2))
     low, high = view_of(points)
     np.testing.assert_array_equal((low, high), (points.min(axis=0), points.max(axis=0)))
     points[7] = (1e6, -1e9)

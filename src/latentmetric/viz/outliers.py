@@ -15,6 +15,9 @@ TAIL = 0.005
 SQUEEZED = 2.5
 """A view of all points that is this many times as wide as one without the tails is not used."""
 
+FEW = 20
+"""A view of fewer points shows all of them."""
+
 ROOM = 0.1
 """Space around a view without the tails, as a share of it."""
 
@@ -33,7 +36,10 @@ def usual(points: Floats) -> Bools:
 def view_of(flat: Floats) -> tuple[Floats, Floats]:
     """Low and high corner of a view of points on a plane; a few may lie outside."""
     low, high = flat.min(axis=0), flat.max(axis=0)
-    inner_low, inner_high = np.quantile(flat, (TAIL, 1 - TAIL), axis=0)
+    if len(flat) < FEW:
+        return low, high
+    tail = max(2, int(TAIL * len(flat)))
+    inner_low, inner_high = np.sort(flat, axis=0)[[tail, -1 - tail]]
     room = ROOM * (inner_high - inner_low)
     squeezed = high - low > SQUEEZED * (inner_high - inner_low)
     return (

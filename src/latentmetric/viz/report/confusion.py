@@ -102,9 +102,7 @@ def _canvas(n_classes: int) -> Html:
         f"Confusion matrix of {counted(n_classes, 'class', 'classes')}; the table below lists the "
         "most confused pairs."
     )
-    words = tag(
-        "span", "Point at a cell to read it.", class_="matrix-words", aria_live="polite"
-    )
+    words = tag("span", "Point at a cell to read it.", class_="matrix-words", aria_live="polite")
     return tag(
         "div",
         tag("div", words, zoom_buttons("matrix"), class_="map-bar"),
