@@ -6,8 +6,8 @@ from latentmetric.viz import write_report
 from latentmetric.viz.report.plane import COLOURS, GRID, SHAPES, appearance
 
 
-def test_no_two_classes_look_the_same_up_to_forty():
-    assert len({appearance(code) for code in range(40)}) == 40
+def test_no_two_classes_look_the_same_up_to_fifty():
+    assert len({appearance(code) for code in range(50)}) == 50
     colours, shapes = zip(*(appearance(code) for code in range(200)), strict=True)
     assert set(colours) == set(range(COLOURS))
     assert set(shapes) == set(range(SHAPES))

@@ -85,7 +85,7 @@ def _directions(
         [
             tag("th", f"{place + 1}", scope="row"),
             tag("td", percent(direction.share), class_="number", data_value=repr(direction.share)),
-            tag("td", _mix(direction, context)),
+            tag("td", _mix(direction, context), class_="words"),
             tag("td", context.label(low)),
             tag("td", context.label(high)),
         ]

@@ -39,7 +39,7 @@ MAX_ROWS = 1000
 MAX_TESTED = 1000
 """Points of each kind on the map at most; if there are more, a stratified sample."""
 
-COLOURS, SHAPES = 8, 5
+COLOURS, SHAPES = 10, 5
 """Colours and shapes of the classes, of which no pair occurs twice up to their product."""
 
 NEAREST = 3

@@ -10,8 +10,8 @@
   const legend = document.querySelector(".legend");
   const context = canvas.getContext("2d");
 
-  const COLOURS = 8;
-  const LEGEND_CLASSES = 40;
+  const COLOURS = 10;
+  const LEGEND_CLASSES = 50;
   const REACH = 14;
   const MARGIN = 24;
   const count = data.code.length;

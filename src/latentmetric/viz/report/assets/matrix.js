@@ -77,16 +77,16 @@
   const names = (pen) => {
     const { left, top, width, height } = frame();
     const { scale } = plot.view;
-    const every = Math.ceil(READABLE / scale);
+    const everyRow = Math.ceil(READABLE / scale);
+    const everyColumn = Math.ceil(1.4 * READABLE / scale);
     data.labels.forEach((label, place) => {
-      if (place % every) return;
       const y = plot.view.top + (place + 0.5) * scale;
       const x = plot.view.left + (place + 0.5) * scale;
       const fill = colours.soft;
-      if (y > top && y < top + height) {
+      if (place % everyRow === 0 && y > top && y < top + height) {
         pen.text(left - 6, y + 4, shortened(label, left - 12), { fill, size: TEXT, anchor: "end" });
       }
-      if (x > left && x < left + width) {
+      if (place % everyColumn === 0 && x > left && x < left + width) {
         const room = Math.min((top - 12) * 1.35, (canvas.clientWidth - x) * 1.35);
         pen.text(x + 2, top - 6, shortened(label, room), { fill, size: TEXT, turned: true });
       }
