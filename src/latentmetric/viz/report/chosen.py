@@ -15,10 +15,11 @@ def chosen(evidence: Evidence) -> Html | None:
     model = evidence.latent_model
     if model is None:
         return None
+    before = last_before_refinement(model.history_)
     facts: list[tuple[str, Content]] = [
         ("Start", _start(model)),
-        ("Rounds", _rounds(model)),
-        ("Passes", _passes(model)),
+        ("Rounds", _rounds(model, before)),
+        *([] if before is None else [("Passes", _passes(model, before))]),
         ("Latent examples", _latents(model)),
         ("Vote", _vote(evidence)),
     ]
@@ -41,18 +42,14 @@ def _start(model: Any) -> str:
     return f"{name}: the simplest with a loss near the lowest, {number(losses[name])}"
 
 
-def _rounds(model: Any) -> str:
-    before = last_before_refinement(model.history_)
+def _rounds(model: Any, before: int | None) -> str:
     made = model.n_iter_ if before is None else before
     if before is not None and model.best_iter_ > before:
         return f"{made:,}, all of them used: the passes after them were better"
     return f"{made:,}; round {model.best_iter_:,} was kept, {_why(model)}"
 
 
-def _passes(model: Any) -> str:
-    before = last_before_refinement(model.history_)
-    if before is None:
-        return "none: the fit has no refinement"
+def _passes(model: Any, before: int) -> str:
     made = model.n_iter_ - before
     if model.best_iter_ <= before:
         return f"{made:,}, none of them kept: they did not improve on the rounds"
