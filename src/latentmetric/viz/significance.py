@@ -57,7 +57,7 @@ class Paired:
             return None
         apart = (self.gained + self.lost) / self.n_rows
         rows = ceil((NORMAL_95 / self.fewer) ** 2 * apart)
-        digits = 10 ** max(0, len(str(rows)) - 2)
+        digits = int(10 ** max(0, len(str(rows)) - 2))
         return -(-rows // digits) * digits
 
 

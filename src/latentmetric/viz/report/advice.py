@@ -94,8 +94,9 @@ def _another_start(evidence: Evidence) -> list[Step]:
         return []
     first: Mapping[str, Any] = model.history_[0] if model.history_ else {}
     chosen, losses = first.get("start"), first.get("start_losses")
-    raced = isinstance(chosen, str) and isinstance(losses, Mapping)
-    if not raced or not is_number(losses.get(chosen)):
+    if not isinstance(chosen, str) or not isinstance(losses, Mapping):
+        return _not_raced(evidence)
+    if not is_number(losses.get(chosen)):
         return _not_raced(evidence)
     others = {name: loss for name, loss in losses.items() if name != chosen and is_number(loss)}
     if not others:
