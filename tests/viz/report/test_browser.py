@@ -331,6 +331,7 @@ def test_the_errors_are_above_the_fold(open_page, digits_page):
 @pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
 def test_nothing_is_cut_at_390_pixels_without_a_sign(open_page, request, which):
     browser = open_page(request.getfixturevalue(which), 390)
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true })")
     browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 200))")
     script = """
     return [...document.querySelectorAll(".table")].filter((frame) => {

@@ -163,9 +163,12 @@
     0: showAll,
   });
 
+  let fitted = 0;
   const fit = () => {
     const { left, top } = margins();
     const room = canvas.parentElement.clientWidth - left - 4;
+    if (room === fitted) return; // only its height has changed
+    fitted = room;
     side = Math.min(room, Math.max(160, Math.min(560, count * 34)));
     canvas.style.width = `${Math.ceil(left + side + 4 + (side < room ? Math.min(room - side, 0.6 * left) : 0))}px`;
     canvas.style.height = `${Math.ceil(top + side + 4)}px`;
