@@ -180,7 +180,7 @@ def _more_test_rows(evidence: Evidence) -> list[Step]:
         (
             tag("b", "More test rows: "),
             f"if the difference to {best.name.split(',')[0]} stays what it is, about {needed:,} "
-            "rows would show that it is no chance.",
+            "rows would be enough to rule out chance.",
         )
     ]
 
