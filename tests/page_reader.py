@@ -21,7 +21,7 @@ HOSTILE = [
 ]
 """Labels that try to break out of their element."""
 
-VOID = {"br", "hr", "img", "input", "link", "meta"}
+VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 @dataclass

@@ -10,6 +10,7 @@ import typer
 
 from latentmetric.cli._output import Overwrite, check_output, print_json, say
 from latentmetric.cli._preparing import joined
+from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import (
     STANDARD_INPUT,
     Features,
@@ -35,7 +36,7 @@ def report(
     ),
     train: Annotated[
         Path | None,
-        typer.Option(help="Rows the model was fitted on; Euclid and MaPML-O vote with them."),
+        typer.Option(help="Rows the model was fitted on; the verdict needs them."),
     ] = None,
     train_labels: Annotated[
         Path | None, typer.Option(help="Labels of the --train rows, if in a file of their own.")
@@ -44,15 +45,21 @@ def report(
         str | None, typer.Option(help="Shape of rows that are images, such as 28x28 or 32x32x3.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Fit no k-NN, logistic regression and map for the page."),
+    ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
     choice: Choice,
 ) -> None:
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
-    Give test rows, and with --train the rows that the model was fitted on; without --train a part
-    of the test rows takes their place, and the page says so. The page is one file, opens offline
-    and sends no request.
+    Give test rows, and with --train the rows that the model was fitted on. The page opens with a
+    verdict: k-NN and logistic regression are tuned on the training rows and compared with the model
+    on the test rows. Without --train there is no verdict, a part of the test rows takes the place
+    of the training rows, and the page says so. The page is one file, opens offline and sends no
+    request.
     """
     shape = _shape(image_shape)
     if features == train == STANDARD_INPUT:
@@ -64,17 +71,20 @@ def report(
     piped = load_model(model)
     table = read_for(piped, features, labels, choice, labelled=True)
     known = None if train is None else read_for(piped, train, train_labels, choice, labelled=True)
-    written = write_report(
-        joined(piped.steps, piped.estimator),
-        table.rows,
-        table.labels,
-        out,
-        X_train=None if known is None else known.rows,
-        y_train=None if known is None else known.labels,
-        image_shape=shape,
-        title=title,
-        source=features.name,
-    )
+    with followed(each_round=False) as follower:
+        written = write_report(
+            joined(piped.steps, piped.estimator),
+            table.rows,
+            table.labels,
+            out,
+            X_train=None if known is None else known.rows,
+            y_train=None if known is None else known.labels,
+            image_shape=shape,
+            title=title,
+            source=features.name,
+            quick=quick,
+            about_to=follower.begin,
+        )
     if json:
         print_json({"report": str(written), "bytes": written.stat().st_size})
     else:

@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.alternation import State
-from latentmetric.core.distances import row_blocks
 from latentmetric.core.growing import Growth
-from latentmetric.core.likelihood import label_likelihoods
-from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
+from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import answer, refuse_remote
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
+from latentmetric.estimators.doubting import scores_of_labels
 from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
 from latentmetric.estimators.rejection import threshold
 from latentmetric.validation.labels import (
@@ -168,18 +167,7 @@ class LivingLatents(ReferenceClassifier[State]):
         ready = self._ready()
         _, rows, labels = self._arriving("label_scores", X, y)
         codes = known_codes(labels, self.classes_)
-        of_latents = known_codes(self.latent_labels_, self.classes_)
-        model = self.model_
-        if self.reference_ != "latent":
-            model = model.with_references(self.latent_examples_, of_latents)
-        scores = np.empty(len(rows))
-        with small_numbers_may_vanish(), blas_threads(thread_count(ready.n_jobs)):
-            for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
-                scores[block] = label_likelihoods(
-                    model.points(rows[block]), codes[block], model.references, of_latents,
-                    self.latent_counts_, model.temperature, training,
-                )  # fmt: skip
-        return scores
+        return scores_of_labels(ready, rows, codes, training)
 
     def reject_threshold(self, share: float) -> float:
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 from page_reader import HOSTILE
@@ -75,6 +77,19 @@ def open_page(browser):
     return opened
 
 
+SAVED = """
+const saved = [];
+const real = URL.createObjectURL;
+URL.createObjectURL = (blob) => { saved.push(blob); return real.call(URL, blob); };
+const place = document.querySelector(arguments[0]);
+const frame = place.matches("figure") ? place : place.closest(".table");
+[...frame.querySelectorAll(".exports button")].find((b) => b.textContent === arguments[1]).click();
+URL.createObjectURL = real;
+return saved[0].arrayBuffer().then((bytes) => new TextDecoder().decode(bytes));
+"""
+"""Clicks a button that saves, and returns the text of the file."""
+
+
 def find(browser, selector):
     from selenium.webdriver.common.by import By
 
@@ -101,8 +116,8 @@ def dispatch(browser, kind, x, y, **rest):
 def place_of(browser, page, point):
     """The screen position of a map point while all points are shown, from the page's data."""
     left, top, width, height = browser.execute_script(POINT)
-    data, margin = page.data["map"], 24
-    wide, high = max(data["x"]), max(data["y"])
+    data, margin = page.data["map"]["views"]["projection"], 24
+    wide, high = data["wide"], data["high"]
     scale = min((width - 2 * margin) / wide, (height - 2 * margin) / high)
     return (
         left + (width - wide * scale) / 2 + data["x"][point] * scale,
@@ -112,7 +127,7 @@ def place_of(browser, page, point):
 
 def most_isolated(page):
     """The point farthest from all others, so that pointing at it is unambiguous."""
-    data = page.data["map"]
+    data = page.data["map"]["views"]["projection"]
     places = list(zip(data["x"], data["y"], strict=True))
 
     def room(point):
@@ -162,7 +177,7 @@ def test_the_wheel_zooms_and_the_button_shows_all_again(open_page, digits_page):
     (card,) = find(browser, ".card")
     assert card.is_displayed(), "the point under the mouse stays there"
     dispatch(browser, "mouseMoved", x + 30, y)
-    find(browser, "[data-zoom='0']")[0].click()
+    find(browser, "[data-of='map'] [data-zoom='0']")[0].click()
     x, y = place_of(browser, digits_page, point)
     dispatch(browser, "mouseMoved", x, y)
     assert card.is_displayed()
@@ -262,7 +277,85 @@ def test_hostile_labels_are_shown_as_text(open_page, hostile_page):
     canvas.send_keys("n")
     assert find(browser, ".card .label")[0].get_attribute("textContent") in shown
     assert find(browser, "img, iframe, main script") == []
+    cells = browser.execute_script(SAVED, "table[data-name=classes]", "CSV").splitlines()
+    assert len(cells) == len(HOSTILE) + 1
+    drawn = browser.execute_script(SAVED, "figure[data-name=confusion]", "SVG")
+    assert "<script" not in drawn
     assert browser.execute_script("return window.hacked") is None
+    assert browser.get_log("browser") == []
+
+
+def test_every_figure_and_table_can_be_saved(open_page, digits_page):
+    browser = open_page(digits_page)
+    for figure in digits_page.root.all("figure"):
+        name = figure.attributes["data-name"]
+        drawn = browser.execute_script(SAVED, f"figure[data-name='{name}']", "SVG")
+        root = ElementTree.fromstring(drawn)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert float(root.attrib["width"]) > 0
+        assert "var(" not in drawn
+    for table in digits_page.root.all("table"):
+        if "data-name" not in table.attributes or not table.attributes.get("aria-label"):
+            continue
+        name = table.attributes["data-name"]
+        saved = browser.execute_script(SAVED, f"table[data-name='{name}']", "CSV")
+        lines = list(csv.reader(saved.removeprefix("\ufeff").splitlines()))
+        assert len(lines) == len(list(table.one("tbody").all("tr"))) + 1
+        assert len({len(line) for line in lines}) == 1
+    assert browser.get_log("browser") == []
+
+
+def test_a_figure_is_saved_as_png(open_page, digits_page):
+    browser = open_page(digits_page)
+    script = """
+    const done = arguments[0];
+    const real = URL.createObjectURL;
+    URL.createObjectURL = (blob) => {
+      createImageBitmap(blob).then((image) => done([blob.type, image.width, image.height]));
+      return real.call(URL, blob);
+    };
+    document.querySelector("figure[data-name=errors] .exports button").click();
+    """
+    kind, width, height = browser.execute_async_script(script)
+    assert kind == "image/png"
+    assert width > height > 300
+
+
+def test_the_errors_are_above_the_fold(open_page, digits_page):
+    for width, height in ((1280, 900), (390, 844)):
+        browser = open_page(digits_page, width)
+        (chart,) = find(browser, "figure[data-name=errors] svg")
+        assert chart.rect["y"] + chart.rect["height"] < height
+
+
+@pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
+def test_nothing_is_cut_at_390_pixels_without_a_sign(open_page, request, which):
+    browser = open_page(request.getfixturevalue(which), 390)
+    browser.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 200))")
+    script = """
+    return [...document.querySelectorAll(".table")].filter((frame) => {
+      const scroller = frame.querySelector(".scroll");
+      const cut = scroller.scrollWidth > scroller.clientWidth + 1;
+      return cut !== frame.classList.contains("more-right");
+    }).length;
+    """
+    assert browser.execute_script(script) == 0
+    links = [link.rect for link in find(browser, "nav a")]
+    assert max(link["x"] + link["width"] for link in links) <= 390
+
+
+def test_the_matrix_is_read_by_keyboard_and_the_map_changes_its_view(open_page, digits_page):
+    from selenium.webdriver.support.ui import Select
+
+    browser = open_page(digits_page)
+    (canvas,) = find(browser, "canvas.matrix")
+    canvas.send_keys("\ue015")  # arrow down
+    row, column = digits_page.data["matrix"]["labels"][1], digits_page.data["matrix"]["labels"][0]
+    assert find(browser, ".matrix-words")[0].text.startswith(f"{row} predicted as {column}:")
+    Select(find(browser, "select.view")[0]).select_by_value("learned")
+    (wrong,) = find(browser, ".layer[value=wrong]")
+    wrong.click()
     assert browser.get_log("browser") == []
 
 

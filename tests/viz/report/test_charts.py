@@ -4,7 +4,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from latentmetric.viz.report.charts import HEIGHT, WIDTH, Line, bar, line_chart, nice_ticks
+from latentmetric.viz.report.charts import (
+    BOTTOM,
+    HEIGHT,
+    LETTER,
+    TOP,
+    WIDTH,
+    Line,
+    bar,
+    line_chart,
+    nice_ticks,
+    tick_texts,
+)
 from latentmetric.viz.summaries import Curve
 
 VALUES = st.floats(1e-6, 1e12)
@@ -44,14 +55,35 @@ def test_flat_and_negative_curves_are_drawn(values):
     assert len(places_of(line_chart(Line(Curve([0, 1], values), "t", "d", "x")))) == 2
 
 
-@pytest.mark.parametrize(("divided", "side"), [(3.5, "tick"), (9.5, "tick end")])
-def test_a_division_is_a_vertical_line_with_its_text_on_the_side_with_room(divided, side):
+def test_notes_stand_above_the_plot_and_beside_each_other():
     curve = Curve(list(range(11)), [1.0] * 11)
-    drawn = line_chart(Line(curve, "t", "d", "x", divided=divided, divided_text="refinement"))
-    place = float(re.search(r'd="M([\d.]+) 26V186" class="level"', drawn)[1])
-    assert place == pytest.approx(48 + divided / 10 * 300)
-    text = re.search(r'<text x="([\d.]+)" y="30" class="([^"]+)">refinement<', drawn)
-    assert (text[2], float(text[1])) == (side, place + (5 if side == "tick" else -5))
+    line = Line(
+        curve, "t", "d", "x", marked=3, mark_text="kept: round 3, 1.00", divided=4.5,
+        divided_text="refinement begins",
+    )  # fmt: skip
+    drawn = line_chart(line)
+    assert re.search(rf'd="M[\d.]+ {TOP}V{HEIGHT - BOTTOM}" class="level"', drawn)
+    places = re.findall(r'<text x="11" y="0" class="tick">([^<]+)</text></g>', drawn)
+    assert places == ["kept: round 3, 1.00", "refinement begins"]
+    starts = [float(x) for x in re.findall(r"translate\(([\d.]+) 32\)", drawn)]
+    assert starts[1] - starts[0] > LETTER * len(places[0])
+    assert starts[1] + LETTER * len(places[1]) < WIDTH
+
+
+@pytest.mark.parametrize(
+    ("ticks", "as_percent", "logarithmic", "written"),
+    [
+        ([0, 0.5, 1.0], False, False, ["0.0", "0.5", "1.0"]),
+        ([0, 5_000, 10_000.0], False, False, ["0", "5,000", "10,000"]),
+        ([0, 0.025, 0.05], True, False, ["0.0 %", "2.5 %", "5.0 %"]),
+        ([0.001, 1, 1000.0], False, True, ["0.001", "1", "1,000"]),
+        ([1e-6, 1e-3, 1.0], False, True, ["10⁻⁶", "10⁻³", "10⁰"]),
+        ([0, 2e7, 4e7], False, False, ["0", "2·10⁷", "4·10⁷"]),
+    ],
+)
+def test_the_numbers_of_an_axis_have_one_format(ticks, as_percent, logarithmic, written):
+    found = tick_texts(ticks, as_percent, logarithmic)
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in found] == written
 
 
 def test_text_in_a_chart_is_escaped():

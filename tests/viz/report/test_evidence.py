@@ -1,37 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from latentmetric import Euclidean, MaPML
 from latentmetric.io import open_rows
-from latentmetric.viz.report.evidence import gather, hold_out, sample
-
-CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
-
-
-@given(CODES, st.integers(1, 60), st.integers(0, 9))
-def test_a_sample_is_stratified(codes, n_rows, seed):
-    chosen = sample(codes, n_rows, np.random.default_rng(seed))
-    assert len(np.unique(chosen)) == len(chosen) == min(n_rows, len(codes))
-    classes, sizes = np.unique(codes, return_counts=True)
-    got = np.array([(codes[chosen] == label).sum() for label in classes])
-    expected = sizes * len(chosen) / len(codes)
-    if len(chosen) >= len(classes):
-        assert got.min() >= 1
-    assert np.all(np.abs(got - expected) <= 1 + len(classes))
-
-
-@given(CODES, st.integers(1, 60), st.integers(0, 9))
-def test_holding_out_queries_leaves_every_class_among_the_references(codes, max_queries, seed):
-    queries, references = hold_out(codes, max_queries, np.random.default_rng(seed))
-    assert 0 < len(queries) <= max_queries
-    if len(references):
-        assert sorted([*queries, *references]) == list(range(len(codes)))
-        assert set(codes[references]) == set(codes)
-        assert len(queries) <= max(1, len(codes) // 4)
-    else:
-        assert len(set(codes)) == len(codes)
+from latentmetric.viz.report.evidence import RIVALS, gather
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +16,7 @@ def fitted():
 
 def gathered(model, X, y, *, X_train=None, y_train=None, max_queries=1000):
     generator = np.random.default_rng(0)
-    return gather(model, X, y, X_train, y_train, None, None, max_queries, generator)
+    return gather(model, X, y, X_train, y_train, None, None, max_queries, generator, False)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
@@ -124,3 +96,23 @@ def test_a_dask_array_is_refused(fitted):
     model, X, y = fitted
     with pytest.raises(TypeError, match=r"dask Array.*compute\(\)"):
         gathered(model, dask.from_array(X), y)
+
+
+def test_the_confidence_is_the_largest_probability(fitted):
+    model, X, y = fitted
+    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
+    expected = model.predict_proba(X[200:]).max(axis=1)
+    np.testing.assert_allclose(evidence.verdict.confidence, expected)
+
+
+def test_rivals_are_fitted_to_training_rows_only(fitted):
+    model, X, y = fitted
+    generator, steps = np.random.default_rng(0), []
+    evidence = gather(
+        model, X[200:], y[200:], X[:200], y[:200], None, None, 1000, generator, True, steps.append
+    )
+    assert [rival.name for rival in evidence.baselines] == list(RIVALS)
+    assert all(rival.n_rows == 200 for rival in evidence.baselines)
+    assert steps == ["votes", *RIVALS, "doubtful labels"]
+    alone = gather(model, X, y, None, None, None, None, 1000, generator, True)
+    assert alone.baselines == []

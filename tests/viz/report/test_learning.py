@@ -38,7 +38,7 @@ def charts(section):
 
 
 def divided(chart):
-    return "refinement" in [text.text for text in chart.all("text")]
+    return "refinement begins" in [text.text for text in chart.all("text")]
 
 
 def test_a_fit_by_default_shows_loss_and_error_over_rounds_and_passes(section_of):

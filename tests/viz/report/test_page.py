@@ -1,6 +1,7 @@
 import hashlib
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from io import BytesIO
 
 import numpy as np
@@ -12,23 +13,27 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
 from latentmetric.viz.report.markup import distinct
+from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
+from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS
 
 SECTIONS = [
-    "data",
-    "errors",
-    "convergence",
+    "verdict",
     "classes",
-    "pairs",
+    "confusion",
+    "mistakes",
+    "doubts",
+    "reliability",
     "map",
     "gallery",
     "spectrum",
-    "mistakes",
+    "convergence",
+    "data",
 ]
 
 
 def bars(page):
-    """Error in percent of each method in the bar chart."""
-    lines = list(page.section("errors").one("tbody").all("tr"))
+    """Error in percent of each method in the table of the verdict."""
+    lines = list(page.section("verdict").one("tbody").all("tr"))
     return {line.one("th").text: float(next(line.all("td")).text.split()[0]) for line in lines}
 
 
@@ -43,12 +48,12 @@ def test_errors_agree_with_the_models_and_with_scikit_learn(digits, digits_page)
     original = MaPML(**model.get_params()).fit(X_train, y_train)
     original.set_references(X_train, y_train)
     errors = bars(digits_page)
+    assert list(errors) == ["MaPML", NEIGHBORS, LOGISTIC, "Euclid", "MaPML-O"]
     euclid = Euclidean().fit(X_train, y_train).score(X_test, y_test)
-    assert errors == {
-        "Euclid": pytest.approx(100 * (1 - euclid), abs=0.005),
-        "MaPML": pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005),
-        "MaPML-O": pytest.approx(100 * (1 - original.score(X_test, y_test)), abs=0.005),
-    }
+    assert errors["Euclid"] == pytest.approx(100 * (1 - euclid), abs=0.005)
+    assert errors["MaPML"] == pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005)
+    original_error = 100 * (1 - original.score(X_test, y_test))
+    assert errors["MaPML-O"] == pytest.approx(original_error, abs=0.005)
     oracle = KNeighborsClassifier(1, algorithm="brute").fit(X_train, y_train)
     assert abs(100 * (1 - oracle.score(X_test, y_test)) - errors["Euclid"]) < 1
 
@@ -103,9 +108,10 @@ def test_the_class_table_agrees_with_the_predictions(digits, digits_page):
 def test_confused_pairs_add_up(digits, digits_page):
     model, _, _, X_test, y_test = digits
     wrong = int((model.predict(X_test) != y_test).sum())
-    section = digits_page.section("pairs")
+    section = digits_page.section("confusion")
     assert f"{wrong} rows in all" in section.text
-    counts = [int(next(line.all("td")).text) for line in section.one("tbody").all("tr")]
+    lines = section.one("tbody").all("tr")
+    counts = [int(next(line.all("td", class_="number")).text) for line in lines]
     assert counts == sorted(counts, reverse=True)
 
 
@@ -159,11 +165,15 @@ def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
 
 
 def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
-    model, X_train, y_train, _, _ = digits
+    model, X_train, y_train, _, y_test = digits
     data = digits_page.data["map"]
-    assert len(data["x"]) == data["rows"] + len(model.latent_examples_)
+    n_rows, n_tested = data["kinds"]["row"], data["kinds"]["tested"]
+    assert n_tested == len(y_test)
+    for view in data["views"].values():
+        assert len(view["x"]) == len(view["y"]) == n_rows + n_tested + len(model.latent_examples_)
+    assert list(data["views"]) == ["projection", "learned"]
     places = model.transform(model.latent_examples_)
-    for point in range(0, data["rows"], 97):
+    for point in range(0, n_rows, 97):
         row = int(data["names"][point].removeprefix("row ").replace(",", ""))
         assert data["code"][point] == y_train[row]
         distances, nearest = model.kneighbors(X_train[[row]], 3)
@@ -171,17 +181,60 @@ def test_the_map_lists_the_nearest_latents_of_each_point(digits, digits_page):
         shown = [distance for _, distance in data["near"][point]]
         np.testing.assert_allclose(shown, distances[0], rtol=1e-3)
     for place, latent in enumerate(data["latents"][::11]):
-        point = data["rows"] + 11 * place
+        point = n_rows + n_tested + 11 * place
         to_others = np.linalg.norm(places - places[latent], axis=1)
         to_others[latent] = np.inf
         assert data["near"][point][0][0] == np.argmin(to_others)
+
+
+def test_the_map_shows_tested_rows_and_which_were_misclassified(digits, digits_page):
+    model, _, _, X_test, y_test = digits
+    data = digits_page.data["map"]
+    first, n_tested = data["kinds"]["row"], data["kinds"]["tested"]
+    rows = [int(name.removeprefix("row ")) for name in data["names"][first:]]
+    assert sorted(rows) == list(range(len(y_test)))
+    assert data["code"][first : first + n_tested] == y_test[rows].tolist()
+    assert data["predicted"] == model.predict(X_test[rows]).tolist()
+
+
+def test_the_matrix_holds_every_prediction_once(digits, digits_page):
+    model, _, _, X_test, y_test = digits
+    data = digits_page.data["matrix"]
+    place = {label: number for number, label in enumerate(data["labels"])}
+    expected = Counter(
+        (place[str(true)], place[str(predicted)])
+        for true, predicted in zip(y_test, model.predict(X_test), strict=True)
+    )
+    assert {(row, column): count for row, column, count in data["cells"]} == expected
+    assert sum(data["sizes"]) == len(y_test)
+
+
+def test_every_figure_and_table_has_a_name_of_its_own(digits_page):
+    for kind in ("figure", "table"):
+        names = [element.attributes["data-name"] for element in digits_page.root.all(kind)]
+        assert len(set(names)) == len(names) >= 6
+
+
+def test_quick_fits_nothing_and_says_so(digits, tmp_path):
+    model, X_train, y_train, X_test, y_test = digits
+    steps = []
+    path = write_report(
+        model, X_test, y_test, tmp_path / "page.html", X_train=X_train, y_train=y_train,
+        quick=True, about_to=steps.append,
+    )  # fmt: skip
+    page = Page.read(path)
+    assert list(bars(page)) == ["MaPML", "Euclid", "MaPML-O"]
+    assert list(page.data["map"]["views"]) == ["projection"]
+    assert "were left out" in page.section("verdict").text
+    assert steps == ["votes", "doubtful labels"]
 
 
 def test_every_drawing_has_a_text_alternative(digits_page):
     for drawing in digits_page.root.all("svg"):
         attributes = drawing.attributes
         assert attributes.get("aria-hidden") == "true" or attributes["aria-label"]
-    assert digits_page.root.one("canvas").attributes["aria-label"].startswith("Map of")
+    canvases = [canvas.attributes["aria-label"] for canvas in digits_page.root.all("canvas")]
+    assert [label.split(" of ")[0] for label in canvases] == ["Confusion matrix", "Map"]
     assert list(digits_page.section("map").one("details").all("tr"))
     for picture in digits_page.root.all("i"):
         assert picture.attributes["role"] == "img"
@@ -207,7 +260,7 @@ def test_hostile_labels_are_escaped(hostile_page):
 def test_without_training_rows_the_page_warns_of_training_errors(digits, tmp_path):
     model, X_train, y_train, _, _ = digits
     page = Page.read(write_report(model, X_train, y_train, tmp_path / "page.html"))
-    (notice,) = page.section("errors").all("p", class_="notice")
+    (notice,) = page.section("verdict").all("p", class_="notice")
     assert "No training rows were given" in notice.text
     assert "training error" in notice.text
     assert "336 rows of the 1,347" in notice.text
@@ -219,7 +272,7 @@ def test_test_rows_that_are_training_rows_are_reported(digits, tmp_path):
     X, y = np.concatenate((X_test, X_train[:7])), np.concatenate((y_test, y_train[:7]))
     path = tmp_path / "page.html"
     page = Page.read(write_report(model, X, y, path, X_train=X_train, y_train=y_train))
-    (notice,) = page.section("errors").all("p", class_="notice")
+    (notice,) = page.section("verdict").all("p", class_="notice")
     assert "7 of these 457 rows are also among the training rows" in notice.text
 
 
@@ -271,8 +324,7 @@ def test_a_model_that_votes_with_originals_is_evaluated_by_that_vote(blobs, tmp_
     page = Page.read(write_report(model, X[160:], y[160:], path, X_train=X[:160], y_train=y[:160]))
     error = 100 * (1 - model.score(X[160:], y[160:]))
     assert bars(page)["MaPML-O"] == pytest.approx(error, abs=0.005)
-    first = next(page.root.one("header").all("div", class_="figure"))
-    assert first.text == f"{error:.2f}\N{NO-BREAK SPACE}%error of MaPML-O"
+    assert next(iter(bars(page))) == "MaPML-O"
 
 
 def test_a_thousand_classes_make_a_page(tmp_path):
@@ -285,7 +337,8 @@ def test_a_thousand_classes_make_a_page(tmp_path):
     assert len(list(page.section("classes").one("tbody").all("tr"))) == 1000
     assert len(list(page.section("gallery").all("article"))) == 240
     assert "of the 240 classes" in page.section("gallery").text
-    assert len(list(page.section("pairs").one("tbody").all("tr"))) == 12
+    assert len(list(page.section("confusion").one("tbody").all("tr"))) == 12
+    assert len(page.data["matrix"]["labels"]) == 1000
     assert len(page.source) < 3_000_000
 
 

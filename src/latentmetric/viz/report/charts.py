@@ -8,8 +8,16 @@ from math import ceil, floor, log10
 from latentmetric.viz.report.markup import Html, join, number, percent, tag
 from latentmetric.viz.summaries import Curve
 
-WIDTH, HEIGHT = 360, 220
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 26, 34
+WIDTH, HEIGHT = 360, 240
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 46, 34
+
+LETTER = 5.9
+"""Width of a letter in a chart, on average, to place what follows a text."""
+
+PLAIN_TICKS = 1e-3, 1e5
+"""Numbers beside an axis are written out if all of them are between these, 0 aside."""
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 LEAST_RANGE = 1e-300
 """A shorter range of values is drawn as a single value."""
@@ -42,9 +50,9 @@ def bar(share: float, error: float = 0.0, kind: str = "") -> Html:
 
     Its value is written beside it, so the bar is hidden from screen readers.
     """
-    parts = [tag("rect", x=0, y=0, width=_places(100 * share), height=10, class_=f"fill {kind}")]
+    parts = [tag("rect", x=0, y=0, width=places(100 * share), height=10, class_=f"fill {kind}")]
     if error:
-        low, high = _places(100 * max(0, share - error)), _places(100 * min(1, share + error))
+        low, high = places(100 * max(0, share - error)), places(100 * min(1, share + error))
         parts.append(tag("path", d=f"M{low} 5H{high}M{low} 2V8M{high} 2V8", class_="whisker"))
     return tag(
         "svg", *parts, class_="bar", viewBox="0 0 100 10", preserveAspectRatio="none",
@@ -69,56 +77,62 @@ def line_chart(line: Line) -> Html:
             share = (value - low) / ((high - low) or 1)
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
-    written = [_tick_text(line, tick) for tick in ticks]
-    parts = [_text(LEFT - 40, 14, line.title, "chart-title")]
-    for tick, text in zip(ticks, written, strict=True):
-        height = _places(up(tick))
-        parts.append(tag("path", d=f"M{LEFT} {height}H{WIDTH - RIGHT}", class_="grid"))
-        parts.append(_text(LEFT - 6, up(tick) + 4, text, "tick end"))
+    written = tick_texts(ticks, line.as_percent, line.logarithmic)
+    parts = [text(4, 14, line.title, "chart-title"), *_notes(line)]
+    for tick, said in zip(ticks, written, strict=True):
+        parts.append(_across_all(up(tick), "grid"))
+        parts.append(text(LEFT - 6, up(tick) + 4, said, "tick end"))
     for tick in sorted({int(tick) for tick in nice_ticks(first, last, 6) if first <= tick <= last}):
-        parts.append(_text(across(tick), HEIGHT - BOTTOM + 16, number(tick), "tick middle"))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, line.x_label, "tick middle"))
+        parts.append(text(across(tick), HEIGHT - BOTTOM + 16, number(tick), "tick middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, line.x_label, "tick middle"))
     if line.level is not None:
-        height = _places(up(line.level))
-        parts.append(tag("path", d=f"M{LEFT} {height}H{WIDTH - RIGHT}", class_="level"))
-        parts.append(_text(WIDTH - RIGHT, up(line.level) - 5, line.level_text, "tick end"))
+        parts.append(_across_all(up(line.level), "level"))
     if line.divided is not None:
-        parts.extend(_division(across(line.divided), line.divided_text))
-    places = [
-        (_places(across(place)), _places(up(value)))
+        place = places(across(line.divided))
+        parts.append(tag("path", d=f"M{place} {TOP}V{HEIGHT - BOTTOM}", class_="level"))
+    drawn = [
+        (places(across(place)), places(up(value)))
         for place, value in zip(line.curve.rounds, line.curve.values, strict=True)
     ]
-    parts.append(tag("path", d="M" + "L".join(f"{x} {y}" for x, y in places), class_="curve"))
+    parts.append(tag("path", d="M" + "L".join(f"{x} {y}" for x, y in drawn), class_="curve"))
     if line.dots:
-        parts.extend(tag("circle", cx=x, cy=y, r=2.6, class_="dot") for x, y in places)
+        parts.extend(tag("circle", cx=x, cy=y, r=2.6, class_="dot") for x, y in drawn)
     if line.marked is not None:
-        parts.extend(_mark(line, places))
+        x, y = drawn[line.curve.rounds.index(line.marked)]
+        parts.append(tag("circle", cx=x, cy=y, r=5.5, class_="mark"))
+    return drawing(line.title, line.description, HEIGHT, parts)
+
+
+def _across_all(height: float, kind: str) -> Html:
+    return tag("path", d=f"M{LEFT} {places(height)}H{WIDTH - RIGHT}", class_=kind)
+
+
+def drawing(title: str, description: str, height: int, parts: list[Html]) -> Html:
+    """A chart of these parts; the title and the description are its text alternative."""
     return tag(
-        "svg", tag("title", line.title), tag("desc", line.description), *parts,
-        class_="chart", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img",
-        aria_label=f"{line.title}: {line.description}",
+        "svg", tag("title", title), tag("desc", description), *parts,
+        class_="chart", viewBox=f"0 0 {WIDTH} {height}", role="img",
+        aria_label=f"{title}: {description}",
     )  # fmt: skip
 
 
-def _division(place: float, text: str) -> list[Html]:
-    """A vertical line, and what begins there to the right of it if there is room."""
-    away, kind = (5, "tick") if place + 6 * len(text) < WIDTH - RIGHT else (-5, "tick end")
-    return [
-        tag("path", d=f"M{_places(place)} {TOP}V{HEIGHT - BOTTOM}", class_="level"),
-        _text(place + away, TOP + 4, text, kind),
-    ]
-
-
-def _mark(line: Line, places: list[tuple[str, str]]) -> list[Html]:
-    x, y = places[line.curve.rounds.index(line.marked)]  # type: ignore[arg-type]
-    right_half = float(x) > WIDTH / 2
-    above = float(y) > TOP + 30
-    place = float(x) + (-8 if right_half else 8)
-    return [
-        tag("circle", cx=x, cy=y, r=5.5, class_="mark"),
-        _text(place, float(y) + (-10 if above else 18), line.mark_text,
-              "mark-text end" if right_half else "mark-text"),
-    ]  # fmt: skip
+def _notes(line: Line) -> list[Html]:
+    """What the ring and the dashed lines mean, in a line of its own above the curve."""
+    notes = []
+    if line.marked is not None:
+        notes.append((tag("circle", cx=0, cy=-4, r=4.5, class_="mark"), line.mark_text))
+    dashed = tag("path", d="M-6 -4H6", class_="level")
+    if line.level is not None:
+        notes.append((dashed, line.level_text))
+    if line.divided is not None:
+        notes.append((dashed, line.divided_text))
+    parts, place = [], 12.0
+    for symbol, said in notes:
+        parts.append(
+            tag("g", symbol, text(11, 0, said, "tick"), transform=f"translate({place:g} 32)")
+        )
+        place += 11 + LETTER * len(said) + 22
+    return parts
 
 
 def _range(line: Line) -> tuple[float, float]:
@@ -147,19 +161,42 @@ def _power_ticks(low: float, high: float) -> list[float]:
     return ticks[below : max(above, below + 1) + 1]
 
 
-def _tick_text(line: Line, tick: float) -> str:
-    if line.as_percent:
-        return f"{100 * tick:.3g}\N{NO-BREAK SPACE}%"
-    if line.logarithmic and (tick >= 1e4 or tick < 1e-3):
-        return f"{tick:.0e}".replace("e-0", "e-").replace("e+0", "e")
-    return f"{tick:,.4g}"
+def tick_texts(ticks: list[float], as_percent: bool, logarithmic: bool) -> list[str]:
+    """The numbers beside an axis, all in one format."""
+    sizes = [abs(tick) for tick in ticks if tick]
+    if as_percent:
+        return [f"{said}\N{NO-BREAK SPACE}%" for said in _decimals([100 * tick for tick in ticks])]
+    if sizes and not (PLAIN_TICKS[0] <= min(sizes) and max(sizes) <= PLAIN_TICKS[1]):
+        return [_power(tick) for tick in ticks]
+    return [f"{tick:,.12g}" for tick in ticks] if logarithmic else _decimals(ticks)
 
 
-def _text(x: float, y: float, text: str, kind: str) -> Html:
-    return tag("text", text, x=_places(x), y=_places(y), class_=kind)
+def _decimals(ticks: list[float]) -> list[str]:
+    """Evenly spaced numbers with as many decimals as all of them need."""
+    for decimals in range(8):
+        if all(
+            abs(round(tick, decimals) - tick) <= 1e-6 * abs(ticks[1] - ticks[0]) for tick in ticks
+        ):
+            break
+    return [f"{tick + 0.0:,.{decimals}f}" for tick in ticks]
 
 
-def _places(value: float) -> str:
+def _power(tick: float) -> str:
+    """A number as a factor times a power of ten."""
+    factor, power = f"{tick:.2e}".split("e")
+    factor, power = f"{float(factor):g}", f"10{str(int(power)).translate(SUPERSCRIPTS)}"
+    if not tick:
+        return "0"
+    return power if factor == "1" else f"{factor}·{power}"
+
+
+def text(x: float, y: float, said: str, kind: str) -> Html:
+    """Text in a chart."""
+    return tag("text", said, x=places(x), y=places(y), class_=kind)
+
+
+def places(value: float) -> str:
+    """A coordinate with as many digits as a screen shows."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -171,4 +208,5 @@ def values_table(line: Line) -> Html:
     )  # fmt: skip
     head = tag("thead", tag("tr", tag("th", line.x_label, scope="col"),
                             tag("th", line.title, scope="col")))  # fmt: skip
-    return tag("table", head, tag("tbody", rows))
+    name = line.title.lower().replace(" ", "-")
+    return tag("table", head, tag("tbody", rows), data_name=name)

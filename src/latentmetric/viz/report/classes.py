@@ -1,4 +1,4 @@
-"""Errors by class in a sortable table, and the most confused pairs."""
+"""Errors by class in a table that can be sorted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from latentmetric.viz.summaries import ConfusedPair, class_errors, confused_pair
 
 MAX_CLASSES = 1000
 """Classes in the table at most; if there are more, those with the highest error rates."""
-
-MAX_PAIRS = 12
 
 MOST_CONFUSED = "most often predicted as"
 """The heading of the column that names the most frequent wrong class."""
@@ -46,14 +44,13 @@ def class_section(evidence: Evidence, context: Context) -> Html:
         lines.append(line)
     heads = ["class", "tested rows", "error", "", "wrong"]
     heads += [] if latents is None else ["latent examples", "margin"]
-    head = [_head(text, place) for place, text in enumerate([*heads, MOST_CONFUSED])]
-    whole = table(head, lines, class_="sortable", aria_label="Errors by class")
+    head = [_head(text) for text in [*heads, MOST_CONFUSED]]
     return section(
         "classes",
         "Classes",
         paragraph(*_class_words(evidence, errors.shares, order, context)),
         _filter(len(lines)),
-        tag("div", whole, class_="scroll tall", tabindex=0, role="region", aria_label="Classes"),
+        table("classes", head, lines, class_="sortable", aria_label="Errors by class"),
         _margin_words(evidence),
     )
 
@@ -72,13 +69,13 @@ def _cell(value: float, text: str | None = None) -> Html:
 def _confusion(pair: ConfusedPair | None, context: Context) -> Html:
     if pair is None:
         return tag("td", "–", data_value="0")
-    times = f" × {pair.count:,}"
+    times = f" ×\N{NO-BREAK SPACE}{pair.count:,}"
     return tag("td", context.label(pair.predicted), times, data_value=pair.count)
 
 
-def _head(text: str, place: int) -> Html:
+def _head(text: str) -> Html:
     if not text:
-        return tag("th", tag("span", "bar", class_="unseen"), scope="col")
+        return tag("th", tag("span", "bar", class_="unseen"), scope="col", class_="bar-cell")
     number_column = text not in ("class", MOST_CONFUSED)
     button = tag("button", text, type="button")
     sorting = "descending" if text == "error" else None
@@ -132,44 +129,3 @@ def _margin_words(evidence: Evidence) -> Html:
             "a class scatter around its latent examples, the larger its margin."
         )
     return paragraph(said, class_="caption")
-
-
-def pair_section(evidence: Evidence, context: Context) -> Html:
-    """The pairs of true and predicted class with the most errors."""
-    pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
-    if not pairs:
-        said = "No classes were confused: every tested row was classified correctly."
-        return section("pairs", "Most confused pairs", paragraph(said))
-    sizes = np.bincount(evidence.true, minlength=len(context.labels))
-    most = pairs[0].count
-    lines = [
-        [
-            tag("th", context.label(pair.true), " predicted as ", context.label(pair.predicted),
-                scope="row"),
-            tag("td", f"{pair.count:,}", class_="number"),
-            tag("td", bar(pair.count / most), class_="bar-cell"),
-            tag("td", f"{percent(pair.count / sizes[pair.true])} of ", context.label(pair.true),
-                class_="wide"),
-        ]
-        for pair in pairs[:MAX_PAIRS]
-    ]  # fmt: skip
-    wrong = sum(pair.count for pair in pairs)
-    top = sum(pair.count for pair in pairs[:MAX_PAIRS])
-    said = (
-        f"{counted(len(pairs), 'pair of classes was', 'pairs of classes were')} confused, "
-        f"{counted(wrong, 'row')} in all."
-    )
-    if len(pairs) > MAX_PAIRS:
-        said += f" These {MAX_PAIRS} make up {percent(top / wrong)} of the errors."
-    head = [
-        tag("th", "pair", scope="col"),
-        tag("th", "rows", scope="col", class_="number"),
-        tag("th", tag("span", "bar", class_="unseen"), scope="col"),
-        tag("th", "share of the class", scope="col", class_="wide"),
-    ]
-    return section(
-        "pairs",
-        "Most confused pairs",
-        paragraph(said),
-        table(head, lines, class_="bars", aria_label="Most confused pairs"),
-    )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from latentmetric.viz.report.evidence import Evidence, LabelledRows
-from latentmetric.viz.report.markup import Content, Html, distinct, join, shown, tag
+from latentmetric.viz.report.columns import Column, columns_after
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.markup import Content, Html, breakable, distinct, join, shown, tag
 from latentmetric.viz.report.pictures import Pictures, check_image_shape
+from latentmetric.viz.report.rows import LabelledRows
+
+TALL_ROWS = 20
+"""A table with more rows scrolls within its frame."""
 
 Row = np.ndarray[Any, Any]
 
@@ -22,8 +28,15 @@ class Context:
     """The classes as text, in the order of their codes."""
     pictures: Pictures | None
     feature_names: list[str] | None
+    """Of the columns that the caller gave."""
+    columns: list[Column]
+    """Those that the metric sees: after the steps of a pipeline."""
     source: str | None
     generator: np.random.Generator
+    quick: bool = False
+    """Whether nothing is fitted for the page."""
+    about_to: Callable[[str], None] = lambda step: None
+    """Called before each step that takes time."""
     script_data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -33,6 +46,8 @@ class Context:
         image_shape: tuple[int, ...] | None,
         source: str | None,
         generator: np.random.Generator,
+        quick: bool = False,
+        about_to: Callable[[str], None] = lambda step: None,
     ) -> Context:
         """Check the image shape and convert all names to text that can be shown."""
         pictures = None
@@ -41,18 +56,22 @@ class Context:
             rows = evidence.originals.given
             check_image_shape(image_shape, rows.shape[1])
             pictures = Pictures(image_shape, *value_range(rows))
-        names = evidence.piped.feature_names
+        given = evidence.piped.feature_names
+        names = None if given is None else [shown(name, 40) for name in given]
         return cls(
             distinct(evidence.model.classes_.tolist()),
             pictures,
-            None if names is None else [shown(name, 40) for name in names],
+            names,
+            columns_after(evidence.piped, names, evidence.given.given.shape[1]),
             None if source is None else shown(source, 200),
             generator,
+            quick,
+            about_to,
         )
 
     def label(self, code: int) -> Html:
         """A class's label, isolated from the direction of the text around it."""
-        return tag("bdi", self.labels[code], class_="label")
+        return tag("bdi", breakable(self.labels[code]), class_="label")
 
     def thumbnail(self, key: tuple[str, int], row: Row | None) -> int | None:
         """The number of a row's picture; None if rows are not images or the budget is spent.
@@ -85,6 +104,11 @@ def row_text(rows: LabelledRows, row: int) -> str:
     return rows.names[row] if rows.names is not None else f"row {rows.numbers[row]:,}"
 
 
+def picture_key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:
+    """One key for each picture, whether the row is one of ``given`` or an original."""
+    return ("row" if pool == "given" or not evidence.has_training_rows else "original", row)
+
+
 def section(name: str, heading: str, *content: Content) -> Html:
     """A part of the page that can be linked to."""
     return tag(
@@ -101,7 +125,37 @@ def paragraph(*content: Content, class_: str | None = None) -> Html:
     return tag("p", *content, class_=class_)
 
 
-def table(head: list[Html], body: list[list[Html]], **attributes: Any) -> Html:
-    """A table of cells."""
+def table(name: str, head: list[Html], body: list[list[Html]], **attributes: Any) -> Html:
+    """A table of cells that scrolls sideways where the screen is narrow; ``name`` is its file's."""
     lines = join(tag("tr", *line) for line in body)
-    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", lines), **attributes)
+    tall = " tall" if len(body) > TALL_ROWS else ""
+    label = attributes.pop("aria_label", name)
+    whole = tag(
+        "table", tag("thead", tag("tr", *head)), tag("tbody", lines),
+        data_name=name, aria_label=label, **attributes,
+    )  # fmt: skip
+    scrolling = tag(
+        "div", whole, class_=f"scroll{tall}", tabindex=0, role="region", aria_label=label
+    )
+    return tag("div", scrolling, class_="table")
+
+
+def head_cell(text: str, kind: str | None = None) -> Html:
+    """The heading of a column; ``kind`` is ``number`` where its cells are numbers."""
+    return tag("th", text, scope="col", class_=kind)
+
+
+def figure(name: str, *content: Content) -> Html:
+    """A drawing that can be saved; ``name`` is its file's."""
+    return tag("figure", *content, data_name=name)
+
+
+def zoom_buttons(what: str) -> Html:
+    """Buttons to zoom; the script finds them by what they zoom."""
+    buttons = [
+        tag("button", text, type="button", data_zoom=factor, aria_label=said)
+        for text, factor, said in (
+            ("+", 1.5, "Zoom in"), ("−", 1 / 1.5, "Zoom out"), ("⟲", 0, "Show all")
+        )
+    ]  # fmt: skip
+    return tag("span", *buttons, class_="zoom", data_of=what)

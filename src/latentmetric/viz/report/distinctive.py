@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.viz.report.context import Context
+from latentmetric.viz.report.context import Context, Row
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, join, number, shown, tag
 
 DISTINCTIVE_FEATURES = 4
 """Features listed for each latent example where rows are not images."""
-
-Row = np.ndarray[Any, Any]
 
 
 class Distinctive:
@@ -51,7 +47,8 @@ class Distinctive:
         order: Ints = np.argsort(-np.abs(apart), kind="stable")[:DISTINCTIVE_FEATURES]
         words = join(
             tag("li", tag("bdi", self._names[self._numbers[place]]),
-                f" {number(float(numbers[place]))} ", tag("small", f"({apart[place]:+.1f} sd)"))
+                f" {number(float(numbers[place]))} ",
+                tag("small", f"({_signed(float(apart[place]))} sd)"))
             for place in order
         )  # fmt: skip
         held = join(
@@ -59,6 +56,10 @@ class Distinctive:
             for place in self._words[:DISTINCTIVE_FEATURES]
         )
         return tag("ul", words, held, class_="distinctive")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
 
 
 def _is_text(column: Row) -> bool:

@@ -1,30 +1,37 @@
 """What the report is based on: the rows, which of them are queries, and how they were classified.
 
 With training rows, the given rows are the queries, and the training rows are references beside the
-latent examples. Without them, the given rows are split into both, and the page says so. Time
-O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies of them under a metric.
+latent examples, and what rivals are fitted to. Without them, the given rows are split into both,
+and the page says so. Time O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies
+of them under a metric.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.model import FittedModel, euclidean_model
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
+from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
-from latentmetric.engines.admission import in_this_process, refuse_remote
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
-from latentmetric.io.rows import is_lazy
-from latentmetric.validation.labels import checked_labels
 from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.clusters import latent_codes
-from latentmetric.viz.report.markup import shown
+from latentmetric.viz.report.baselines import Baseline, Task
+from latentmetric.viz.report.doubtful import Doubts, find_doubts
+from latentmetric.viz.report.rows import LabelledRows, labelled
+from latentmetric.viz.report.sampling import hold_out, sample
+from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
+from latentmetric.viz.report.tuned_logistic import tuned_logistic
+from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS
+from latentmetric.viz.report.tuned_neighbors import tuned_neighbors
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
@@ -33,25 +40,11 @@ SHOWN_NEIGHBORS = 5
 """Nearest neighbours of each query that are kept for the page."""
 
 
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows with codes of classes the model knows."""
-
-    rows: Floats
-    """After the steps of a pipeline: what distances are measured between."""
-    given: np.ndarray[Any, Any]
-    """In the units that the caller gave; the same as ``rows`` without steps."""
-    codes: Ints
-    numbers: Ints
-    """The index of each row in the caller's array."""
-    names: list[str] | None
-    left_out: int
-    """The number of the caller's rows whose labels the model does not know."""
-    unknown_label: str = ""
-    """One of the labels that the model does not know."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
+RIVALS: dict[str, Callable[[Task], Baseline]] = {
+    NEIGHBORS: tuned_neighbors,
+    LOGISTIC: tuned_logistic,
+}
+"""What one would use instead, by name."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +59,8 @@ class Vote:
     neighbors: Ints
     """The nearest voters of each query; rows of ``originals`` or latent examples."""
     distances: Floats
+    confidence: Floats
+    """The share of the vote that the predicted class of each query has."""
     at_zero: int
     """Queries at distance 0 from a voter: most likely the same row."""
 
@@ -92,8 +87,12 @@ class Evidence:
     """The class of each latent example."""
     shown_latents: np.ndarray[Any, Any] | None
     """The latent examples in the units that the caller gave, where the steps can be undone."""
-    not_shown: str = ""
-    """Why latent examples are not shown, if so."""
+    not_shown: str
+    """Why latent examples are not shown; empty if they are."""
+    baselines: list[Baseline]
+    """Rivals that were fitted to the training rows; none without training rows."""
+    doubts: Doubts | None
+    """Labels that are unlikely; None where there are no latent examples to judge by."""
 
     @property
     def latent_model(self) -> Any:
@@ -113,6 +112,17 @@ class Evidence:
         return self.given.codes[self.queries]
 
     @property
+    def right(self) -> Bools:
+        """Which queries the model classifies correctly."""
+        right: Bools = self.verdict.predicted == self.true
+        return right
+
+    def vote_called(self, name: str) -> Vote | None:
+        """Another vote than the verdict, by its name."""
+        others = (vote for vote in self.votes if vote is not self.verdict)
+        return next((vote for vote in others if vote.name == name), None)
+
+    @property
     def is_metric(self) -> bool:
         """Whether the model measures distances, and not only similarities."""
         return bool(self.model.model_.is_metric)
@@ -128,6 +138,8 @@ def gather(
     train_names: Any,
     max_queries: int,
     generator: np.random.Generator,
+    baselines: bool = True,
+    about_to: Callable[[str], None] = lambda step: None,
 ) -> Evidence:
     """Check all input, then choose the queries and classify them in every way."""
     piped = Piped.of(model)
@@ -144,8 +156,19 @@ def gather(
         originals = labelled(piped, X_train, y_train, train_names, names)
         queries = np.sort(sample(given.codes, max_queries, generator))
         references = np.arange(len(originals))
-    estimator = piped.estimator
-    votes, verdict = _votes(estimator, given.rows[queries], originals, references)
+    estimator, rows = piped.estimator, given.rows[queries]
+    about_to("votes")
+    votes, verdict = _votes(estimator, rows, originals, references)
+    fitted: list[Baseline] = []
+    if baselines and X_train is not None and len(np.unique(originals.codes)) > 1:
+        fitted = _fitted_rivals(estimator, originals, rows, about_to)
+    doubts = None
+    if hasattr(estimator, "latent_counts_"):
+        about_to("doubtful labels")
+        doubts = find_doubts(
+            plain(estimator, VOTING), _with_latents(estimator), given, originals,
+            X_train is not None, generator,
+        )  # fmt: skip
     has_latents = hasattr(estimator, "latent_examples_")
     shown_latents, not_shown = _in_given_units(piped) if has_latents else (None, "")
     return Evidence(
@@ -161,6 +184,8 @@ def gather(
         latent_codes(estimator) if has_latents else None,
         shown_latents,
         not_shown,
+        fitted,
+        doubts,
     )
 
 
@@ -172,85 +197,19 @@ def _in_given_units(piped: Piped) -> tuple[np.ndarray[Any, Any] | None, str]:
         return None, str(error)
 
 
-def labelled(
-    piped: Piped, X: Any, y: Any, names: Any, called: tuple[str, str, str]
-) -> LabelledRows:
-    """Rows and labels as the model knows them; rows of unknown classes are left out."""
-    model = piped.estimator
-    refuse_remote("a report", "compute() if it fits into memory", **{called[0]: X, called[1]: y})
-    if piped.steps is not None:
-        X = _as_given(piped, X)
-    rows = in_this_process(piped.prepared(X), model, "a report")
-    given = rows if piped.steps is None else np.asarray(X)
-    labels = checked_labels(y, called[1])
-    _check_length(called[1], len(labels), called[0], len(rows))
-    if names is not None:
-        _check_length(called[2], len(names), called[0], len(rows))
-    known, codes = _codes(model, labels)
-    if not known.any():
-        raise ValueError(
-            f"{called[1]} holds none of the {len(model.classes_)} classes of the model: it has "
-            f"{labels.tolist()[0]!r}, the model knows {model.classes_.tolist()[0]!r}"
+def _fitted_rivals(
+    model: Any, originals: LabelledRows, queries: Floats, about_to: Callable[[str], None]
+) -> list[Baseline]:
+    """Every rival with its answers; its samples are the same whatever else the page shows."""
+    fitted = []
+    for name, fit in RIVALS.items():
+        about_to(name)
+        generator, n_jobs = np.random.default_rng(0), plain(model, VOTING).n_jobs
+        n_classes = len(model.classes_)
+        fitted.append(
+            fit(Task(originals.rows, originals.codes, queries, n_classes, generator, n_jobs))
         )
-    numbers = np.flatnonzero(known)
-    all_known = len(numbers) == len(rows)
-    return LabelledRows(
-        rows if all_known else rows[numbers],
-        given if all_known else given[numbers],
-        codes[numbers],
-        numbers,
-        None if names is None else [shown(names[number], 160) for number in numbers],
-        len(rows) - len(numbers),
-        "" if all_known else shown(labels[~known][0]),
-    )
-
-
-def _as_given(piped: Piped, X: Any) -> Any:
-    """Rows in memory, with the columns that the steps were fitted with, in their order."""
-    names = piped.feature_names
-    if names is not None and hasattr(X, "columns"):
-        return X[names]
-    return np.asarray(X) if is_lazy(X) else X
-
-
-def _check_length(name: str, length: int, of: str, expected: int) -> None:
-    if length != expected:
-        raise ValueError(f"{name} has {length} entries, but {of} has {expected} rows")
-
-
-def _codes(model: Any, labels: Any) -> tuple[Any, Ints]:
-    """Which labels the model knows, and the index of each in ``classes_``."""
-    place = {label: code for code, label in enumerate(model.classes_.tolist())}
-    codes = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    return codes >= 0, codes
-
-
-def sample(codes: Ints, n_rows: int, generator: np.random.Generator) -> Ints:
-    """A stratified sample of at most ``n_rows`` rows, with each class at least once if possible."""
-    return np.argsort(_ranks(codes, generator), kind="stable")[:n_rows]
-
-
-def hold_out(codes: Ints, max_queries: int, generator: np.random.Generator) -> tuple[Ints, Ints]:
-    """A quarter of the rows as queries, the rest as references; no class loses all its rows."""
-    ranks = _ranks(codes, generator)
-    sizes = np.bincount(codes)[codes]
-    ranks[ranks * sizes > sizes - 1.5] = np.inf  # the last row of its class
-    n_queries = min(max_queries, max(1, len(codes) // 4), int(np.isfinite(ranks).sum()))
-    if not n_queries:
-        return np.arange(len(codes))[:max_queries], np.empty(0, dtype=np.intp)
-    queries = np.sort(np.argsort(ranks, kind="stable")[:n_queries])
-    return queries, np.setdiff1d(np.arange(len(codes)), queries)
-
-
-def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
-    """A random rank for each row within its class, from 0 to less than 1."""
-    shuffled = generator.permutation(len(codes))
-    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    sizes = np.bincount(codes)
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ranks = np.empty(len(codes))
-    ranks[by_class] = (np.arange(len(codes)) - starts) / np.repeat(sizes, sizes)
-    return ranks
+    return fitted
 
 
 def _votes(
@@ -305,5 +264,15 @@ def _cast(
         model.vote(neighbors, estimator.weights),
         nearest.indices if numbers is None else numbers[nearest.indices],
         model.distances(nearest.squared),
+        _confidence(model, neighbors, estimator.weights),
         int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
+
+
+def _confidence(model: FittedModel, neighbors: Neighbors, weights: str) -> Floats:
+    """The largest share of each vote; the shares of a block of queries are held at a time."""
+    largest = np.empty(len(neighbors.indices))
+    for block in row_blocks(len(largest), 8 * model.n_classes):
+        some = Neighbors(neighbors.squared[block], neighbors.indices[block])
+        largest[block] = model.shares(some, weights).max(axis=1)
+    return np.minimum(largest, 1)

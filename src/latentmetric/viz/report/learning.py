@@ -1,26 +1,18 @@
-"""How the metric was learned and what it is: the rounds of the fit, and the spectrum."""
+"""How the metric was learned: what was chosen and why, and the rounds of the fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
 
 from latentmetric.core.race import TIE
 from latentmetric.core.starts import STARTS
 from latentmetric.viz.report.charts import Line, line_chart, values_table
-from latentmetric.viz.report.context import Context, paragraph, section, table
+from latentmetric.viz.report.chosen import chosen
+from latentmetric.viz.report.context import Context, figure, head_cell, paragraph, section, table
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Html, counted, number, percent, tag
-from latentmetric.viz.summaries import (
-    Curve,
-    Spectrum,
-    curve,
-    is_number,
-    last_before_refinement,
-    spectrum,
-)
+from latentmetric.viz.report.markup import Html, number, percent, tag
+from latentmetric.viz.summaries import Curve, curve, is_number, last_before_refinement
 
 CURVES = (
     ("objective", "Objective", False),
@@ -29,9 +21,6 @@ CURVES = (
     ("loo_error", "Leave-one-out error", True),
 )
 """What is drawn over the rounds if it was measured: name in the history, title, in percent."""
-
-SPECTRUM_POINTS = 240
-"""At most this many eigenvalues are drawn, evenly spaced among all of them."""
 
 
 def convergence_section(evidence: Evidence, context: Context) -> Html:
@@ -42,16 +31,19 @@ def convergence_section(evidence: Evidence, context: Context) -> Html:
         measured = curve(model.history_, quantity)
         if len(measured.rounds) > 1:
             line = _rounds(measured, title, as_percent, model)
-            charts.append(tag("figure", line_chart(line), _numbers(line)))
+            charts.append(figure(quantity.replace("_", "-"), line_chart(line), _numbers(line)))
     if not charts:
         said = (
             f"This {type(model).__name__} recorded fewer than two rounds, so there is no curve to "
             "show."
         )
-        return section("convergence", "Convergence", paragraph(said), *_start(model))
+        return section(
+            "convergence", "What was chosen", chosen(evidence), paragraph(said), *_start(model)
+        )
     return section(
         "convergence",
-        "Convergence",
+        "What was chosen",
+        chosen(evidence),
         tag("div", *charts, class_="charts"),
         paragraph(_explanation(evidence), class_="caption"),
         *_start(model),
@@ -76,18 +68,22 @@ def _rounds(measured: Curve, title: str, as_percent: bool, model: Any) -> Line:
         described,
         measured.unit,
         marked=kept if kept in measured.rounds else None,
-        mark_text=f"kept: {write(measured.values[measured.rounds.index(kept)])}"
-        if kept in measured.rounds
-        else "",
+        mark_text=_kept(measured, kept, write),
         divided=None if before is None else before + 0.5,
-        divided_text="refinement",
+        divided_text="refinement begins",
         as_percent=as_percent,
     )
 
 
+def _kept(measured: Curve, kept: int, write: Callable[[float], str]) -> str:
+    if kept not in measured.rounds:
+        return ""
+    value = measured.values[measured.rounds.index(kept)]
+    return f"kept: {measured.unit} {kept}, {write(value)}"
+
+
 def _numbers(line: Line) -> Html:
-    table = tag("div", values_table(line), class_="scroll")
-    return tag("details", tag("summary", "Show the numbers"), table, class_="small")
+    return tag("details", tag("summary", "Show the numbers"), values_table(line), class_="small")
 
 
 def _explanation(evidence: Evidence) -> str:
@@ -165,77 +161,25 @@ def _start(model: Any) -> list[Html]:
     lines = [
         [
             tag("th", name, scope="row"),
-            tag("td", number(losses[name]), class_="number"),
+            tag("td", f"{losses[name]:,.4f}", class_="number", data_value=repr(losses[name])),
             tag("td", percent(errors[name]), class_="number"),
             tag("td", "chosen" if name == first.get("start") else ""),
         ]
         for name in tried
     ]
     head = [
-        tag("th", "start", scope="col"),
-        tag("th", "loss", scope="col", class_="number"),
-        tag("th", "error", scope="col", class_="number"),
+        head_cell("start"),
+        head_cell("loss", "number"),
+        head_cell("error", "number"),
         tag("th", tag("span", "choice", class_="unseen"), scope="col"),
     ]
     said = (
         "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
         "of the sample that the fit had not seen. A start wins only if its loss is at least "
-        f"{percent(TIE)} lower than that of a simpler one."
+        f"{100 * TIE:g}\N{NO-BREAK SPACE}% lower than that of a simpler one."
     )
     return [
         tag("h3", "The start"),
-        table(head, lines, aria_label="Loss and error of each start"),
+        table("starts", head, lines, aria_label="Loss and error of each start"),
         paragraph(said, class_="caption"),
     ]
-
-
-def spectrum_section(evidence: Evidence, context: Context) -> Html:
-    """The eigenvalues of the metric beside the Euclidean 1."""
-    if not evidence.is_metric:
-        said = (
-            f"This {type(evidence.model).__name__} learned a similarity, so there is no spectrum."
-        )
-        return section("spectrum", "The metric", paragraph(said))
-    found = spectrum(evidence.model.components_)
-    if not found.rank:
-        said = (
-            "All eigenvalues of the metric are 0: every distance is 0 and the metric tells no rows "
-            "apart, so there is no spectrum. The fit collapsed; relax what limits the metric, such "
-            "as max_norm, or fit with other parameters."
-        )
-        return section("spectrum", "The metric", paragraph(said))
-    line = _eigenvalues(found)
-    return section(
-        "spectrum",
-        "The metric",
-        tag("div", tag("figure", line_chart(line)), class_="charts"),
-        paragraph(_stretching(found), class_="caption"),
-    )
-
-
-def _eigenvalues(found: Spectrum) -> Line:
-    places = np.unique(np.linspace(0, found.rank - 1, min(found.rank, SPECTRUM_POINTS)).astype(int))
-    values = found.values[places]
-    return Line(
-        Curve([int(place) + 1 for place in places], [float(value) for value in values]),
-        "Eigenvalues of the metric",
-        f"from {number(float(values[0]))} down to {number(float(values[-1]))}, "
-        f"rank {found.rank} of {len(found.values)}",
-        "direction, strongest first",
-        level=1.0,
-        level_text="Euclid: 1",
-        logarithmic=True,
-        dots=len(values) <= 40,
-    )
-
-
-def _stretching(found: Spectrum) -> str:
-    stretched = int((found.values > 1.001).sum())
-    shrunk = int((found.values < 0.999).sum())
-    return (
-        f"The metric stretches {counted(stretched, 'direction')} of the feature space and shrinks "
-        f"{shrunk:,}; its rank is {found.rank:,} of {len(found.values):,}. Half of the sum "
-        f"of its eigenvalues comes from {counted(found.directions_for(0.5), 'direction')}, nine "
-        f"tenths from {found.directions_for(0.9):,}; the effective rank is "
-        f"{found.effective_rank:,.0f}."
-    )

@@ -6,6 +6,7 @@ become markup.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -15,7 +16,7 @@ from latentmetric.characters import is_hidden
 LONGEST_TEXT = 60
 """Characters of a label or name that are shown; longer ones are cut in the middle."""
 
-VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta"})
+VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr"})
 
 
 class Html(str):
@@ -77,6 +78,11 @@ def _visible(character: str) -> str:
     return f"\\u{{{code:x}}}" if is_hidden(character) else character
 
 
+def breakable(text: str) -> Html:
+    """Text that may begin a new line after an underscore, a slash or a dot, not inside a word."""
+    return join(re.split(r"(?<=[_/.\\])(?=\w)", text), separator="<wbr>")
+
+
 def distinct(labels: Iterable[Any]) -> list[str]:
     """Each label as it is shown, with a number added to labels that would look the same."""
     texts = [shown(label) for label in labels]
@@ -101,6 +107,11 @@ def number(value: float) -> str:
 def percent(share: float) -> str:
     """A share as a percentage with two decimals."""
     return "–" if share != share else f"{100 * share:.2f}\N{NO-BREAK SPACE}%"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in percentage points."""
+    return f"{abs(100 * difference):.2f} percentage points"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

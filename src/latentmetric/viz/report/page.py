@@ -17,31 +17,50 @@ from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.validation.pipelines import Piped
-from latentmetric.viz.report.classes import class_section, pair_section
+from latentmetric.viz.report.classes import class_section
+from latentmetric.viz.report.confusion import confusion_section
 from latentmetric.viz.report.context import Context
+from latentmetric.viz.report.data import data_section
+from latentmetric.viz.report.doubts import doubt_section
 from latentmetric.viz.report.evidence import Evidence, gather
-from latentmetric.viz.report.examples import gallery_section, mistake_section
-from latentmetric.viz.report.learning import convergence_section, spectrum_section
+from latentmetric.viz.report.gallery import gallery_section
+from latentmetric.viz.report.learning import convergence_section
 from latentmetric.viz.report.markup import Html, shown, tag
-from latentmetric.viz.report.overview import data_section, error_section, header
+from latentmetric.viz.report.mistakes import mistake_section
 from latentmetric.viz.report.pictures import COLUMNS, Pictures
 from latentmetric.viz.report.plane import map_section
+from latentmetric.viz.report.reliability import reliability_section
+from latentmetric.viz.report.spectrum import spectrum_section
+from latentmetric.viz.report.verdict import verdict_section
 
-SCRIPTS = ("theme.js", "pictures.js", "tables.js", "gallery.js", "map.js")
-
-SECTIONS: tuple[tuple[str, Callable[[Evidence, Context], Html]], ...] = (
-    ("Data", data_section),
-    ("Error", error_section),
-    ("Convergence", convergence_section),
-    ("Classes", class_section),
-    ("Confused", pair_section),
-    ("Map", map_section),
-    ("Latent examples", gallery_section),
-    ("Metric", spectrum_section),
-    ("Mistakes", mistake_section),
+SCRIPTS = (
+    "theme.js",
+    "pictures.js",
+    "tables.js",
+    "gallery.js",
+    "drawing.js",
+    "exports.js",
+    "plot.js",
+    "matrix.js",
+    "map.js",
 )
 
-PICTURED_FIRST = (mistake_section, gallery_section)
+SECTIONS: tuple[tuple[str, str, Callable[[Evidence, Context], Html]], ...] = (
+    ("verdict", "Verdict", verdict_section),
+    ("classes", "Classes", class_section),
+    ("confusion", "Confusion", confusion_section),
+    ("mistakes", "Mistakes", mistake_section),
+    ("doubts", "Labels", doubt_section),
+    ("reliability", "Reliability", reliability_section),
+    ("map", "Map", map_section),
+    ("gallery", "Latents", gallery_section),
+    ("spectrum", "Metric", spectrum_section),
+    ("convergence", "Fit", convergence_section),
+    ("data", "Data", data_section),
+)
+"""The id of each section, its name in the navigation, and what makes it."""
+
+PICTURED_FIRST = (mistake_section, doubt_section, gallery_section)
 """Built before the map, whose many pictures would use up the budget."""
 
 
@@ -60,13 +79,16 @@ def write_report(
     source: str | None = None,
     max_queries: int = 10_000,
     random_state: int = 0,
+    quick: bool = False,
+    about_to: Callable[[str], None] = lambda step: None,
 ) -> Path:
     """Write one page that shows what a fitted model has learned and where it fails.
 
-    The page is self-contained: it opens offline and sends no request. It shows the data, the error
-    beside that of the Euclidean distance, the rounds of the fit, every class, the most confused
-    pairs, a map, the latent examples beside rows they represent, the spectrum of the metric, and
-    rows that were misclassified.
+    The page is self-contained: it opens offline and sends no request. It opens with a verdict: is
+    the model better than k-NN and logistic regression, tuned on the training rows, and is that more
+    than chance? It shows every class, a confusion matrix, misclassified rows, doubtful labels, how
+    reliable the probabilities are, a map, the latent examples beside rows they represent, what the
+    metric weighs, what the fit chose, and the data. Figures and tables can be saved from the page.
 
     Parameters
     ----------
@@ -81,8 +103,8 @@ def write_report(
     path : str or path
         The file to write. An older one is replaced once the new one is complete.
     X_train, y_train : array-like, default=None
-        The rows the model was fitted on, which Euclid and MaPML-O vote with and the gallery draws
-        from. Without them a part of ``X`` is used instead, and the page says so.
+        The rows the model was fitted on, which the verdict needs, Euclid and MaPML-O vote with and
+        the gallery draws from. Without them a part of ``X`` is used instead, and the page says so.
     image_shape : tuple of int, default=None
         Height, width and, if any, channels of rows that are images.
     row_names, train_names : sequence of str, default=None
@@ -95,6 +117,11 @@ def write_report(
         Classify at most this many rows; if there are more, a stratified sample.
     random_state : int, default=0
         Seed of the samples of rows and latent examples.
+    quick : bool, default=False
+        Fit nothing for the page: no k-NN and logistic regression for the verdict to compare with,
+        and no map of rank 2. Both need ``X_train``.
+    about_to : callable
+        Called with the name of each step that takes time, before it.
 
     Returns
     -------
@@ -126,9 +153,10 @@ def write_report(
     heading = shown(title, 200) if title else f"What {learner} learned"
     with small_numbers_may_vanish():
         evidence = gather(
-            model, X, y, X_train, y_train, row_names, train_names, max_queries, generator
-        )
-        context = Context.of(evidence, image_shape, source, generator)
+            model, X, y, X_train, y_train, row_names, train_names, max_queries, generator,
+            not quick, about_to,
+        )  # fmt: skip
+        context = Context.of(evidence, image_shape, source, generator, quick, about_to)
         page = _page(heading, evidence, context)
     return _write_whole(Path(path), page)
 
@@ -137,7 +165,8 @@ def _page(heading: str, evidence: Evidence, context: Context) -> str:
     """The whole file. Its policy allows only the scripts and styles listed by hash."""
     made = {section: section(evidence, context) for section in PICTURED_FIRST}
     sections = [
-        made[section] if section in made else section(evidence, context) for _, section in SECTIONS
+        made[section] if section in made else section(evidence, context)
+        for _, _, section in SECTIONS
     ]
     styles = [_asset("report.css"), *_sheet(context.pictures)]
     script = "\n".join(_asset(name) for name in SCRIPTS)
@@ -157,8 +186,8 @@ def _page(heading: str, evidence: Evidence, context: Context) -> str:
     body = tag(
         "body",
         _navigation(),
-        tag("main", header(heading, evidence, context), *sections),
-        _footer(),
+        tag("main", tag("header", tag("h1", heading), id="top"), *sections, _footer()),
+        tag("a", "Contents", href="#top", class_="to-top"),
         tag("script", as_json(context.script_data), type="application/json", id="report-data"),
         tag("script", Html(script)),
     )
@@ -166,20 +195,9 @@ def _page(heading: str, evidence: Evidence, context: Context) -> str:
 
 
 def _navigation() -> Html:
-    names = [_section_id(section) for _, section in SECTIONS]
-    links = [
-        tag("a", text, href=f"#{name}") for name, (text, _) in zip(names, SECTIONS, strict=True)
-    ]
+    links = [tag("a", text, href=f"#{name}") for name, text, _ in SECTIONS]
     toggle = tag("button", "Dark", type="button", class_="theme needs-script")
     return tag("nav", tag("div", *links, class_="links"), toggle, aria_label="Parts of the report")
-
-
-def _section_id(section: Callable[[Evidence, Context], Html]) -> str:
-    """The id of a section: ``data_section`` makes ``data``; some ids are plurals."""
-    name = section.__name__.removesuffix("_section")
-    return {"error": "errors", "class": "classes", "pair": "pairs", "mistake": "mistakes"}.get(
-        name, name
-    )
 
 
 def _footer() -> Html:

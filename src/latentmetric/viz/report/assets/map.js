@@ -8,23 +8,34 @@
   const card = frame.querySelector(".card");
   const chooser = document.querySelector(".highlight");
   const legend = document.querySelector(".legend");
-  const pen = canvas.getContext("2d");
+  const context = canvas.getContext("2d");
 
-  const COLOURS = 8;
-  const SHAPES = 5;
-  const LEGEND_CLASSES = COLOURS * SHAPES;
+  const COLOURS = 10;
+  const LEGEND_CLASSES = 50;
   const REACH = 14;
   const MARGIN = 24;
-  const count = data.x.length;
-  const isLatent = (point) => point >= data.rows;
-  const view = { scale: 1, left: 0, top: 0 };
+  const count = data.code.length;
+  const { row: nRows = 0, tested: nTested = 0 } = data.kinds;
+  const isLatent = (point) => point >= nRows + nTested;
+  const isTested = (point) => point >= nRows && !isLatent(point);
+  const kindOf = (point) => (isLatent(point) ? "latent" : isTested(point) ? "tested" : "row");
+  const predictedAs = (point) => (isTested(point) ? data.predicted[point - nRows] : data.code[point]);
+  const isWrong = (point) => predictedAs(point) !== data.code[point];
+  const layers = new Map(
+    [...document.querySelectorAll(".layer")].map((box) => [box.value, box]),
+  );
+  const isShown = (point) =>
+    layers.get("wrong").checked && !isLatent(point) ? isWrong(point) : layers.get(kindOf(point)).checked;
+  let { x: xs, y: ys, wide, high } = data.views.projection;
   let home = 1;
+  let least = 1;
   let highlighted = -1;
   let current = -1;
   let byKeyboard = false;
-  let colours = [];
+  let colours = {};
+  let ratio = 1;
 
-  /* A path around the origin for each shape; the code of the class picks its colour and shape. */
+  /* A path around the origin for each shape. */
   const SHAPE_PATHS = [
     "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
     "M-.9 -.9H.9V.9H-.9Z",
@@ -32,96 +43,81 @@
     "M0 -1.3L1.3 0L0 1.3L-1.3 0Z",
     "M-.4 -1.2H.4V-.4H1.2V.4H.4V1.2H-.4V.4H-1.2V-.4H-.4Z",
   ];
-  const shapes = SHAPE_PATHS.map((path) => new Path2D(path));
-  const colourOf = (code) => code % COLOURS;
-  const shapeOf = (code) => Math.floor(code / COLOURS + code) % SHAPES;
+  const crowd = count > 1500 ? 0.75 : 1;
+  const SIZES = { row: 2.2 * crowd, tested: 3.4 * crowd, latent: 5 * crowd };
+  const OPACITY = { row: 0.4, tested: 0.85, latent: 0.95 };
+  const shapeOf = (code) => SHAPE_PATHS[data.looks[code][1]];
 
-  const readColours = () => {
-    const probe = document.createElement("span");
-    frame.append(probe);
-    const read = (name) => {
-      probe.style.color = `var(${name})`;
-      return getComputedStyle(probe).color;
-    };
-    colours = Array.from({ length: COLOURS }, (_, number) => read(`--class-${number}`));
-    colours.paper = read("--raised");
-    colours.ink = read("--ink");
-    probe.remove();
+  const across = (point) => plot.view.left + xs[point] * plot.view.scale;
+  const down = (point) => plot.view.top + ys[point] * plot.view.scale;
+
+  const drawPoint = (pen, point, factor, faint) => {
+    const [code, kind] = [data.code[point], kindOf(point)];
+    pen.shape(shapeOf(code), across(point), down(point), SIZES[kind] * factor, {
+      fill: colours[`class-${data.looks[code][0]}`],
+      stroke: kind === "row" ? null : kind === "latent" ? colours.ink : colours.raised,
+      width: kind === "latent" ? crowd : 0.7,
+      alpha: faint ? 0.08 : OPACITY[kind],
+    });
+    if (!isWrong(point)) return;
+    const style = { stroke: colours.wrong, width: 1.8, alpha: faint ? 0.15 : 1 };
+    pen.shape(SHAPE_PATHS[0], across(point), down(point), 6 * factor, style);
   };
 
-  const across = (point) => view.left + data.x[point] * view.scale;
-  const down = (point) => view.top + data.y[point] * view.scale;
-
-  const drawPoint = (point, factor) => {
-    const code = data.code[point];
-    const size = (isLatent(point) ? 4.6 : 2.1) * factor;
-    pen.setTransform(new DOMMatrix([ratio * size, 0, 0, ratio * size, ratio * across(point), ratio * down(point)]));
-    pen.fillStyle = colours[colourOf(code)];
-    pen.fill(shapes[shapeOf(code)]);
-    if (isLatent(point)) {
-      pen.lineWidth = 0.9 / size;
-      pen.strokeStyle = colours.paper;
-      pen.stroke(shapes[shapeOf(code)]);
-    }
-  };
-
-  let ratio = 1;
-  const draw = () => {
-    pen.setTransform(1, 0, 0, 1, 0, 0);
-    pen.clearRect(0, 0, canvas.width, canvas.height);
-    const factor = Math.min(2, Math.max(1, Math.sqrt(view.scale / home)));
-    for (const front of [false, true]) {
+  const paint = (pen) => {
+    const factor = Math.min(2, Math.max(1, Math.sqrt(plot.view.scale / home)));
+    const { clientWidth: width, clientHeight: height } = canvas;
+    for (const layer of [0, 1, 2]) {
       for (let point = 0; point < count; point += 1) {
         const chosen = highlighted < 0 || data.code[point] === highlighted;
-        if (highlighted >= 0 && chosen !== front) continue;
-        if (highlighted < 0 && front) continue;
-        pen.globalAlpha = chosen ? (isLatent(point) ? 0.95 : 0.6) : 0.1;
-        drawPoint(point, factor);
+        const [x, y] = [across(point), down(point)];
+        if (layer !== (chosen ? 1 + isWrong(point) : 0) || !isShown(point)) continue;
+        if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
+        drawPoint(pen, point, factor, !chosen);
       }
     }
-    pen.globalAlpha = 1;
-    if (current >= 0) {
-      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pen.beginPath();
-      pen.arc(across(current), down(current), 10, 0, 2 * Math.PI);
-      pen.lineWidth = 2.5;
-      pen.strokeStyle = colours.ink;
-      pen.stroke();
+    if (current < 0) return;
+    pen.shape(SHAPE_PATHS[0], across(current), down(current), 10, { stroke: colours.ink, width: 2.5 });
+  };
+
+  const draw = () => {
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    paint(canvasPen(context, ratio));
+    tellOutside();
+  };
+  const refresh = onNextFrame(() => { draw(); placeCard(); });
+
+  const outside = document.querySelector(".outside");
+  const tellOutside = () => {
+    let missing = 0;
+    for (let point = 0; point < count; point += 1) {
+      const [x, y] = [across(point), down(point)];
+      if (isShown(point) && (x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight)) missing += 1;
     }
+    outside.textContent = missing
+      ? `${missing.toLocaleString("en")} ${missing === 1 ? "point lies" : "points lie"} outside this view; zoom out to see ${missing === 1 ? "it" : "them"}.`
+      : "";
   };
 
-  let waiting = false;
-  const refresh = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); placeCard(); });
-  };
-
-  const largest = (values) => values.reduce((most, value) => Math.max(most, value), 1);
-  const wide = largest(data.x);
-  const high = largest(data.y);
-
-  const showAll = () => {
+  /* The first view may leave out outliers; zooming out far enough shows every point. */
+  const measure = () => {
     const width = canvas.clientWidth - 2 * MARGIN;
     const height = canvas.clientHeight - 2 * MARGIN;
     home = Math.min(width / wide, height / high);
-    view.scale = home;
-    view.left = MARGIN + (width - wide * home) / 2;
-    view.top = MARGIN + (height - high * home) / 2;
-    refresh();
+    const range = (values) => values.reduce(([low, top], value) => [Math.min(low, value), Math.max(top, value)], [0, 1]);
+    const [[left, right], [top, bottom]] = [range(xs), range(ys)];
+    least = Math.min(home, width / (right - left), height / (bottom - top)) / 2;
   };
-
-  const zoom = (factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) => {
-    const scale = Math.min(200 * home, Math.max(0.5 * home, view.scale * factor));
-    view.left = x - ((x - view.left) * scale) / view.scale;
-    view.top = y - ((y - view.top) * scale) / view.scale;
-    view.scale = scale;
-    refresh();
-  };
-
-  const move = (x, y) => {
-    view.left += x;
-    view.top += y;
+  const showAll = () => {
+    const width = canvas.clientWidth - 2 * MARGIN;
+    const height = canvas.clientHeight - 2 * MARGIN;
+    measure();
+    Object.assign(plot.view, {
+      scale: home,
+      left: MARGIN + (width - wide * home) / 2,
+      top: MARGIN + (height - high * home) / 2,
+    });
     refresh();
   };
 
@@ -129,7 +125,7 @@
     let best = -1;
     let least = REACH * REACH;
     for (let point = 0; point < count; point += 1) {
-      if (highlighted >= 0 && data.code[point] !== highlighted) continue;
+      if ((highlighted >= 0 && data.code[point] !== highlighted) || !isShown(point)) continue;
       const away = (across(point) - x) ** 2 + (down(point) - y) ** 2;
       if (away <= least) { least = away; best = point; }
     }
@@ -151,7 +147,8 @@
   };
 
   const nameOf = (point) => {
-    if (isLatent(point)) return `latent example ${data.latents[point - data.rows].toLocaleString("en")}`;
+    if (isLatent(point)) return `latent example ${data.latents[point - nRows - nTested].toLocaleString("en")}`;
+    if (isTested(point)) return `tested ${data.names[point]}`;
     return data.training ? `training ${data.names[point]}` : data.names[point];
   };
 
@@ -169,6 +166,11 @@
   const fillCard = (point) => {
     const about = element("div", "about");
     about.append(element("bdi", "label", data.labels[data.code[point]]), element("bdi", "name", nameOf(point)));
+    if (isWrong(point)) {
+      const said = element("span", "wrong", "predicted as ");
+      said.append(element("bdi", "", data.labels[predictedAs(point)]));
+      about.append(said);
+    }
     const top = element("div", "framed");
     top.append(...picture(data.picture[point]), about);
     card.replaceChildren(top);
@@ -215,17 +217,6 @@
     refresh();
   };
 
-  /* Two fingers zoom, one finger or the mouse moves, a tap selects. */
-  const fingers = new Map();
-  let travelled = 0;
-  const place = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
-  const spread = () => {
-    const [[x, y], [a, b]] = [...fingers.values()];
-    return { length: Math.hypot(x - a, y - b), x: (x + a) / 2, y: (y + b) / 2 };
-  };
   /* A page that scrolls under a resting mouse must not undo the choice of the keyboard. */
   let seen = null;
   const rests = (event) => {
@@ -233,87 +224,50 @@
     seen = event;
     return Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY) < 2;
   };
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    fingers.set(event.pointerId, place(event));
-    if (fingers.size === 1) travelled = 0;
+  const plot = zoomable(canvas, {
+    limits: () => [least, 200 * home],
+    onChange: refresh,
+    onPoint: (here, event) => { if (!(byKeyboard && rests(event))) show(nearest(...here)); },
+    onLeave: () => { if (!byKeyboard) show(-1); },
+    onTap: (here) => show(nearest(...here)),
   });
-  canvas.addEventListener("pointermove", (event) => {
-    const here = place(event);
-    if (!fingers.has(event.pointerId)) {
-      if (event.pointerType === "mouse" && !(byKeyboard && rests(event))) show(nearest(...here));
-      return;
-    }
-    const before = fingers.get(event.pointerId);
-    if (fingers.size === 2) {
-      const then = spread();
-      fingers.set(event.pointerId, here);
-      const now = spread();
-      if (then.length > 0) zoom(now.length / then.length, now.x, now.y);
-      move(now.x - then.x, now.y - then.y);
-      travelled = Infinity;
-      return;
-    }
-    travelled += Math.hypot(here[0] - before[0], here[1] - before[1]);
-    fingers.set(event.pointerId, here);
-    if (travelled > 4) {
-      canvas.classList.add("dragging");
-      move(here[0] - before[0], here[1] - before[1]);
-    }
-  });
-  const lift = (event) => {
-    if (fingers.delete(event.pointerId) && event.type === "pointerup" && travelled <= 4) {
-      show(nearest(...place(event)));
-    }
-    canvas.classList.remove("dragging");
-  };
-  canvas.addEventListener("pointerup", lift);
-  canvas.addEventListener("pointercancel", lift);
-  canvas.addEventListener("pointerleave", () => { if (!fingers.size && !byKeyboard) show(-1); });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    zoom(Math.exp(-event.deltaY * 0.0015), ...place(event));
-  }, { passive: false });
 
   /* Steps through the points by class, latent examples before rows, and keeps them in view. */
   const order = Array.from({ length: count }, (_, point) => point).sort(
     (left, right) => data.code[left] - data.code[right] || isLatent(right) - isLatent(left) || left - right,
   );
   const step = (by) => {
-    const open = highlighted < 0 ? order : order.filter((point) => data.code[point] === highlighted);
+    const open = order.filter((point) => isShown(point) && (highlighted < 0 || data.code[point] === highlighted));
     if (!open.length) return;
     const at = open.indexOf(current);
     const next = open[(at < 0 ? (by > 0 ? 0 : open.length - 1) : at + by + open.length) % open.length];
     const x = across(next);
     const y = down(next);
     if (x < 0 || y < 0 || x > canvas.clientWidth || y > canvas.clientHeight) {
-      move(canvas.clientWidth / 2 - x, canvas.clientHeight / 2 - y);
+      plot.move(canvas.clientWidth / 2 - x, canvas.clientHeight / 2 - y);
     }
     show(next, true);
   };
-  const keys = {
-    ArrowLeft: () => move(40, 0),
-    ArrowRight: () => move(-40, 0),
-    ArrowUp: () => move(0, 40),
-    ArrowDown: () => move(0, -40),
-    "+": () => zoom(1.4),
-    "=": () => zoom(1.4),
-    "-": () => zoom(1 / 1.4),
+  onKeys(canvas, {
+    ArrowLeft: () => plot.move(40, 0),
+    ArrowRight: () => plot.move(-40, 0),
+    ArrowUp: () => plot.move(0, 40),
+    ArrowDown: () => plot.move(0, -40),
+    "+": () => plot.zoom(1.4),
+    "=": () => plot.zoom(1.4),
+    "-": () => plot.zoom(1 / 1.4),
     0: showAll,
     n: () => step(1),
     p: () => step(-1),
     Escape: () => show(-1),
-  };
-  canvas.addEventListener("keydown", (event) => {
-    const act = event.ctrlKey || event.metaKey || event.altKey ? null : keys[event.key] ?? keys[event.key.toLowerCase()];
-    if (!act) return;
-    event.preventDefault();
-    act();
   });
-
-  document.querySelectorAll("[data-zoom]").forEach((button) => {
-    const factor = Number(button.dataset.zoom);
-    button.addEventListener("click", () => (factor ? zoom(factor) : showAll()));
+  onZoomButtons("map", plot.zoom, showAll);
+  layers.forEach((box) => box.addEventListener("change", () => { show(-1); refresh(); }));
+  document.querySelector("select.view")?.addEventListener("change", (event) => {
+    ({ x: xs, y: ys, wide, high } = data.views[event.target.value]);
+    show(-1);
+    fit();
+    showAll();
   });
   chooser.addEventListener("change", () => highlight(Number(chooser.value)));
 
@@ -329,8 +283,8 @@
       mark.setAttribute("viewBox", "-1.4 -1.4 2.8 2.8");
       mark.setAttribute("aria-hidden", "true");
       const path = document.createElementNS(namespace, "path");
-      path.setAttribute("d", SHAPE_PATHS[shapeOf(code)]);
-      path.style.fill = `var(--class-${colourOf(code)})`;
+      path.setAttribute("d", shapeOf(code));
+      path.style.fill = `var(--class-${data.looks[code][0]})`;
       mark.append(path);
       button.append(mark, element("bdi", "", label));
       button.addEventListener("click", () => highlight(highlighted === code ? -1 : code));
@@ -349,14 +303,23 @@
     canvas.width = Math.round(canvas.clientWidth * ratio);
     canvas.height = Math.round(canvas.clientHeight * ratio);
     canvas.dataset.ready = "yes";
-    if (first || view.scale === home) showAll();
-    else move((canvas.clientWidth - before[0]) / 2, (canvas.clientHeight - before[1]) / 2);
+    if (first || plot.view.scale === home) showAll();
+    else plot.move((canvas.clientWidth - before[0]) / 2, (canvas.clientHeight - before[1]) / 2);
     draw(); // at once: a canvas of a new size is empty
   };
 
-  readColours();
+  const colour = () => {
+    const classes = Array.from({ length: COLOURS }, (_, number) => `class-${number}`);
+    colours = readColours([...classes, "raised", "ink", "wrong"]);
+  };
+  colour();
   drawLegend();
-  theme.onChange(() => { readColours(); refresh(); });
+  theme.onChange(() => { colour(); refresh(); });
+  drawers.set("map", () => {
+    const pen = svgPen(canvas.clientWidth, canvas.clientHeight, colours.raised);
+    paint(pen);
+    return pen.svg();
+  });
   new ResizeObserver(fit).observe(canvas);
   fit();
 })();

@@ -1,4 +1,5 @@
-/* Sorts a table by the clicked heading, and hides lines that do not match the search. */
+/* Sorts a table by the clicked heading, hides lines that do not match the search, and shows where
+   a table goes on beyond the edge of the screen. */
 
 document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];
@@ -35,4 +36,16 @@ document.querySelectorAll("input.filter").forEach((input) => {
       line.hidden = !line.cells[0].textContent.toLocaleLowerCase().includes(wanted);
     });
   });
+});
+
+document.querySelectorAll(".table").forEach((frame) => {
+  const scroller = frame.querySelector(".scroll");
+  const update = () => {
+    const left = scroller.scrollLeft;
+    frame.classList.toggle("more-left", left > 1);
+    frame.classList.toggle("more-right", left + scroller.clientWidth < scroller.scrollWidth - 1);
+  };
+  scroller.addEventListener("scroll", update, { passive: true });
+  new ResizeObserver(update).observe(scroller);
+  new ResizeObserver(update).observe(scroller.firstElementChild);
 });

@@ -3,6 +3,11 @@
 
 document.documentElement.dataset.script = "";
 
+/* The way back to the contents is offered where they are out of sight. */
+new IntersectionObserver(([contents]) => {
+  document.querySelector(".to-top").classList.toggle("away", !contents.isIntersecting);
+}).observe(document.querySelector("nav"));
+
 const theme = (() => {
   const root = document.documentElement;
   const button = document.querySelector(".theme");

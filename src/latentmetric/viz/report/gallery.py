@@ -1,4 +1,4 @@
-"""Rows to look at: latent examples beside rows they represent, and misclassified rows."""
+"""The gallery: latent examples beside rows that they represent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from latentmetric.core.types import Ints
 from latentmetric.viz.clusters import Cluster, busiest_clusters
-from latentmetric.viz.report.context import Context, paragraph, row_text, section
+from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
 from latentmetric.viz.report.distinctive import Distinctive
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
-from latentmetric.viz.summaries import class_errors, confused_pairs
+from latentmetric.viz.report.markup import Html, counted, join, number, tag
+from latentmetric.viz.summaries import class_errors
 
 GALLERY_LATENTS = 240
 """Latent examples in the gallery, divided among the classes."""
@@ -21,8 +21,6 @@ MOST_OF_A_CLASS = 12
 
 ORIGINALS = 6
 """Rows beside a latent example."""
-
-MISTAKES = 24
 
 
 def gallery_section(evidence: Evidence, context: Context) -> Html:
@@ -149,101 +147,8 @@ def _strip(
 def _original(row: int, distance: float, evidence: Evidence, context: Context) -> Html:
     originals = evidence.originals
     name = row_text(originals, row)
-    image = context.picture(_key(evidence, "original", row), originals.given[row], name)
+    image = context.picture(picture_key(evidence, "original", row), originals.given[row], name)
     words = tag("span", number(distance), class_="distance")
     if image is None or originals.names is not None:
         return tag("li", image, tag("bdi", name, class_="name"), words)
     return tag("li", image, words, title=name)
-
-
-def _key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:
-    """One key for each picture, whether the row is a query or an original."""
-    return ("row" if pool == "given" or not evidence.has_training_rows else "original", row)
-
-
-def mistake_section(evidence: Evidence, context: Context) -> Html:
-    """Misclassified rows beside their nearest neighbours among the voters."""
-    wrong = np.flatnonzero(evidence.verdict.predicted != evidence.true)
-    if not len(wrong):
-        said = "No tested row was misclassified."
-        return section("mistakes", "Misclassified rows", paragraph(said))
-    chosen = _by_turns(evidence)
-    cards = [_mistake(place, evidence, context) for place in chosen]
-    distances = " and their distances" if evidence.is_metric else ""
-    said = (
-        f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
-        f"most confused pairs, each with its nearest neighbours{distances}."
-    )
-    return section(
-        "mistakes",
-        "Misclassified rows",
-        paragraph(said),
-        tag("div", *cards, class_="mistakes"),
-    )
-
-
-def _by_turns(evidence: Evidence) -> list[int]:
-    """Mistakes to show: the first of each of the most confused pairs, then the second of each, …"""
-    true, predicted = evidence.true, evidence.verdict.predicted
-    waiting = [
-        np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
-        for pair in confused_pairs(true, predicted)[:MISTAKES]
-    ]
-    chosen: list[int] = []
-    while any(waiting) and len(chosen) < MISTAKES:
-        for places in waiting:
-            if places and len(chosen) < MISTAKES:
-                chosen.append(places.pop(0))
-    return chosen
-
-
-def _mistake(place: int, evidence: Evidence, context: Context) -> Html:
-    row = int(evidence.queries[place])
-    name = row_text(evidence.given, row)
-    image = context.picture(_key(evidence, "given", row), evidence.given.given[row], name)
-    predicted = int(evidence.verdict.predicted[place])
-    about = tag(
-        "div",
-        tag(
-            "b",
-            context.label(int(evidence.true[place])),
-            " predicted as ",
-            context.label(predicted),
-        ),
-        tag("bdi", name, class_="name"),
-        class_="about",
-    )
-    neighbors = join(
-        _neighbor(int(number_), float(distance), evidence, context)
-        for number_, distance in zip(
-            evidence.verdict.neighbors[place], evidence.verdict.distances[place], strict=True
-        )
-    )
-    return tag(
-        "article",
-        tag("div", image, about, class_="framed"),
-        tag("ol", neighbors, class_="neighbors"),
-        class_="mistake",
-    )
-
-
-def _neighbor(reference: int, distance: float, evidence: Evidence, context: Context) -> Html:
-    voters, model = evidence.verdict.voters, evidence.latent_model
-    how_far = tag("span", number(distance), class_="distance") if evidence.is_metric else None
-    if voters == "own":
-        code = int(evidence.model.model_.codes[reference])
-        return tag("li", context.label(code), how_far)
-    image: Content
-    if voters == "latent" and model is not None and evidence.latent_codes is not None:
-        code = int(evidence.latent_codes[reference])
-        name = f"latent example {reference:,}"
-        image = context.picture(("latent", reference), evidence.latent_row(reference), name)
-        named = False
-    else:
-        originals = evidence.originals
-        code, name = int(originals.codes[reference]), row_text(originals, reference)
-        key = _key(evidence, "original", reference)
-        image = context.picture(key, originals.given[reference], name)
-        named = originals.names is not None
-    words = tag("bdi", name, class_="name") if named else None
-    return tag("li", image, context.label(code), words, how_far, title=None if named else name)

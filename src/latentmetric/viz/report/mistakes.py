@@ -1,0 +1,109 @@
+"""Misclassified rows beside their nearest neighbours, with their values where rows are a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
+from latentmetric.viz.report.values import has_values, values_table
+from latentmetric.viz.summaries import confused_pairs
+
+MISTAKES = 24
+"""Misclassified rows on the page."""
+
+
+def mistake_section(evidence: Evidence, context: Context) -> Html:
+    """Misclassified rows beside their nearest neighbours among the voters."""
+    wrong = np.flatnonzero(evidence.verdict.predicted != evidence.true)
+    if not len(wrong):
+        said = "No tested row was misclassified."
+        return section("mistakes", "Misclassified rows", paragraph(said))
+    chosen = _by_turns(evidence)
+    valued = has_values(evidence, context)
+    cards = [_mistake(place, evidence, context, valued) for place in chosen]
+    distances = " and their distances" if evidence.is_metric else ""
+    said = (
+        f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
+        f"most confused pairs, each with its nearest neighbours{distances}."
+    )
+    if valued:
+        said += (
+            " The tables compare its values with those of the nearest reference of the predicted "
+            "class and of its own; the features at the top pull it most towards the predicted one."
+        )
+    return section(
+        "mistakes",
+        "Misclassified rows",
+        paragraph(said),
+        tag("div", *cards, class_="mistakes valued" if valued else "mistakes"),
+    )
+
+
+def _by_turns(evidence: Evidence) -> list[int]:
+    """Mistakes to show: the first of each of the most confused pairs, then the second of each, …"""
+    true, predicted = evidence.true, evidence.verdict.predicted
+    waiting = [
+        np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
+        for pair in confused_pairs(true, predicted)[:MISTAKES]
+    ]
+    chosen: list[int] = []
+    while any(waiting) and len(chosen) < MISTAKES:
+        for places in waiting:
+            if places and len(chosen) < MISTAKES:
+                chosen.append(places.pop(0))
+    return chosen
+
+
+def _mistake(place: int, evidence: Evidence, context: Context, valued: bool) -> Html:
+    row = int(evidence.queries[place])
+    name = row_text(evidence.given, row)
+    image = context.picture(picture_key(evidence, "given", row), evidence.given.given[row], name)
+    predicted = int(evidence.verdict.predicted[place])
+    about = tag(
+        "div",
+        tag(
+            "b",
+            context.label(int(evidence.true[place])),
+            " predicted as ",
+            context.label(predicted),
+        ),
+        tag("bdi", name, class_="name"),
+        class_="about",
+    )
+    neighbors = join(
+        _neighbor(int(number_), float(distance), evidence, context)
+        for number_, distance in zip(
+            evidence.verdict.neighbors[place], evidence.verdict.distances[place], strict=True
+        )
+    )
+    return tag(
+        "article",
+        tag("div", image, about, class_="framed"),
+        tag("ol", neighbors, class_="neighbors"),
+        values_table(place, evidence, context) if valued else None,
+        class_="mistake",
+    )
+
+
+def _neighbor(reference: int, distance: float, evidence: Evidence, context: Context) -> Html:
+    voters, model = evidence.verdict.voters, evidence.latent_model
+    how_far = tag("span", number(distance), class_="distance") if evidence.is_metric else None
+    if voters == "own":
+        code = int(evidence.model.model_.codes[reference])
+        return tag("li", context.label(code), how_far)
+    image: Content
+    if voters == "latent" and model is not None and evidence.latent_codes is not None:
+        code = int(evidence.latent_codes[reference])
+        name = f"latent example {reference:,}"
+        image = context.picture(("latent", reference), evidence.latent_row(reference), name)
+        named = False
+    else:
+        originals = evidence.originals
+        code, name = int(originals.codes[reference]), row_text(originals, reference)
+        key = picture_key(evidence, "original", reference)
+        image = context.picture(key, originals.given[reference], name)
+        named = originals.names is not None
+    words = tag("bdi", name, class_="name") if named else None
+    return tag("li", image, context.label(code), words, how_far, title=None if named else name)

@@ -1,0 +1,31 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latentmetric.viz.report.sampling import hold_out, sample
+
+CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
+
+
+@given(CODES, st.integers(1, 60), st.integers(0, 9))
+def test_a_sample_is_stratified(codes, n_rows, seed):
+    chosen = sample(codes, n_rows, np.random.default_rng(seed))
+    assert len(np.unique(chosen)) == len(chosen) == min(n_rows, len(codes))
+    classes, sizes = np.unique(codes, return_counts=True)
+    got = np.array([(codes[chosen] == label).sum() for label in classes])
+    expected = sizes * len(chosen) / len(codes)
+    if len(chosen) >= len(classes):
+        assert got.min() >= 1
+    assert np.all(np.abs(got - expected) <= 1 + len(classes))
+
+
+@given(CODES, st.integers(1, 60), st.integers(0, 9))
+def test_holding_out_queries_leaves_every_class_among_the_references(codes, max_queries, seed):
+    queries, references = hold_out(codes, max_queries, np.random.default_rng(seed))
+    assert 0 < len(queries) <= max_queries
+    if len(references):
+        assert sorted([*queries, *references]) == list(range(len(codes)))
+        assert set(codes[references]) == set(codes)
+        assert len(queries) <= max(1, len(codes) // 4)
+    else:
+        assert len(set(codes)) == len(codes)

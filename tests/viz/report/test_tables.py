@@ -1,0 +1,93 @@
+"""What the page shows of rows that are tables: features, directions, values, doubtful labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from page_reader import Page
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from latentmetric import MaPML
+from latentmetric.viz import write_report
+from latentmetric.viz.weights import feature_effects
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    data = load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target]
+    X_train, X_test, y_train, y_test = train_test_split(data.data, labels, random_state=0)
+    wrong = y_train.copy()
+    wrong[:3] = np.where(wrong[:3] == "benign", "malignant", "benign")
+    model = MaPML(max_iter=2, n_steps=500, random_state=0).fit(X_train, wrong)
+    return model, X_train, wrong, X_test, y_test
+
+
+@pytest.fixture(scope="module")
+def page(cancer, tmp_path_factory):
+    model, X_train, y_train, X_test, y_test = cancer
+    path = tmp_path_factory.mktemp("cancer") / "page.html"
+    write_report(model, X_test, y_test, path, X_train=X_train, y_train=y_train)
+    return Page.read(path)
+
+
+def test_the_features_with_the_largest_effect_are_drawn(cancer, page):
+    model, X_train, _, _, _ = cancer
+    effects = feature_effects(model.components_, X_train.to_numpy().std(axis=0))
+    expected = X_train.columns[np.argsort(-effects)[:12]].tolist()
+    chart = page.section("spectrum").one("figure", data_name="features")
+    assert [text.text for text in chart.all("text", class_="bar-name")] == expected
+
+
+def test_directions_name_features_with_signs_and_the_classes_at_their_ends(cancer, page):
+    table = page.section("spectrum").one("table", data_name="directions")
+    for line in table.one("tbody").all("tr"):
+        mixed = [item.text for item in line.all("li")]
+        assert len(mixed) == 5
+        assert all(text[0] in "+−" for text in mixed)
+        ends = [label.text for label in line.all("bdi", class_="label")]
+        assert sorted(ends) == ["benign", "malignant"]
+
+
+def test_misclassified_rows_show_their_values_beside_their_neighbours(cancer, page):
+    model, _, _, X_test, y_test = cancer
+    cards = list(page.section("mistakes").all("article"))
+    wrong = np.flatnonzero(model.predict(X_test) != y_test)
+    assert len(cards) == len(wrong) > 0
+    latents = pd.DataFrame(model.latent_examples_, columns=X_test.columns)
+    for card in cards:
+        row = int(card.one("bdi", class_="name").text.removeprefix("row "))
+        near, far = (model.predict(X_test.iloc[[row]])[0], y_test[row])
+        for line in card.one("tbody").all("tr"):
+            feature = line.one("th").text
+            values = [float(cell.attributes["data-value"]) for cell in line.all("td")]
+            assert values[0] == X_test.iloc[row][feature]
+            for label, value in zip((near, far), values[1:], strict=True):
+                own = latents[model.latent_labels_ == label][feature]
+                assert np.isclose(own, value).any()
+
+
+def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
+    model, X_train, y_train, X_test, y_test = cancer
+    scores = {
+        ("training rows", row): score
+        for row, score in enumerate(model.label_scores(X_train, y_train))
+    }
+    tested = model.label_scores(X_test, y_test, training=False)
+    scores |= {("test rows", row): score for row, score in enumerate(tested)}
+    expected = sorted((score, *key) for key, score in scores.items() if score < 0.05)[:30]
+    lines = list(page.section("doubts").one("tbody").all("tr"))
+    shown = [
+        (list(line.all("td"))[-1].text, int(line.one("th").text.removeprefix("row ")))
+        for line in lines
+    ]
+    assert sorted(shown) == sorted((known, row) for _, known, row in expected)
+    assert len(shown) > 0
+    listed = [float(list(line.all("td"))[2].attributes["data-value"]) for line in lines]
+    assert listed == sorted(listed)
+
+
+def test_labels_are_not_broken_inside_words(page):
+    style = "".join(element.text for element in page.root.all("style"))
+    assert "overflow-wrap: anywhere" not in style
+    assert "word-break" not in style
