@@ -5,6 +5,7 @@ import pytest
 from page_reader import Page
 from pipelines import OF_FRAMES, make_frame, make_numbers, model
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
 
@@ -63,3 +64,54 @@ def test_other_steps_are_refused(tmp_path):
     with pytest.raises(TypeError, match="'polynomialfeatures' is a "):
         write_report(pipeline, X, y, tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_misclassified_rows_show_the_values_given(tmp_path):
+    frame, y = make_frame(seed=1)
+    pipeline = make_pipeline(OF_FRAMES["named"], model()).fit(frame[:60], y[:60])
+    test = frame[60:].reset_index(drop=True)
+    training = {"X_train": frame[:60], "y_train": y[:60]}
+    page = page_of(pipeline, test, y[60:], tmp_path, **training)
+    mistakes = page.section("mistakes")
+    assert "the word that it has most of" in mistakes.text
+    cards = list(mistakes.all("article"))
+    assert cards
+    for card in cards:
+        row = test.iloc[int(card.one("bdi", class_="name").text.removeprefix("row "))]
+        shown = {
+            line.one("th").text: next(iter(line.all("td"))) for line in card.one("tbody").all("tr")
+        }
+        assert set(shown) == {"size", "weight", "color"}
+        assert shown["color"].text == row["color"]
+        assert float(shown["size"].attributes["data-value"]) == row["size"]
+        if np.isnan(row["weight"]):
+            assert shown["weight"].text == "–"
+    metric = page.section("spectrum")
+    assert "features are the columns that the steps make" in metric.text
+    drawn = {text.text for text in metric.all("text", class_="bar-name")}
+    assert drawn == {"size", "weight", "color = red", "color = green", "color = blue"}
+    assert "after the steps of the pipeline, as the model does" in page.section("verdict").text
+
+
+def test_mixed_columns_have_no_table_of_values(tmp_path):
+    X, y = make_numbers()
+    pipeline = make_pipeline(PCA(3, random_state=0), model()).fit(X, y)
+    page = page_of(pipeline, X, y, tmp_path)
+    assert list(page.section("mistakes").all("article"))
+    assert not list(page.section("mistakes").all("table"))
+    drawn = {text.text for text in page.section("spectrum").all("text", class_="bar-name")}
+    assert drawn == {"pca0", "pca1", "pca2"}
+
+
+def test_rivals_take_rows_after_the_steps():
+    X, y = make_numbers()
+    scaled = make_pipeline(StandardScaler(), model()).fit(X[:90], y[:90])
+    steps, estimator = scaled[:-1], scaled[-1]
+    whole = gather(scaled, X[90:], y[90:], X[:90], y[:90], None, None, 99, np.random.default_rng(0))
+    after = gather(
+        estimator, steps.transform(X[90:]), y[90:], steps.transform(X[:90]), y[:90], None, None, 99,
+        np.random.default_rng(0),
+    )  # fmt: skip
+    for one, other in zip(whole.baselines, after.baselines, strict=True):
+        np.testing.assert_array_equal(one.predicted, other.predicted)
+    assert whole.doubts == after.doubts

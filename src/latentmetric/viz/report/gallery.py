@@ -95,6 +95,8 @@ def _units_words(evidence: Evidence) -> Html | None:
     if evidence.piped.steps is None:
         return None
     said = "Values are in the units of the rows as they were given, before the steps."
+    if evidence.piped.text_columns:
+        said += " Of a column of words, the word is shown that a latent example has most of."
     if evidence.not_shown:
         said = (
             "The values of latent examples are not shown, because the units of the rows as they "

@@ -33,6 +33,8 @@ def mistake_section(evidence: Evidence, context: Context) -> Html:
             " The tables compare its values with those of the nearest reference of the predicted "
             "class and of its own; the features at the top pull it most towards the predicted one."
         )
+        if evidence.piped.text_columns and evidence.verdict.voters == "latent":
+            said += " Of a column of words, a latent example shows the word that it has most of."
     return section(
         "mistakes",
         "Misclassified rows",

@@ -238,9 +238,10 @@ def _seen(evidence: Evidence) -> list[Html]:
     seen = max((vote.at_zero for vote in evidence.votes if vote.voters == "original"), default=0)
     if not seen:
         return []
+    alike = "" if evidence.piped.steps is None else " after the steps"
     warning = (
-        f"{seen:,} of these {len(evidence.queries):,} rows are also among the training rows. For "
-        "these the error is a training error: expect more errors on new rows."
+        f"{seen:,} of these {len(evidence.queries):,} rows are also among the training "
+        f"rows{alike}. For these the error is a training error: expect more errors on new rows."
     )
     return [paragraph(warning, class_="notice")]
 
