@@ -42,8 +42,11 @@ def expected_failures(model):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
-    if check.func.__name__ == "check_class_weight_classifiers":
-        estimator.set_params(n_steps=100)  # the check makes 1,000 rounds
+    name = check.func.__name__
+    if name == "check_class_weight_classifiers":  # it makes 1,000 rounds
+        if name in expected_failures(estimator):
+            pytest.xfail(expected_failures(estimator)[name])
+        estimator.set_params(n_steps=20)
     check(estimator)
 
 
