@@ -34,6 +34,7 @@ def shown(monkeypatch):
     """How many figures each call of ``plt.show`` has found."""
     numbers = []
     plt.switch_backend("agg")
+    plt.close("all")
     monkeypatch.setattr(plt, "show", lambda: numbers.append(len(plt.get_fignums())))
     yield numbers
     plt.close("all")

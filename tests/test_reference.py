@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
@@ -22,6 +23,8 @@ def public_names():
     """Every public name with its module: of the package, and of those parts that list theirs."""
     modules = {"latentmetric": latentmetric.__all__} | WITHOUT_LIST
     for found in iter_modules(latentmetric.__path__, "latentmetric."):
+        if found.name == "latentmetric.torch" and find_spec("torch") is None:
+            continue
         listed = getattr(import_module(found.name), "__all__", ()) if found.ispkg else ()
         modules |= {found.name: listed} if listed else {}
     for module, names in modules.items():

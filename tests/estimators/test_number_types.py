@@ -8,7 +8,7 @@ from helpers import make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
-from latentmetric.comparison import _predicted
+from latentmetric.comparison.methods import _predicted
 from latentmetric.datasets import make_image_like
 from latentmetric.evaluation import retrieval_scores
 from latentmetric.validation.parameters import plain

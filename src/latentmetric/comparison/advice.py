@@ -27,7 +27,9 @@ class Advice:
     """The recommended method, and why."""
 
     method: str
+    """Its name in ``METHODS``."""
     words: str
+    """Why, in one or two sentences."""
 
 
 def advise(outcomes: Iterable[Outcome]) -> Advice | None:

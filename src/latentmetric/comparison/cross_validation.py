@@ -20,11 +20,17 @@ class Outcome:
     """The result of one method on one fold."""
 
     method: str
+    """Its name in ``METHODS``."""
     fold: int
+    """The number of the fold, from 0."""
     error: float
+    """The share of the fold's rows that are predicted wrongly."""
     fit_seconds: float
+    """The time of a fit, the choice of parameters included."""
     query_seconds: float
+    """The time to predict all rows of the fold."""
     n_queries: int
+    """The rows of the fold."""
     references: int
     """Rows or latent examples that a query is compared with; 0 if there are none."""
 
@@ -49,7 +55,9 @@ def compare(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+        Rows.
     y : array of shape (n_samples,)
+        The label of each row.
     methods : sequence of str
         Names in ``METHODS``.
     n_folds : int, default=5

@@ -38,7 +38,9 @@ class QuickCheck:
     """Errors of an estimator and its rivals on the same held-out rows."""
 
     fitted_rows: int
+    """Rows that all were fitted to."""
     held_out_rows: int
+    """Rows that none has seen."""
     errors: dict[str, float]
     """The share of wrong answers by name; the estimator comes first."""
     words: str
@@ -53,7 +55,9 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
     estimator : estimator of this package
         Its parameters are used; it is not changed.
     X : array of shape (n_samples, n_features), or rows of a file
+        Training rows.
     y : array of shape (n_samples,)
+        The label of each row.
     random_state : int, default=0
         Seed of the sample and of the choice of the rivals' parameters.
 

@@ -17,9 +17,13 @@ def sample_rows(
     Parameters
     ----------
     X : array of shape (n_samples, n_features), or rows of a file
+        Rows to draw from.
     y : array of shape (n_samples,)
+        The label of each row.
     n_rows : int
+        The largest number of rows to draw.
     random_state : int, default=0
+        Seed of the draw.
 
     Returns
     -------

@@ -367,7 +367,9 @@ class MaPML(LivingLatents):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows: an array, a data frame, a memory map, a ``RowFile`` or a Dask array.
         y : array-like of shape (n_samples,)
+            The label of each row: numbers, Booleans or strings, of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row counts as, at least 0. Only ratios matter. A row of weight 2 counts as
             two in all means and sums; rows of weight 0 are left out.

@@ -124,6 +124,7 @@ class LatentLoss(nn.Module):
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
+            What the network gives for each row.
         labels : Tensor of shape (n_rows,)
             Codes from 0 to n_classes − 1.
         indices_tuple : tuple of Tensors, default=None
@@ -156,6 +157,7 @@ class LatentLoss(nn.Module):
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
+            What the network gives for each row.
 
         Returns
         -------
@@ -168,11 +170,31 @@ class LatentLoss(nn.Module):
             return class_logits(squared, self._state(), self._layout, self.temperature)
 
     def predict(self, embeddings: Tensor) -> Tensor:
-        """The code of the class that most votes are for, (n_rows,)."""
+        """The code of the class that most votes are for.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            What the network gives for each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows,)
+        """
         return self.get_logits(embeddings).argmax(dim=1)
 
     def predict_proba(self, embeddings: Tensor) -> Tensor:
-        """Each class's share of the votes, (n_rows, n_classes)."""
+        """Each class's share of the votes.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            What the network gives for each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_classes)
+        """
         return self.get_logits(embeddings).softmax(dim=1)
 
     def to_estimator(

@@ -22,6 +22,7 @@ class MahalanobisLinear(nn.Module):
     Parameters
     ----------
     n_features : int
+        The length of a row.
     n_components : int, default=None
         The rank of the metric. None means ``n_features``.
 
@@ -52,7 +53,17 @@ class MahalanobisLinear(nn.Module):
         self.weight = nn.Parameter(torch.eye(self.n_components, self.n_features))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Rows under the metric."""
+        """Rows under the metric.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (n_rows, n_features)
+            Rows to map.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_components)
+        """
         return nn.functional.linear(rows, self.weight)
 
     def extra_repr(self) -> str:

@@ -25,6 +25,7 @@ class LatentMarginLoss(LatentLoss):
     Parameters
     ----------
     n_classes : int
+        Labels are 0 to ``n_classes`` − 1.
     n_features : int
         The length of an embedding.
     latents_per_class : int or sequence of int, default=5
