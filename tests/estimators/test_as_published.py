@@ -12,7 +12,7 @@ from latentmetric import MaPML
 from latentmetric.core.alternation import first_state, next_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import Start
-from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.seeding import generator_from
 from latentmetric.estimators.settings import settings_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -15,7 +15,7 @@ from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.estimators import outcome
-from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.seeding import generator_from
 from latentmetric.estimators.settings import settings_of
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}

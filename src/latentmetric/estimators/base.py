@@ -17,7 +17,6 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
@@ -38,6 +37,7 @@ from latentmetric.estimators.driver import PATIENCE, Driver, Policies
 from latentmetric.estimators.notebooks import ShownInNotebooks
 from latentmetric.estimators.outcome import FitOutcome
 from latentmetric.estimators.progress import Listener, ReadingLog
+from latentmetric.estimators.seeding import generator_from
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import Unlabelled
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
@@ -494,8 +494,3 @@ def _refuse_frames(estimator: Any, X: Any) -> None:
     if container != "default":
         caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
         refuse_remote(caller, 'set_output(transform="default") to get a lazy array', X=X)
-
-
-def generator_from(random_state: Any) -> np.random.Generator:
-    """A generator seeded from anything that scikit-learn accepts as ``random_state``."""
-    return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))

@@ -13,10 +13,11 @@ from latentmetric.core.growing import Growth
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import answer, refuse_remote
-from latentmetric.estimators.base import ReferenceClassifier, generator_from
+from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.doubting import scores_of_labels
 from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
 from latentmetric.estimators.rejection import threshold
+from latentmetric.estimators.seeding import generator_from
 from latentmetric.validation.labels import (
     Labels,
     check_same_classes,

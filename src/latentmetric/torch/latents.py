@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any, ClassVar, Self
@@ -32,7 +33,7 @@ LATENT_RATE = 1e-2
 """The learning rate of latent examples, unless another one is given."""
 
 
-class LatentLoss(nn.Module):
+class LatentLoss(nn.Module, ABC):
     """Latent examples of every class in the space of a network's embeddings.
 
     A subclass says what the loss of a batch is. In training mode, a batch first changes what is
@@ -145,11 +146,11 @@ class LatentLoss(nn.Module):
             state, own = self._seen(rows, labels)
             return self._loss(rows, labels, weights, state, own)
 
+    @abstractmethod
     def _loss(
         self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
     ) -> Tensor:
         """The loss of rows, given the latent example of each."""
-        raise NotImplementedError
 
     def get_logits(self, embeddings: Tensor) -> Tensor:
         """The logarithm of each class's votes: log Σ exp(−D²/T) over its latent examples.
