@@ -7,33 +7,35 @@ The algorithm is in ``latentmetric.core``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from hashlib import blake2b
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import State, class_margins, reduced, state_from
-from latentmetric.core.latents import shared_by_weight
-from latentmetric.core.learning import begin, begin_from, learning
+from latentmetric.core.alternation import State, class_margins, reduced
+from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.population import (
     LocalPopulation,
-    Moved,
     positions_of,
-    weights_by_class,
 )
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
-from latentmetric.core.starts import STARTS, Start
+from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.beginning import (
+    check_continuation,
+    continued,
+    continues,
+    digest_of,
+    first_of,
+    latent_counts,
+)
 from latentmetric.estimators.compat import with_callbacks
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.living_latents import LivingLatents
@@ -59,9 +61,6 @@ from latentmetric.validation.parameters import (
     check_counts_by_class,
 )
 from latentmetric.validation.weights import ClassWeights
-
-First = Callable[[np.random.Generator], State]
-"""Computes round 0."""
 
 AS_PUBLISHED: dict[str, Any] = {
     "weights": "uniform",
@@ -417,25 +416,8 @@ class MaPML(LivingLatents):
             return
         if isinstance(self.n_latents, Mapping):
             check_counts_by_class("n_latents", self.n_latents, classes.tolist())
-        if not self._continues():
-            return
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(
-                f"warm_start needs the classes of the last fit: it had {len(self.classes_)}, "
-                f"from {self.classes_[0]!r} to {self.classes_[-1]!r}, but y has {len(classes)}, "
-                f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
-            )
-        missing = np.setdiff1d(classes, self.latent_labels_)
-        if len(missing):
-            raise ValueError(
-                f"warm_start needs latent examples of every class, but {len(missing)} of "
-                f"{len(classes)} have none, such as {missing.tolist()[0]!r}; set warm_start=False"
-            )
-        if self.n_features_in_ != self.latent_examples_.shape[1]:
-            raise ValueError(
-                f"warm_start needs the features of the last fit: X has {self.n_features_in_}, "
-                f"but it had {self.latent_examples_.shape[1]}; set warm_start=False"
-            )
+        if continues(self):
+            check_continuation(self, classes)
 
     def _check_libraries(self) -> None:
         if self.index == "faiss":
@@ -453,27 +435,11 @@ class MaPML(LivingLatents):
             )
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        first = self._continued(data) if self._continues() else self._first(data)
+        first = continued(self, data) if continues(self) else first_of(self, data)
         return learning(data.training, settings_of(self), self.max_iter, plan_of(self), first)
 
-    def _first(self, data: TrainingData) -> First:
-        rows, counts, settings = data.training, self._latent_counts(data), settings_of(self)
-        if data.span is None:
-            return partial(begin, rows, counts, self.init, settings, self.start)
-        assert data.start is not None
-        return partial(begin_from, rows, counts, self.init, settings, *data.start)
-
-    def _continued(self, data: TrainingData) -> First:
-        """Round 0 from the metric and the latent examples of the last fit."""
-        rows = data.training
-        latents = data.coordinates.into(self.latent_examples_.astype(rows.dtype))
-        components = self.components_.astype(rows.dtype)
-        of_class = [latents[self.latent_labels_ == data.classes[code]] for code in rows.codes]
-        nothing = np.zeros(len(latents))
-        placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
-        class_starts = np.cumsum([0, *map(len, of_class)])
-        start = Start.euclidean(rows.n_features, rows.dtype)
-        return partial(state_from, rows, components, placed, class_starts, settings_of(self), start)
+    def _begun_from(self) -> str:
+        return digest_of(self) if continues(self) else super()._begun_from()
 
     def _training_data(
         self, admitted: LabelledRows, generator: np.random.Generator
@@ -482,10 +448,10 @@ class MaPML(LivingLatents):
         data = super()._training_data(admitted, generator)
         rows = data.training
         # A metric that was learned from other rows may be anything outside the span of these.
-        if not is_wide(rows) or self.max_norm is not None or self._continues():
+        if not is_wide(rows) or self.max_norm is not None or continues(self):
             return data
         assert isinstance(rows, LocalPopulation)
-        counts, settings = self._latent_counts(data), settings_of(self)
+        counts, settings = latent_counts(self, data), settings_of(self)
         name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
         numbers = np.arange(rows.sizes.sum())
         positions = positions_of(rows, numbers)
@@ -498,33 +464,6 @@ class MaPML(LivingLatents):
             judge = "loss"
         # The refinement follows the rounds, however many of them were better than the last.
         return judge, None if self.refine else patience
-
-    def _latent_counts(self, data: TrainingData) -> Ints:
-        """The number of latent examples of the class at each position."""
-        sizes = data.training.sizes
-        if isinstance(self.n_latents, Mapping):
-            classes = data.classes.tolist()
-            by_class = [self.n_latents[classes[code]] for code in data.training.codes]
-            requested = np.array(by_class, dtype=np.intp)
-        elif isinstance(self.n_latents, Integral):
-            requested = np.full(len(sizes), int(self.n_latents))
-        else:
-            weights = weights_by_class(data.training)
-            shared = shared_by_weight(float(self.n_latents), sizes, weights)
-            requested = np.rint(shared).astype(np.intp)
-        counts: Ints = np.clip(requested, 1, sizes)
-        return counts
-
-    def _continues(self) -> bool:
-        return self.warm_start and hasattr(self, "components_")
-
-    def _begun_from(self) -> str:
-        if not self._continues():
-            return "rows"
-        digest = blake2b(digest_size=16)
-        for part in (self.components_, self.latent_examples_):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
 
     def _record(self, data: TrainingData, state: State) -> Record:
         record, unit = dict(state.record), data.coordinates.unit
