@@ -5,8 +5,9 @@
 One setting for all sets; nothing is tuned. Published splits are fitted with each seed; small sets
 are cross-validated, and ``digits split`` is the demo's split with ten seeds: mean ± standard
 error. Finished cells are kept in benchmarks/results/quality.json and reused until the source
-changes; --fresh starts over, --report only prints the tables. The rivals' cells come from
-baselines.py, those of the paper's settings from results/quality_as_published.json.
+changes, and more seeds are added to them; --fresh starts over, --report only prints the tables.
+The rivals' cells come from baselines.py, those of the paper's settings from
+results/quality_as_published.json.
 """
 
 from __future__ import annotations
@@ -86,14 +87,20 @@ def measure(split: Split, row: Row, seed: int) -> dict[str, Any]:
     }
 
 
-def cell(row: Row, seeds: list[int]) -> dict[str, Any]:
-    """The figures of a row: of each seed on a published split, or of each fold or seed's split."""
+def runs_of(row: Row, seeds: list[int]) -> list[tuple[Split, int]]:
+    """What a row is a mean of: each seed on a published split, or each fold or seed's split."""
+    found = splits(row.set)
     if row.set in REPEATED:
-        parts = [measure(split, row, seed) for seed, split in enumerate(splits(row.set))]
-    else:
-        (split,) = splits(row.set)
-        parts = [measure(split, row, seed) for seed in seeds]
-    return {key: [part[key] for part in parts] for key in (*FIGURES, "start")}
+        return [(split, seed) for seed, split in enumerate(found)]
+    (split,) = found
+    return [(split, seed) for seed in seeds]
+
+
+def complete(cell: dict[str, Any], row: Row, seeds: list[int]) -> dict[str, Any]:
+    """The figures of a row; runs that are there already are kept."""
+    n_done = len(cell.get("error", []))
+    parts = [measure(split, row, seed) for split, seed in runs_of(row, seeds)[n_done:]]
+    return {key: cell.get(key, []) + [part[key] for part in parts] for key in (*FIGURES, "start")}
 
 
 def report(cells: dict, rivals: dict, published: dict) -> str:
@@ -191,11 +198,11 @@ def main() -> None:
     if results.get("source") != source_hash() and not options.report:
         results = {"source": source_hash(), "machine": machine_facts(gemm_gflops()), "cells": {}}
     cells = results.get("cells", {})
+    seeds = [int(seed) for seed in options.seeds.split(",")]
     for name in [] if options.report else options.rows.split(";"):
-        if name not in cells:
-            cells[name] = cell(ROWS[name], [int(seed) for seed in options.seeds.split(",")])
-            print(name, {key: cells[name][key] for key in FIGURES}, flush=True)
-            write_json("quality", results)
+        cells[name] = complete(cells.get(name, {}), ROWS[name], seeds)
+        print(name, {key: cells[name][key] for key in FIGURES}, flush=True)
+        write_json("quality", results)
     rivals = stored("baselines").get("cells", {})
     print(report(cells, rivals, as_published()))
     print(calibration(cells, rivals))
