@@ -3,7 +3,7 @@
     LATENTMETRIC_DATA=folder python benchmarks/deep.py [--tasks mnist,cifar100] [--report]
 
 Every loss trains the same network from the same start for the same epochs, on one thread. Each has
-six candidates of its parameters, and takes the one that is best on rows held back of the training
+eight candidates of its parameters, and takes the one that is best on rows held back of the training
 rows; without classes in common, on classes held back of those that it learns. Answers come from the
 loss's own classifier or from 3-NN on all training rows, whichever is better on the rows held back.
 Test rows take no part in any choice. Seeds are paired: seed 0 is the same network and the same

@@ -1,4 +1,4 @@
-"""The losses of deep.py, and the parameters that each may choose from: six candidates each.
+"""The losses of deep.py, and the parameters that each may choose from: eight candidates each.
 
 Those of pytorch-metric-learning are as the library has them, with the loss's own scale or margin
 and the rate of its proxies among the candidates. Every candidate names the learning rate of the
@@ -136,6 +136,11 @@ class Method:
         return [{"lr": rate, **setting} for rate, setting in product(NET_RATES, self.settings)]
 
 
+def settings(**values: tuple[Any, ...]) -> tuple[Candidate, ...]:
+    """All combinations of these values."""
+    return tuple(dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
+
+
 def cross_entropy(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
     return CrossEntropy(n_classes, n_features, chosen["smoothing"])
 
@@ -199,16 +204,18 @@ class Mined(Learner):
 
 
 def latent_vote(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
-    """Rows of length 1, and for them the temperature, margin and rate of latent examples that were
-    best on rows held back of the training rows of CIFAR-100. There, labels that may be wrong need
-    a margin of 0: with one, all rows look unlikely at first, and none is trusted."""
+    """Rows of length 1, and for them a temperature that was best on rows held back of the training
+    rows of CIFAR-100. Labels that may be wrong need a margin of 0: with one, all rows look unlikely
+    at first, and none is trusted."""
     from latentmetric.torch import LatentVoteLoss
 
     loss = LatentVoteLoss(
         n_classes,
         n_features,
         chosen["latents"],
+        update=chosen["update"],
         temperature=0.1,
+        memory=100.0,
         margin=0.0 if chosen["label_noise"] else 1.0,
         label_noise=chosen["label_noise"],
     )
@@ -234,9 +241,10 @@ METHODS: dict[str, Method] = {
     "LatentVote (ours)": Method(
         latent_vote,
         (
-            {"latents": 1, "label_noise": False},
-            {"latents": 5, "label_noise": False},
-            {"latents": 5, "label_noise": True},
+            {"latents": 1, "update": "gradient", "label_noise": False},
+            {"latents": 5, "update": "gradient", "label_noise": False},
+            {"latents": 1, "update": "mean", "label_noise": False},
+            {"latents": 5, "update": "gradient", "label_noise": True},
         ),
     ),
     "LatentMargin (ours)": Method(
@@ -245,44 +253,16 @@ METHODS: dict[str, Method] = {
             {"update": "gradient", "margin": 1.0, "normalised": False},
             {"update": "mean", "margin": 1.0, "normalised": False},
             {"update": "gradient", "margin": 0.3, "normalised": True},
+            {"update": "mean", "margin": 0.3, "normalised": True},
         ),
     ),
-    "cross-entropy": Method(
-        cross_entropy, ({"smoothing": 0.0}, {"smoothing": 0.1}, {"smoothing": 0.3})
-    ),
-    "ProxyNCA": Method(
-        proxy_nca,
-        (
-            {"proxy_lr": 1e-2, "scale": 8},
-            {"proxy_lr": 1e-1, "scale": 8},
-            {"proxy_lr": 1e-1, "scale": 16},
-        ),
-    ),
-    "SoftTriple": Method(
-        soft_triple,
-        (
-            {"proxy_lr": 1e-2, "scale": 20},
-            {"proxy_lr": 1e-1, "scale": 20},
-            {"proxy_lr": 1e-2, "scale": 10},
-        ),
-    ),
-    "ProxyAnchor": Method(
-        proxy_anchor,
-        (
-            {"proxy_lr": 1e-2, "scale": 32},
-            {"proxy_lr": 1e-1, "scale": 32},
-            {"proxy_lr": 1e-1, "scale": 16},
-        ),
-    ),
-    "MultiSimilarity": Method(
-        multi_similarity, ({"scale": 50}, {"scale": 40}, {"scale": 20}), pairs=True
-    ),
-    "lifted structure": Method(
-        lifted_structure, ({"margin": 1.0}, {"margin": 0.5}, {"margin": 1.5}), pairs=True
-    ),
-    "triplet, semi-hard": Method(
-        triplet, ({"margin": 0.1}, {"margin": 0.2}, {"margin": 0.4}), pairs=True
-    ),
+    "cross-entropy": Method(cross_entropy, settings(smoothing=(0.0, 0.05, 0.1, 0.3))),
+    "ProxyNCA": Method(proxy_nca, settings(proxy_lr=(1e-2, 1e-1), scale=(8, 16))),
+    "SoftTriple": Method(soft_triple, settings(proxy_lr=(1e-2, 1e-1), scale=(10, 20))),
+    "ProxyAnchor": Method(proxy_anchor, settings(proxy_lr=(1e-2, 1e-1), scale=(16, 32))),
+    "MultiSimilarity": Method(multi_similarity, settings(scale=(10, 20, 40, 50)), pairs=True),
+    "lifted structure": Method(lifted_structure, settings(margin=(0.5, 1.0, 1.5, 2.0)), pairs=True),
+    "triplet, semi-hard": Method(triplet, settings(margin=(0.05, 0.1, 0.2, 0.4)), pairs=True),
 }
 """The losses by name."""
 

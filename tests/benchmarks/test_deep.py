@@ -22,7 +22,7 @@ def small_rows(zero_shot=False):
 
 
 def test_every_loss_has_as_many_candidates():
-    assert {len(method.candidates()) for method in METHODS.values()} == {6}
+    assert {len(method.candidates()) for method in METHODS.values()} == {8}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -63,7 +63,7 @@ def test_a_run_is_kept_and_reported(monkeypatch, zero_shot):
     methods = ["LatentVote (ours)"]
     deep.run_task(name, cells, lambda: saved.append(1), methods)
     n_saved = len(saved)
-    assert n_saved == 6 + len(deep.SEEDS) + 1
+    assert n_saved == 8 + len(deep.SEEDS) + 1
     deep.run_task(name, cells, lambda: saved.append(1), methods)
     assert len(saved) == n_saved, "finished cells are not run again"
     page = deep.report({"cells": {name: cells}})
