@@ -12,6 +12,7 @@ from latentmetric.core.likelihood import loss_of, stretches
 from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
+from latentmetric.torch.running import batch_logits
 
 SIZES = [2, 3, 1]
 OF_LATENTS = np.repeat(np.arange(3), SIZES)
@@ -95,8 +96,9 @@ def test_leaving_out_is_the_mean_of_the_other_rows():
 
 @pytest.mark.parametrize("update", ["gradient", "mean"])
 @pytest.mark.parametrize("label_noise", [False, True])
-def test_gradcheck(rng, update, label_noise):
-    loss = placed_loss(rng, update=update, label_noise=label_noise)
+@pytest.mark.parametrize("batch_votes", [False, True])
+def test_gradcheck(rng, update, label_noise, batch_votes):
+    loss = placed_loss(rng, update=update, label_noise=label_noise, batch_votes=batch_votes)
     rows, labels = batch(rng)
     rows, labels = torch.tensor(rows, requires_grad=True), torch.tensor(labels)
 
@@ -148,3 +150,41 @@ def test_the_margin_grows_with_the_spread_of_a_class(rng):
     squared += np.where(same, 0.5 * np.array([1.0, 2.0, 3.0])[labels][:, None], 0)
     right = responsibilities(squared, same, 2.0)[2]
     assert found == pytest.approx(-np.log(right).mean())
+
+
+def test_other_rows_of_the_batch_vote_in_training(rng):
+    """As if each were a latent example of its own; no row votes for itself."""
+    loss = placed_loss(rng, batch_votes=True)
+    latents = loss.latents.detach().numpy().copy()
+    rows, labels = batch(rng)
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    references = np.concatenate([latents, rows])
+    squared = ((rows[:, None] - references) ** 2).sum(axis=2)
+    squared[np.arange(9), 6 + np.arange(9)] = np.inf
+    same = labels[:, None] == np.concatenate([OF_LATENTS, labels])
+    assert found == pytest.approx(-np.log(responsibilities(squared, same, 2.0)[2]).mean())
+    without = placed_loss(np.random.default_rng(0)).eval()
+    without.load_state_dict(loss.state_dict())
+    arguments = torch.tensor(rows), torch.tensor(labels)
+    assert loss.eval()(*arguments) == without(*arguments), "only in training"
+
+
+def test_votes_of_rows_far_away_keep_their_gradient(rng):
+    """Sums of numbers that would all be 0."""
+    loss = placed_loss(rng, batch_votes=True)
+    rows = torch.tensor([[0.0], [1e3], [1.0], [0.0]]).expand(-1, 4).double().requires_grad_()
+    value = loss(rows, torch.tensor([0, 0, 1, 1]))
+    value.backward()
+    assert value.item() > 100
+    assert rows.grad.isfinite().all()
+    assert rows.grad[1].abs().min() > 0.1
+
+
+def test_a_batch_of_one_row_and_rows_that_are_not_finite_do_not_vote(rng):
+    rows, labels = (torch.tensor(part) for part in batch(rng, 4))
+    assert batch_logits(rows[:1], labels[:1], 3, torch.tensor(2.0)).eq(-torch.inf).all()
+    spoilt = rows.clone()
+    spoilt[3] = torch.nan
+    expected = batch_logits(rows[:3], labels[:3], 3, torch.tensor(2.0))
+    found = batch_logits(spoilt, labels, 3, torch.tensor(2.0))[:3]
+    assert torch.allclose(found, expected)

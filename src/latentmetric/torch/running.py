@@ -169,6 +169,26 @@ def class_logits(squared: Tensor, state: State, layout: Layout, temperature: Ten
     return torch.logsumexp(by_class, dim=2)
 
 
+def batch_logits(rows: Tensor, labels: Tensor, n_classes: int, temperature: Tensor) -> Tensor:
+    """log Σ exp(−D²/T) over the other rows of each class, (B, C); −inf where there are none.
+
+    The largest term of each sum is taken out before, so that a class far away keeps its gradient.
+    """
+    seen = _seen(rows)
+    squared = squared_distances(rows, torch.where(seen[:, None], rows, 0))
+    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    voters = seen & ~itself
+    log_weights = (-squared.clamp(min=0) / temperature).masked_fill(~voters, -torch.inf)
+    classes = labels.expand(len(rows), -1)
+    empty = rows.new_full((len(rows), n_classes), -torch.inf)
+    largest = empty.scatter_reduce(1, classes, log_weights.detach(), "amax")
+    shift = torch.where(largest > -torch.inf, largest, 0)
+    terms = torch.exp(log_weights - shift.gather(1, classes))
+    sums = torch.zeros_like(shift).scatter_add(1, classes, terms)
+    found: Tensor = sums.clamp(min=TINY).log() + shift
+    return found.masked_fill(largest == -torch.inf, -torch.inf)
+
+
 class Mined(NamedTuple):
     """Latent examples found for each of some anchors, nearest first."""
 

@@ -11,6 +11,7 @@ from latentmetric.core.learning import WRONG_LABELS_EXPONENT
 from latentmetric.torch.latents import LatentLoss
 from latentmetric.torch.running import (
     State,
+    batch_logits,
     class_logits,
     distances_to,
     squared_distances,
@@ -49,6 +50,10 @@ class LatentVoteLoss(LatentLoss):
     label_noise : bool, default=False
         Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less. With
         many classes, use no margin then: at first, all labels would be unlikely.
+    batch_votes : bool, default=False
+        Whether in training the other rows of the batch vote, too, each as a latent example of its
+        own. A network then learns faster, as rows follow it at once. Classes need several rows in
+        a batch for that. With several processes, the rows of the same one vote.
 
     Attributes
     ----------
@@ -85,6 +90,7 @@ class LatentVoteLoss(LatentLoss):
         memory: float = 20.0,
         margin: float = 0.0,
         label_noise: bool = False,
+        batch_votes: bool = False,
     ) -> None:
         super().__init__(
             n_classes, n_features, latents_per_class,
@@ -92,12 +98,16 @@ class LatentVoteLoss(LatentLoss):
         )  # fmt: skip
         self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
+        self.batch_votes = Boolean().check("batch_votes", batch_votes)
 
     def _loss(
         self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
     ) -> Tensor:
         squared = self._left_out(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
+        if self.training and self.batch_votes:
+            of_rows = batch_logits(rows, labels, self.n_classes, self.temperature)
+            logits = torch.logsumexp(torch.stack((logits, of_rows)), dim=0)
         if self.margin > 0:
             added = self.margin * state.spreads.detach()[labels] / self.temperature
             logits = logits.scatter_add(1, labels[:, None], -added[:, None])
