@@ -74,6 +74,8 @@ class LivingLatents(ReferenceClassifier[State]):
         self
         """
         forget = Number(0, 1, open_low=True).check("forget", forget)
+        caller = f"{type(self).__name__}.partial_fit"
+        refuse_remote(caller, "sample_weight.compute()", sample_weight=sample_weight)
         if not hasattr(self, "model_"):
             return self._first_fit(X, y, classes, sample_weight)
         changing, rows, labels = self._arriving("partial_fit", X, y)
