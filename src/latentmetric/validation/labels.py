@@ -25,6 +25,14 @@ MAX_PADDED_BYTES = 64 * 2**20
 """Text that would take more than this as an array of fixed width is kept as objects."""
 
 
+KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("text", str, "U"),
+    ("Booleans", bool | np.bool_, "b"),
+    ("numbers", Real, "iuf"),
+)
+"""Kinds of labels: a name, the types of Python's objects and the letters of NumPy's dtypes."""
+
+
 def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
     """Labels as a 1d array; raise if any is missing."""
     if y is None:
@@ -196,12 +204,10 @@ def _family(labels: Labels) -> Any:
 def kind_of(labels: Labels) -> str:
     """What labels are, whatever holds them: text, numbers, Booleans, or the name of a dtype."""
     kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
-    for name, kind, letters in (
-        ("text", str, "U"), ("Booleans", bool | np.bool_, "b"), ("numbers", Real, "iuf")
-    ):  # fmt: skip
+    for name, kind, letters in KINDS:
         if labels.dtype.kind in letters or (kinds and all(issubclass(own, kind) for own in kinds)):
             return name
-    return labels.dtype.type.__name__
+    return str(labels.dtype.type.__name__)
 
 
 def _comparable(labels: Labels, classes: Labels, name: str = "y") -> Labels:
