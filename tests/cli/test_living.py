@@ -133,7 +133,9 @@ class TestRejection:
     def test_what_it_refuses(self, folder, table):
         self.predicted(folder, "--reject-share", 0.1, "--reject-below", 0, code=2)
         self.predicted(folder, "--reject-label", "none", code=2)
-        assert "share" in self.predicted(folder, "--reject-share", 2, code=1).output
+        for share in (2, -0.1):
+            done = self.predicted(folder, "--reject-share", share, code=2)
+            assert "--reject-share" in done.output
         rival = LMNN(max_iter=2).fit(features(table), table["kind"])
         save(rival, folder / "other")
         done = call(

@@ -83,7 +83,7 @@ def test_bad_queries_are_refused_with_both_numbers(blobs):
         model.kneighbors(X, 0)
     with pytest.raises(TypeError, match="TruncatedSVD"):
         model.set_references(csr_array(X), y)
-    with pytest.raises(TypeError, match="new classes must be of the same kind"):
+    with pytest.raises(TypeError, match="y must be of the same kind as the model's classes"):
         model.set_references(X, np.where(y == 0, "nine", "one"))
 
 

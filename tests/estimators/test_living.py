@@ -176,6 +176,40 @@ class TestPartialFit:
         model.partial_fit(X[~known], y[~known])
         assert model.score(X_test, y_test) > 0.93
 
+    def test_numbers_and_weights_by_class_may_have_classes_to_come(self):
+        X, y = make_blobs(240, 4)
+        n_latents, weights = {0: 1, 1: 2, 2: 3, 3: 4}, {1: 2.0, 3: 2.0}
+        model = MaPML(n_latents, class_weight=weights, max_iter=0, refine=0, random_state=0)
+        model.partial_fit(X[y < 2], y[y < 2], classes=range(4))
+        assert model.n_latents is n_latents
+        assert model.class_weight is weights
+        model.partial_fit(X[y > 1], y[y > 1])
+        assert np.bincount(model.latent_labels_).tolist() == [1, 2, 3, 4]
+        with pytest.raises(ValueError, match="it has 1 more, such as 7"):
+            clone(model).set_params(n_latents={**n_latents, 7: 1}).partial_fit(X, y, range(4))
+
+    @pytest.mark.parametrize(
+        ("classes", "error", "message"),
+        [
+            ([False, True], TypeError, "same kind"),
+            ([0, "a"], TypeError, "labels must be of one kind"),
+            ([0, 1, 2.5], ValueError, "continuous"),
+        ],
+    )
+    def test_wrong_classes_are_refused_before_any_work(self, monkeypatch, classes, error, message):
+        X, y = make_blobs(40, 2)
+        model = MaPML()
+        monkeypatch.setattr(MaPML, "_fit", None)
+        with pytest.raises(error, match=message):
+            model.partial_fit(X, y, classes)
+
+    def test_classes_without_new_rows_are_not_forgotten(self):
+        X, y = make_blobs(60, 2)
+        model = MaPML(2, max_iter=0, refine=0, random_state=0).fit(X, y)
+        model.partial_fit(X[y == 1][:2], [1, 1], forget=0.5)
+        counts = np.bincount(model.latent_labels_, model.latent_counts_)
+        assert counts.tolist() == [30, 17]
+
     def test_one_pass_in_chunks_is_nearly_as_good_as_a_fit_with_the_same_metric(self, digits):
         X, y, X_test, y_test = digits
         first = MaPML(**QUICK).fit(X[:300], y[:300])

@@ -107,6 +107,26 @@ def test_minus_one_is_a_class_unless_it_is_the_mark(blobs):
     assert quick().fit(X, y - 1).classes_.tolist() == [-1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("mark", "labels"), [("-1", int), (-1, str), (True, int), (-1, bool), ("?", bool)]
+)
+def test_a_mark_of_another_kind_is_refused(partly, mark, labels):
+    X, few, _, _ = partly
+    with pytest.raises(TypeError, match="must be of the same kind as the labels"):
+        quick(unlabelled=mark).fit(X, few.astype(labels))
+
+
+def test_only_a_fit_takes_them(partly):
+    X, few, _, marked = partly
+    message = "240 of 300 labels are -1, which marks rows without a label"
+    with pytest.raises(ValueError, match=message):
+        quick(unlabelled=-1).partial_fit(X, few, [0, 1, 2])
+    model = quick(unlabelled=-1, max_iter=0, refine=0).fit(X[~marked], few[~marked])
+    for method in ("partial_fit", "add_classes", "set_references", "label_scores"):
+        with pytest.raises(ValueError, match=rf"{message}.*{method} takes labelled rows only"):
+            getattr(model, method)(X, few)
+
+
 def test_what_cannot_work_is_refused(partly):
     X, few, _, marked = partly
     with pytest.raises(ValueError, match="all 240 labels are -1"):
@@ -120,6 +140,8 @@ def test_what_cannot_work_is_refused(partly):
     da = pytest.importorskip("dask.array")
     with pytest.raises(TypeError, match="unlabelled=-1 needs X in the memory"):
         quick(unlabelled=-1).fit(da.from_array(X), da.from_array(few))
+    with pytest.raises(TypeError, match="unlabelled=-1 needs y in the memory"):
+        quick(unlabelled=-1).fit(X, da.from_array(few))
 
 
 def test_a_loaded_model_knows_the_mark(partly, tmp_path):

@@ -61,6 +61,31 @@ def test_counts_are_in_the_callers_units(blobs):
         assert of_class.sum() == pytest.approx(weights[y == label].sum())
 
 
+@pytest.mark.parametrize("class_weight", [None, {0: 2.0, 1: 2.0, 2: 2.0}])
+def test_counts_of_equal_weights_are_in_the_callers_units_too(blobs, class_weight):
+    X, y = blobs
+    model = quick(class_weight=class_weight).fit(X, y, np.full(len(X), 5.0))
+    assert model.latent_counts_.sum() == pytest.approx(5 * len(X))
+    model.partial_fit(X, y, sample_weight=np.full(len(X), 5.0))
+    assert model.latent_counts_.sum() == pytest.approx(10 * len(X))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tiny", [1e-60, 1e-310])
+def test_tiny_weights_are_no_zeros(blobs, dtype, tiny):
+    X, y = blobs[0].astype(dtype), blobs[1]
+    for heavy in (y == 0, np.arange(len(y)) % 2):  # a class, or half of the rows of each
+        model = quick(n_latents=2).fit(X, y, np.where(heavy, 1, tiny))
+        assert np.isfinite(model.latent_examples_).all()
+        assert model.classes_.tolist() == [0, 1, 2]
+    one = quick(n_latents=2).partial_fit(X[y < 2], y[y < 2], [0, 1, 2])
+    other = clone(one).partial_fit(X[y < 2], y[y < 2], [0, 1, 2])
+    one.partial_fit(X[y == 2], y[y == 2])
+    other.partial_fit(X[y == 2], y[y == 2], sample_weight=np.full((y == 2).sum(), tiny))
+    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, atol=1e-4)
+
+
 def test_rows_of_weight_0_are_left_out(blobs):
     X, y = blobs
     weights = np.ones(len(X))
@@ -190,6 +215,12 @@ def test_ensembles_accept_it(ensemble):
         (np.r_[np.inf, np.ones(239)], r"is inf for row 0"),
         (np.ones((240, 2)), r"shape \(240, 2\) for 240 rows"),
         (["a"] * 240, "must hold numbers"),
+        (["1"] * 240, "must hold numbers, got <U1"),
+        (np.ones(240, complex), "must hold numbers, got complex128"),
+        (np.zeros(240, "M8[D]"), "must hold numbers, got datetime64"),
+        ([10**400] * 240, "must hold numbers"),
+        (np.ma.array(np.ones(240), mask=np.arange(240) == 3), "masked cells"),
+        (np.r_[np.ones(239), 1e16], r"at most 1e\+15, but it is 1e\+16 for row 239"),
         (np.zeros(240), "zero for all rows of 3 of 3 classes"),
     ],
 )
@@ -208,7 +239,8 @@ def test_bad_weights_are_refused(blobs, weights, message):
         ([1, 2], "None, 'balanced' or a dict"),
         ({0: -1}, "class_weight of class 0 must be above 0"),
         ({0: 0.0}, "class_weight of class 0 must be above 0"),
-        ({7: 2.0}, r"1 labels that y does not have, such as 7; y has 3 classes"),
+        ({0: 1e300}, "class_weight of class 0 must be above 0 and at most 10"),
+        ({7: 2.0}, r"1 labels that y does not have, such as 7; y has 3 classes, from 0 to 2"),
     ],
 )
 def test_bad_class_weights_are_refused(blobs, class_weight, message):
@@ -225,3 +257,5 @@ def test_weights_stay_off_clusters(blobs):
         quick(class_weight="balanced").fit(X, y)
     with pytest.raises(TypeError, match="sample_weight needs sample_weight"):
         quick().fit(*blobs, da.ones(240))
+    with pytest.raises(TypeError, match="partial_fit needs sample_weight in the memory"):
+        quick().fit(*blobs).partial_fit(*blobs, sample_weight=da.ones(240))

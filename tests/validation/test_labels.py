@@ -9,7 +9,14 @@ import pytest
 
 from latentmetric import Euclidean
 from latentmetric.io import open_table
-from latentmetric.validation.labels import checked_labels
+from latentmetric.validation.labels import (
+    are_known,
+    checked_labels,
+    joined_classes,
+    known_codes,
+    predicted_dtype,
+    refuse_known,
+)
 
 DATES = [np.datetime64("2020-01-01"), np.datetime64("2020-01-02")]
 
@@ -129,3 +136,49 @@ def test_what_libraries_write_for_a_missing_label_is_refused_in_text(tmp_path, w
     (tmp_path / "t.csv").write_text(f"x,label\n1,a\n2,{word}\n3,b\n")
     with pytest.raises(ValueError, match=r"line 3, column 'label': the label is missing"):
         open_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        ([True], [0, 1], "y holds Booleans, such as True, but the classes are numbers, such as 0"),
+        ([1], [False, True], "y holds numbers, such as 1, but the classes are Booleans"),
+        (["1"], [0, 1], "y holds text, such as '1', but the classes are numbers"),
+        ([1], ["0", "1"], "y holds numbers, such as 1, but the classes are text"),
+        (DATES, [0, 1], "y holds datetime64"),
+    ],
+)
+@pytest.mark.parametrize("rule", [known_codes, are_known, refuse_known])
+def test_labels_of_another_kind_are_no_classes(rule, labels, classes, message):
+    with pytest.raises(TypeError, match=message):
+        rule(np.array(labels), np.array(classes))
+
+
+def test_labels_of_one_kind_may_be_held_differently():
+    for labels in (np.array([1.0]), objects(1), objects(np.int64(1)), np.array([1], "u1")):
+        assert known_codes(labels, np.array([0, 1])).tolist() == [1]
+    assert known_codes(objects("b"), np.array(["a", "b"])).tolist() == [1]
+    assert known_codes(np.array(["b"]), objects("a", "b")).tolist() == [1]
+
+
+def test_new_classes_are_labels_that_a_fit_takes():
+    classes = np.array([0, 1])
+    joined = joined_classes(classes, np.array([8.0]))
+    assert joined.tolist() == [0, 1, 8]
+    assert joined.dtype == classes.dtype
+    with pytest.raises(ValueError, match="continuous"):
+        joined_classes(classes, np.array([8.5]))
+    with pytest.raises(ValueError, match="float64 would round some"):
+        joined_classes(classes, np.array([2**64 - 1], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("labels", [3, "3", {3, 4}])
+def test_one_label_is_no_list(labels):
+    with pytest.raises(ValueError, match="labels must be a list or an array of labels, got"):
+        checked_labels(labels, "labels")
+
+
+@pytest.mark.parametrize("label", [[-1], np.array([-1, -2])])
+def test_rows_are_rejected_with_one_label(label):
+    with pytest.raises(TypeError, match="reject_label must be one label"):
+        predicted_dtype(np.array([0, 1]), -1.0, label)

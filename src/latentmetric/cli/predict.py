@@ -40,7 +40,11 @@ def predict(
     ] = None,
     reject_share: Annotated[
         float | None,
-        typer.Option(help="Reject about this share of rows like those of fit; farther ones, too."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Reject about this share of rows like those of fit; farther ones, too.",
+        ),
     ] = None,
     reject_label: Annotated[
         str | None,

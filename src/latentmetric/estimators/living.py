@@ -19,6 +19,7 @@ from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
+from latentmetric.validation.weights import LEAST
 
 Labels = np.ndarray[Any, Any]
 Attributes = dict[str, Any]
@@ -113,7 +114,7 @@ def grown_class(
     assert model.components is not None
     own = arriving.codes == code
     rows = arriving.rows[own].astype(model.dtype)
-    weights = None if arriving.weights is None else arriving.weights[own]
+    weights = None if arriving.weights is None else np.maximum(arriving.weights[own], LEAST)
     added = len(rows) if weights is None else float(weights.sum())
     n_rows = arriving.growth.forget * float(latents.counts.sum()) + added
     most = n_latents_of(n_latents, n_rows, arriving.classes[[code]].tolist()[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,10 +19,12 @@ from latentmetric.estimators.doubting import scores_of_labels
 from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
 from latentmetric.estimators.rejection import threshold
 from latentmetric.estimators.seeding import generator_from
+from latentmetric.estimators.unlabelled import refuse_marked
 from latentmetric.validation.labels import (
     Labels,
     check_same_classes,
     checked_labels,
+    classes_and_codes,
     joined_classes,
     known_codes,
 )
@@ -34,6 +37,7 @@ class LivingLatents(ReferenceClassifier[State]):
 
     init: str
     latent_reg: float
+    unlabelled: Any
     max_passes: int
     latent_examples_: Floats
     latent_labels_: Labels
@@ -66,14 +70,16 @@ class LivingLatents(ReferenceClassifier[State]):
             What each row counts as, in the same units in each call and in ``fit``, where each row
             counts as 1 if it has no weights. Rows of weight 0 are left out.
         forget : float, default=1.0
-            What the number of all earlier rows is multiplied by before these are added. Below 1,
-            the model follows data that change over time.
+            What the earlier rows of a class are multiplied by before new ones of that class are
+            added. Below 1, the model follows data that change over time.
 
         Returns
         -------
         self
         """
         forget = Number(0, 1, open_low=True).check("forget", forget)
+        caller = f"{type(self).__name__}.partial_fit"
+        refuse_remote(caller, "sample_weight.compute()", sample_weight=sample_weight)
         if not hasattr(self, "model_"):
             return self._first_fit(X, y, classes, sample_weight)
         changing, rows, labels = self._arriving("partial_fit", X, y)
@@ -98,9 +104,12 @@ class LivingLatents(ReferenceClassifier[State]):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         caller = f"{type(self).__name__}.partial_fit"
         refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
-        every, labels = np.unique(checked_labels(classes, "classes")), checked_labels(y)
+        every, labels = classes_and_codes(checked_labels(classes, "classes"))[0], checked_labels(y)
+        refuse_marked(labels, self.unlabelled, "partial_fit")
         known_codes(labels, every)
-        fitted = plain(self)._fit(X, y, sample_weight, None, False, False)
+        joined_classes(classes_and_codes(labels)[0], every)
+        later = set(every.tolist()) - set(labels.tolist())
+        fitted = _without(plain(self), later)._fit(X, y, sample_weight, None, False, False)
         joined = joined_classes(fitted.classes_, every)
         model = recoded(fitted.model_, fitted.classes_, joined)
         margins = np.full(len(joined), model.coordinates.unit)
@@ -110,6 +119,11 @@ class LivingLatents(ReferenceClassifier[State]):
         attributes |= {"classes_": joined, "margins_": margins, "model_": model}
         self.__dict__ = vars(self) | attributes
         return self
+
+    def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
+        changing, rows, labels = super()._arriving(method, X, y)
+        refuse_marked(labels, changing.unlabelled, method)
+        return changing, rows, labels
 
     def _arrivals(
         self, rows: Floats, codes: Ints, classes: Labels, forget: float = 1.0
@@ -203,3 +217,13 @@ class LivingLatents(ReferenceClassifier[State]):
 
     def _nearest_latent(self, rows: Floats, start: int) -> Ints:
         return self._neighbors(rows, start, 1).indices[:, 0]
+
+
+def _without(estimator: Any, later: set[Any]) -> Any:
+    """A copy's numbers and weights by class, without those of classes that have no rows yet."""
+    for name in ("n_latents", "class_weight"):
+        by_class = getattr(estimator, name)
+        if isinstance(by_class, Mapping):
+            present = {label: value for label, value in by_class.items() if label not in later}
+            setattr(estimator, name, present)
+    return estimator

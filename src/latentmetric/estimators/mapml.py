@@ -406,6 +406,8 @@ class MaPML(LivingLatents):
                 f"rows without labels join latent examples, but with reference={self.reference!r} "
                 'other rows vote; set reference="latent", or unlabelled=None'
             )
+        caller = f"{type(self).__name__}.fit with unlabelled={self.unlabelled!r}"
+        refuse_remote(caller, "y.compute()", y=y)
         return divided(y, self.unlabelled, sample_weight)
 
     def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:

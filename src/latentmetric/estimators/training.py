@@ -77,7 +77,7 @@ class TrainingData:
         """The numbers of the rows that vote: all rows, or only the training rows."""
         weights = self.partition.weights
         numbers = np.arange(len(self.rows))
-        if weights is not None:
+        if weights is not None and weights.of_rows is not None:
             numbers = np.flatnonzero(weights.of_rows)
         return numbers if all_rows else np.setdiff1d(numbers, self.held_out)
 
@@ -90,7 +90,8 @@ class TrainingData:
     def validation_weights(self) -> Floats | None:
         """The weights of the held-out rows; None if each counts as one."""
         weights = self.partition.weights
-        return None if weights is None else weights.of_rows[self.held_out]
+        of_rows = None if weights is None else weights.of_rows
+        return None if of_rows is None else of_rows[self.held_out]
 
     def fingerprint(self) -> dict[str, Any]:
         """Names and values that identify the training data."""

@@ -16,7 +16,7 @@ from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.estimators.living import grown, respaced
 from latentmetric.estimators.training import TrainingData
-from latentmetric.validation.labels import Labels, checked_labels
+from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
 
 JOINED_BYTES = 256 * 2**20
@@ -53,7 +53,13 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
     These rows get a label of others, and the weight 0.
     """
     labels = checked_labels(y)
-    marked: Bools = np.broadcast_to(labels == mark, labels.shape)
+    own, kind = kind_of(np.array([mark])), kind_of(labels)
+    if kind != own and kind in ("text", "numbers", "Booleans"):
+        raise TypeError(
+            f"unlabelled={mark!r} must be of the same kind as the labels, which are {kind}, such "
+            f"as {labels.tolist()[0]!r}"
+        )
+    marked = _are_marked(labels, mark)
     if marked.all():
         raise ValueError(
             f"all {len(labels)} labels are {mark!r}, which marks rows without a label; rows of at "
@@ -64,6 +70,21 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
     learned = labels.copy()
     learned[marked] = labels[np.argmin(marked)]
     return learned, weights, Unlabelled(marked, given)
+
+
+def refuse_marked(labels: Labels, mark: Any, method: str) -> None:
+    """Raise if any row has no label, for methods that take labelled rows only."""
+    marked = None if mark is None else _are_marked(labels, mark)
+    if marked is not None and marked.any():
+        raise ValueError(
+            f"{marked.sum()} of {len(labels)} labels are {mark!r}, which marks rows without a "
+            f"label (unlabelled={mark!r}); {method} takes labelled rows only, leave the others out"
+        )
+
+
+def _are_marked(labels: Labels, mark: Any) -> Bools:
+    marked: Bools = np.broadcast_to(labels == mark, labels.shape)
+    return marked
 
 
 def join(

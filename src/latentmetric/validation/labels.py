@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import UserList, deque
 from decimal import Decimal
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,14 @@ MAX_PADDED_BYTES = 64 * 2**20
 """Text that would take more than this as an array of fixed width is kept as objects."""
 
 
+KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("text", str, "U"),
+    ("Booleans", bool | np.bool_, "b"),
+    ("numbers", Real, "iuf"),
+)
+"""Kinds of labels: a name, the types of Python's objects and the letters of NumPy's dtypes."""
+
+
 def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
     """Labels as a 1d array; raise if any is missing."""
     if y is None:
@@ -32,7 +40,10 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    labels: Labels = column_or_1d(_without_rounding(_without_merging(y, name), name), warn=True)
+    given = _without_rounding(_without_merging(y, name), name)
+    if np.ndim(given) == 0:
+        raise ValueError(f"{name} must be a list or an array of labels, got {y!r:.60}")
+    labels: Labels = column_or_1d(given, warn=True)
     _refuse_missing(labels, f"Input {name}", start)
     return labels
 
@@ -126,7 +137,7 @@ def check_same_length(n_rows: int, n_others: int, others: str = "y has {} labels
 
 def known_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
-    given, places = classes_and_codes(_comparable(labels, classes))
+    given, places = classes_and_codes(_comparable(labels, classes, name))
     unknown = np.setdiff1d(given, classes)
     if len(unknown):
         raise ValueError(
@@ -155,6 +166,13 @@ def joined_classes(classes: Labels, labels: Labels) -> Labels:
             f"{given.dtype}, such as {given.tolist()[0]!r}"
         )
     joined: Labels = np.union1d(classes, given)
+    if joined.dtype.kind == "f":
+        if "f" not in (given.dtype.kind, classes.dtype.kind):
+            raise ValueError(
+                f"y is {given.dtype} and the model's classes are {classes.dtype}, which have no "
+                f"common dtype of integers: {joined.dtype} would round some; choose smaller labels"
+            )
+        check_classification_targets(np.repeat(joined, 3))
     return joined
 
 
@@ -183,8 +201,32 @@ def _family(labels: Labels) -> Any:
     return {"U": "text", **dict.fromkeys("iuf", "number")}.get(labels.dtype.kind, labels.dtype.kind)
 
 
-def _comparable(labels: Labels, classes: Labels) -> Labels:
-    """Labels that can be compared with the classes without rounding either of them."""
+def kind_of(labels: Labels) -> str:
+    """What labels are, whatever holds them: text, numbers, Booleans, or the name of a dtype."""
+    kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
+    for name, kind, letters in KINDS:
+        if labels.dtype.kind in letters or (kinds and all(issubclass(own, kind) for own in kinds)):
+            return name
+    return str(labels.dtype.type.__name__)
+
+
+def _comparable(labels: Labels, classes: Labels, name: str = "y") -> Labels:
+    """Labels that can be compared with the classes without rounding either of them.
+
+    Raise if they are of another kind: True is not the class 1, nor is "1".
+    """
+    classes_and_codes(labels)
+    if len(labels) and len(classes) and kind_of(labels) != kind_of(classes):
+        raise TypeError(
+            f"{name} must be of the same kind as the model's classes: {name} holds "
+            f"{kind_of(labels)}, such as {labels.tolist()[0]!r}, but the classes are "
+            f"{kind_of(classes)}, such as {classes.tolist()[0]!r}; convert {name}"
+        )
+    if labels.dtype.kind == "f" and classes.dtype.kind in "iu":
+        with np.errstate(invalid="ignore"):
+            whole = labels.astype(classes.dtype)
+        if np.array_equal(whole, labels) and (np.abs(labels) < 2**53).all():
+            return whole
     if not {labels.dtype.kind, classes.dtype.kind} <= set("iuf") or labels.dtype == classes.dtype:
         return labels
     if labels.dtype.kind in "iu" and classes.dtype.kind in "iu":
@@ -219,6 +261,8 @@ def predicted_dtype(
             raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
         return known
     Number(-inf).check("reject_below", reject_below)
+    if np.ndim(reject_label):
+        raise TypeError(f"reject_label must be one label, got {reject_label!r:.60}")
     if reject_label is None or reject_label in classes.tolist():
         example = -1 if known.kind in "biuf" else "unknown"
         raise ValueError(

@@ -19,6 +19,12 @@ from latentmetric.validation.parameters import Number
 BALANCED = "balanced"
 """All classes weigh the same."""
 
+MOST = 1e15
+"""The largest weight: sums of weighted rows must fit into float32."""
+
+LEAST = 1e-30
+"""What a weight above 0 counts as at least, so that it is not 0 in float32."""
+
 
 @dataclass(frozen=True)
 class ClassWeights:
@@ -34,7 +40,7 @@ class ClassWeights:
                 f"{value!r:.60}"
             )
         for label, weight in value.items():
-            Number(0, open_low=True).check(f"{name} of class {label!r}", weight)
+            Number(0, MOST, open_low=True).check(f"{name} of class {label!r}", weight)
         return value
 
 
@@ -42,21 +48,27 @@ class ClassWeights:
 class RowWeights:
     """What each row of a fit counts as."""
 
-    of_rows: Floats
-    """One number for each row, scaled to a mean of 1 over the rows that count at all."""
+    of_rows: Floats | None
+    """One number for each row, scaled to a mean of 1 over the rows that count at all; None if each
+    counts as one."""
     units: Floats
     """What the weights of each class's rows are multiplied by to be those of ``sample_weight``."""
 
     def sorted(self, order: Ints) -> RowWeights:
         """The same for rows in another order."""
-        return RowWeights(self.of_rows[order], self.units)
+        return self if self.of_rows is None else RowWeights(self.of_rows[order], self.units)
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """One weight for each row, as floats; raise unless they are finite and not negative."""
+    """One weight for each row, as floats; raise unless they are from 0 to ``MOST``."""
+    if np.ma.is_masked(sample_weight):
+        raise ValueError("sample_weight has masked cells, which are missing; fill them")
+    given = np.asarray(sample_weight)
+    if given.dtype.kind not in "biufO":
+        raise ValueError(f"sample_weight must hold numbers, got {given.dtype}")
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        weights = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"sample_weight must hold numbers: {error}") from error
     if weights.ndim != 1:
         raise ValueError(
@@ -70,6 +82,11 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
             f"sample_weight must be at least 0 and finite, but it is {weights[wrong[0]]} for row "
             f"{wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
         )
+    if weights.max(initial=0) > MOST:
+        raise ValueError(
+            f"sample_weight must be at most {MOST:g}, but it is {weights.max():g} for row "
+            f"{weights.argmax()} (counted from 0); divide all weights by one number"
+        )
     return weights
 
 
@@ -82,14 +99,15 @@ def check_class_weight(class_weight: Any, classes: Labels) -> None:
     if unknown:
         raise ValueError(
             f"class_weight has {len(unknown)} labels that y does not have, such as "
-            f"{unknown[0]!r}; y has {len(classes)} classes, from {classes[0]!r} to {classes[-1]!r}"
+            f"{unknown[0]!r}; y has {len(classes)} classes, from {classes.tolist()[0]!r} to "
+            f"{classes.tolist()[-1]!r}"
         )
 
 
 def row_weights(
     sample_weight: Any, class_weight: Any, codes: Ints, classes: Labels
 ) -> RowWeights | None:
-    """What each row counts as; None if all count the same."""
+    """What each row counts as; None without weights."""
     if sample_weight is None and class_weight is None:
         return None
     given: Floats = np.ones(len(codes))
@@ -105,10 +123,11 @@ def row_weights(
     check_class_weight(class_weight, classes)
     of_classes = _of_classes(class_weight, totals, classes)
     weights = given * of_classes[codes]
-    mean = float(weights.sum()) / np.count_nonzero(weights)
+    mean = float(weights.sum()) / np.count_nonzero(given)
+    units = mean / of_classes
     if (weights == weights[0]).all():
-        return None
-    return RowWeights(weights / mean, mean / of_classes)
+        return RowWeights(None, units)
+    return RowWeights(np.where(given > 0, np.maximum(weights / mean, LEAST), 0.0), units)
 
 
 def _of_classes(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
