@@ -21,13 +21,13 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
+from latentmetric.evaluation.sampling import hold_out, sample
 from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.baselines import Baseline, Task
 from latentmetric.viz.report.doubtful import Doubts, find_doubts
 from latentmetric.viz.report.rows import LabelledRows, labelled
-from latentmetric.viz.report.sampling import hold_out, sample
 from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
 from latentmetric.viz.report.tuned_logistic import tuned_logistic
 from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS

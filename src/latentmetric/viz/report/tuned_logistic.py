@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from latentmetric.core.types import Floats, Ints
+from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report.baselines import Baseline, Task, folds, standardised
-from latentmetric.viz.report.sampling import sample
 
 NAME = "logistic regression"
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from latentmetric.core.model import euclidean_model
 from latentmetric.core.types import Floats
+from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report.baselines import Baseline, Task, folds, standardised
-from latentmetric.viz.report.sampling import sample
 
 NAME = "k\N{NON-BREAKING HYPHEN}NN, chosen"
 
