@@ -25,8 +25,8 @@ def few(monkeypatch):
     quick = partial(MaPML, max_iter=1, n_steps=200, refine=1)
     monkeypatch.setattr(contenders, "MaPML", quick)
     monkeypatch.setattr(demo, "MaPML", quick)
-    monkeypatch.setattr("latentmetric.comparison.rivals.LOGISTIC_C", (1.0,))
-    monkeypatch.setattr("latentmetric.comparison.rivals.NEIGHBOURS", (1, 3))
+    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.STRENGTHS", (1.0,))
+    monkeypatch.setattr("latentmetric.evaluation.rivals.neighbours.NEIGHBOURS", (1, 3))
     monkeypatch.setattr(demo, "digits", lambda: task)
     monkeypatch.setattr("latentmetric.comparison.timing.ENOUGH_SECONDS", 0)
     return task

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.comparison.rivals import SCALED, TUNED, fit_rival, references_of
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
+from latentmetric.evaluation.rivals import SCALED, TUNED, fit_rival
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import VOTING, plain
 
@@ -44,7 +44,7 @@ class Answering:
 def fit_method(kind: str, X: Any, y: Labels, n_neighbors: int, random_state: int) -> Any:
     """Fit what ``METHODS`` names for a method."""
     if kind not in ESTIMATORS:
-        return fit_rival(kind, X, y, n_neighbors, random_state)
+        return fit_rival(kind, X, y, n_neighbors=n_neighbors, random_state=random_state)
     kind_of = estimator_class(kind)
     return kind_of(n_neighbors=n_neighbors, random_state=random_state).fit(X, y)
 
@@ -52,7 +52,7 @@ def fit_method(kind: str, X: Any, y: Labels, n_neighbors: int, random_state: int
 def answering(method: str, fitted: Any, X: Any, y: Labels) -> Answering:
     """A method after its fit on these rows."""
     if METHODS[method] not in ESTIMATORS:
-        return Answering(fitted.predict, references_of(fitted, len(y)))
+        return Answering(fitted.pipeline.predict, fitted.references)
     model = fitted.model_
     if method.endswith(ORIGINAL):
         codes = np.searchsorted(fitted.classes_, y)

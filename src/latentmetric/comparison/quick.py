@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from latentmetric.comparison.rivals import fit_rival
 from latentmetric.comparison.samples import sample_rows
+from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.evaluation.significance import paired
 
 MOST_ROWS = 1_500
 """Rows that are used, two thirds of them to fit."""
@@ -28,9 +28,6 @@ MOST_WORK = 5 * 10**7
 """Product of rows, features and classes above which nothing is compared: it would take long."""
 
 RIVALS = ("k-NN-tuned", "logistic-regression")
-
-CERTAIN = 0.05
-"""A difference counts if it would occur by chance with less than this probability."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
         trial = clone(estimator).set_params(verbose=0).fit(X_fit, y_fit)
         right = {type(estimator).__name__: trial.predict(X_held_out) == y_held_out}
         for name in RIVALS:
-            rival = fit_rival(name, X_fit, y_fit, n_neighbors=3, random_state=random_state)
-            right[name] = rival.predict(X_held_out) == y_held_out
+            rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
+            right[name] = rival.pipeline.predict(X_held_out) == y_held_out
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
     return QuickCheck(len(y_fit), len(y_held_out), errors, _words(right, len(y_fit)))
 
@@ -102,18 +99,10 @@ def _words(right: dict[str, Any], n_fit: int) -> str:
     n_rows = len(right[own])
     shares = ", ".join(f"{name} {100 * wrong[name] / n_rows:.1f} %" for name in right)
     best = min(rivals, key=lambda name: wrong[name])
-    if not _differ(right[own], right[best]):
+    if not paired(right[own], right[best]).beyond_chance:
         verdict = f"{own} and {best} are too close to tell"
     elif wrong[own] < wrong[best]:
         verdict = f"{own} is better"
     else:
         verdict = f"{best} is better"
     return f"Error on {n_rows} rows after a trial fit to {n_fit} others: {shares}; {verdict}."
-
-
-def _differ(right: Any, rival: Any) -> bool:
-    """Whether one is better by more than chance: a sign test on the rows where they differ."""
-    only, other = int(np.sum(right & ~rival)), int(np.sum(rival & ~right))
-    n_rows = only + other
-    tail = sum(comb(n_rows, count) for count in range(min(only, other) + 1))
-    return bool(2 * tail / 2**n_rows < CERTAIN)

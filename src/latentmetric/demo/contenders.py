@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.comparison.rivals import fit_rival, references_of
 from latentmetric.comparison.timing import timed
 from latentmetric.demo.tasks import Task
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
+from latentmetric.evaluation.rivals import Rival, fit_rival
 
 EUCLID, TUNED, LOGISTIC = "3-NN", "k-NN, tuned", "logistic regression"
 MAPML, SMALL_MAPML = "MaPML, 10 % latents", "MaPML, 2 % latents"
@@ -23,7 +23,7 @@ LATENTS = {MAPML: 0.1, SMALL_MAPML: 0.02}
 """Latent examples for each row."""
 
 RIVALS = {TUNED: "k-NN-tuned", LOGISTIC: "logistic-regression"}
-"""How ``latentmetric.comparison`` calls them."""
+"""How ``latentmetric.evaluation.rivals`` calls them."""
 
 NAMES = (EUCLID, TUNED, LOGISTIC, MAPML, SMALL_MAPML)
 
@@ -61,13 +61,17 @@ def contest(
 
 
 def _measure(name: str, task: Task, label_noise: bool) -> Measured:
-    model, fit_seconds = timed(partial(_fit, name, task, label_noise))
+    fitted, fit_seconds = timed(partial(_fit, name, task, label_noise))
+    if isinstance(fitted, Rival):
+        model, references = fitted.pipeline, fitted.references
+    else:
+        model, references = fitted, len(fitted.model_.references)
     predicted, query_seconds = timed(partial(model.predict, task.X_test))
     return Measured(
         model,
         int(np.count_nonzero(predicted != task.y_test)),
         len(task.y_test),
-        _references(name, model, len(task.y_train)),
+        references,
         fit_seconds,
         query_seconds,
         calibration_error(task.y_test, model.predict_proba(task.X_test), model.classes_),
@@ -77,11 +81,7 @@ def _measure(name: str, task: Task, label_noise: bool) -> Measured:
 def _fit(name: str, task: Task, label_noise: bool) -> Any:
     X, y = task.X_train, task.y_train
     if name in RIVALS:
-        return fit_rival(RIVALS[name], X, y, n_neighbors=3, random_state=0)
+        return fit_rival(RIVALS[name], X, y)
     if name == EUCLID:
         return Euclidean().fit(X, y)
     return MaPML(LATENTS[name], label_noise=label_noise, random_state=0).fit(X, y)
-
-
-def _references(name: str, model: Any, n_rows: int) -> int:
-    return references_of(model, n_rows) if name in RIVALS else len(model.model_.references)

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
+from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.validation.labels import checked_labels
 
 BINS = 15
 """Bins of equal width from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was promised and what was kept, bin by bin; bins without rows are left out."""
+
+    promised: Floats
+    """The mean probability of the predicted class in each bin."""
+    kept: Floats
+    """The share of rows that were classified correctly."""
+    counts: Ints
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean distance of the two, weighted by rows."""
+        return float(np.average(np.abs(self.promised - self.kept), weights=self.counts))
+
+    @property
+    def surplus(self) -> float:
+        """By how much the mean probability exceeds the accuracy: above 0 is too confident."""
+        return float(np.average(self.promised - self.kept, weights=self.counts))
+
+
+def calibration(confidence: Floats, right: Bools) -> Calibration:
+    """Bin rows by the probability of the predicted class, and compare it with the share right."""
+    bins = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    present = counts > 0
+    promised = np.bincount(bins, confidence, BINS)[present] / counts[present]
+    kept = np.bincount(bins, right, BINS)[present] / counts[present]
+    return Calibration(promised, kept, counts[present])
 
 
 def calibration_error(labels: Any, probabilities: Any, classes: Any) -> float:
@@ -47,8 +80,4 @@ def calibration_error(labels: Any, probabilities: Any, classes: Any) -> float:
         raise ValueError(
             f"probabilities have {shares.shape[1]} columns, but there are {len(names)} classes"
         )
-    confidence = shares.max(axis=1)
-    right = names[shares.argmax(axis=1)] == truth
-    bins = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
-    surplus = np.bincount(bins, confidence - right, minlength=BINS)
-    return float(np.abs(surplus).sum()) / len(truth)
+    return calibration(shares.max(axis=1), names[shares.argmax(axis=1)] == truth).error

@@ -3,7 +3,8 @@ import pytest
 
 from latentmetric import Euclidean, MaPML
 from latentmetric.io import open_rows
-from latentmetric.viz.report.evidence import RIVALS, gather
+from latentmetric.viz.report.baselines import RIVALS
+from latentmetric.viz.report.evidence import gather
 
 
 @pytest.fixture(scope="module")

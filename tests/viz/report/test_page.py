@@ -12,9 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
+from latentmetric.viz.report.baselines import LOGISTIC, NEIGHBORS
 from latentmetric.viz.report.markup import distinct
-from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
-from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS
 
 SECTIONS = [
     "verdict",

@@ -110,7 +110,7 @@ def test_without_training_rows_the_page_asks_for_them(tmp_path):
 
 
 def test_a_rival_with_fewer_rows_is_pointed_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("latentmetric.viz.report.tuned_logistic.MOST_WORK", 60 * 6 * 3)
+    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.MOST_WORK", 60 * 6 * 3)
     X, y = make_blobs()
     model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], y[:160])
     page = Page.read(

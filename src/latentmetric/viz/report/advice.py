@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from latentmetric.viz.calibration import calibration
+from latentmetric.evaluation.calibration import calibration
+from latentmetric.evaluation.significance import paired
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, counted, percent, points, tag
-from latentmetric.viz.significance import paired
 from latentmetric.viz.summaries import confused_pairs, curve, is_number
 
 NEARLY = 0.1

@@ -14,8 +14,8 @@ import numpy as np
 from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.doubting import scores_of_labels
+from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report.rows import LabelledRows
-from latentmetric.viz.report.sampling import sample
 
 MAX_JUDGED = 100_000
 """Labels that are judged at most; of more training rows, a sample by class."""

@@ -21,30 +21,19 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
+from latentmetric.evaluation.sampling import hold_out, sample
 from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.clusters import latent_codes
-from latentmetric.viz.report.baselines import Baseline, Task
+from latentmetric.viz.report.baselines import Baseline, fitted_baselines
 from latentmetric.viz.report.doubtful import Doubts, find_doubts
 from latentmetric.viz.report.rows import LabelledRows, labelled
-from latentmetric.viz.report.sampling import hold_out, sample
-from latentmetric.viz.report.tuned_logistic import NAME as LOGISTIC
-from latentmetric.viz.report.tuned_logistic import tuned_logistic
-from latentmetric.viz.report.tuned_neighbors import NAME as NEIGHBORS
-from latentmetric.viz.report.tuned_neighbors import tuned_neighbors
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
 
 SHOWN_NEIGHBORS = 5
 """Nearest neighbours of each query that are kept for the page."""
-
-
-RIVALS: dict[str, Callable[[Task], Baseline]] = {
-    NEIGHBORS: tuned_neighbors,
-    LOGISTIC: tuned_logistic,
-}
-"""What one would use instead, by name."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +133,7 @@ def gather(
     """Check all input, then choose the queries and classify them in every way."""
     piped = Piped.of(model)
     fitted_model(piped.estimator)
-    if (X_train is None) != (y_train is None):
-        missing = "y_train" if y_train is None else "X_train"
-        raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
+    _check_pair(X_train, y_train)
     given = labelled(piped, X, y, row_names, ("X", "y", "row_names"))
     if X_train is None:
         originals = given
@@ -161,7 +148,8 @@ def gather(
     votes, verdict = _votes(estimator, rows, originals, references)
     fitted: list[Baseline] = []
     if baselines and X_train is not None and len(np.unique(originals.codes)) > 1:
-        fitted = _fitted_rivals(estimator, originals, rows, about_to)
+        n_jobs = plain(estimator, VOTING).n_jobs
+        fitted = fitted_baselines(originals.rows, originals.codes, rows, n_jobs, about_to)
     doubts = None
     if hasattr(estimator, "latent_counts_"):
         about_to("doubtful labels")
@@ -189,27 +177,18 @@ def gather(
     )
 
 
+def _check_pair(X_train: Any, y_train: Any) -> None:
+    if (X_train is None) != (y_train is None):
+        missing = "y_train" if y_train is None else "X_train"
+        raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
+
+
 def _in_given_units(piped: Piped) -> tuple[np.ndarray[Any, Any] | None, str]:
     """The latent examples as the caller would give them, or why that cannot be."""
     try:
         return in_given_units(piped, piped.estimator.latent_examples_), ""
     except CannotUndoError as error:
         return None, str(error)
-
-
-def _fitted_rivals(
-    model: Any, originals: LabelledRows, queries: Floats, about_to: Callable[[str], None]
-) -> list[Baseline]:
-    """Every rival with its answers; its samples are the same whatever else the page shows."""
-    fitted = []
-    for name, fit in RIVALS.items():
-        about_to(name)
-        generator, n_jobs = np.random.default_rng(0), plain(model, VOTING).n_jobs
-        n_classes = len(model.classes_)
-        fitted.append(
-            fit(Task(originals.rows, originals.codes, queries, n_classes, generator, n_jobs))
-        )
-    return fitted
 
 
 def _votes(

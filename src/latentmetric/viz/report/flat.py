@@ -9,9 +9,9 @@ import numpy as np
 from latentmetric.core.starts import STARTS
 from latentmetric.core.types import Floats
 from latentmetric.estimators.mapml import MaPML
+from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.sampling import sample
 
 FITTED_ROWS = 2_000
 """Training rows that the map is learned on."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.types import Floats, Ints
+from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.outliers import usual, view_of
 from latentmetric.viz.report.context import (
@@ -32,7 +33,6 @@ from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.flat import learned_plane, on_plane
 from latentmetric.viz.report.markup import Html, join, number, percent, tag
 from latentmetric.viz.report.rows import LabelledRows
-from latentmetric.viz.report.sampling import sample
 from latentmetric.viz.summaries import class_means, widest_plane
 
 MAX_LATENTS = 2000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latentmetric.viz.calibration import BINS, Calibration, calibration
+from latentmetric.evaluation.calibration import BINS, Calibration, calibration
 from latentmetric.viz.report.charts import (
     BOTTOM,
     HEIGHT,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from latentmetric.evaluation.significance import Paired, paired
 from latentmetric.viz.report.advice import next_steps
 from latentmetric.viz.report.bars import Bar, bar_chart
 from latentmetric.viz.report.baselines import Baseline
 from latentmetric.viz.report.context import Context, figure, head_cell, paragraph, section, table
 from latentmetric.viz.report.evidence import EUCLID, Evidence, Vote
 from latentmetric.viz.report.markup import Html, counted, percent, points, tag
-from latentmetric.viz.significance import Paired, paired
 
 EVEN = "neither better nor worse than"
 """What is said of a difference that may be chance."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from latentmetric.viz.significance import Paired, paired
+from latentmetric.evaluation.significance import Paired, paired
 
 
 def test_only_rows_that_one_gets_right_count():

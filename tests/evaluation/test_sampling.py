@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.viz.report.sampling import hold_out, sample
+from latentmetric.evaluation.sampling import hold_out, sample
 
 CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
 

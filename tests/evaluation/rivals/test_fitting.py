@@ -1,0 +1,105 @@
+"""The rivals of scikit-learn: what is chosen for them, and rows with which nothing can be."""
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from latentmetric.evaluation.rivals import SCALED, TUNED, fit_rival
+from latentmetric.evaluation.rivals.choosing import Task
+
+NAMES = [SCALED, *TUNED]
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_columns_of_another_unit_are_scaled(name):
+    X, y = make_blobs()
+    X = X[:, ::-1] * [1, 1, 1e3, 1e3, 1e3, 1e3]
+    rival = fit_rival(name, X, y)
+    assert isinstance(rival.pipeline[0], StandardScaler)
+    assert rival.chosen.endswith("columns standardised")
+    assert rival.pipeline.score(X, y) > 0.7
+
+
+def test_many_neighbours_where_labels_are_noisy(rng):
+    X, y = make_blobs(n_rows=600, n_features=2)
+    y = np.where(rng.random(600) < 0.3, rng.integers(0, 3, 600), y)
+    rival = fit_rival("k-NN-tuned", X, y)
+    k = rival.pipeline[-1].n_neighbors
+    assert k > 5
+    assert rival.chosen.startswith(f"k = {k}, ")
+
+
+def test_logistic_regression_converges():
+    X, y = make_blobs()
+    rival = fit_rival("logistic-regression", X[:160], y[:160])
+    scaler, found = rival.pipeline[0], rival.pipeline[-1]
+    train, test = X[:160], X[160:]
+    if rival.chosen.endswith("standardised"):
+        train, test = scaler.transform(train), scaler.transform(test)
+    oracle = LogisticRegression(C=found.C, max_iter=1000).fit(train, y[:160])
+    np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), oracle.predict(test))
+
+
+def test_references_are_what_a_query_is_compared_with():
+    X, y = make_blobs()
+    found = {name: fit_rival(name, X, y).references for name in NAMES}
+    assert found[SCALED] == found["k-NN-tuned"] == len(y)
+    assert found["logistic-regression"] == 0
+    assert 0 < found["SVC"] <= len(y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["a", "b"]),
+        np.array(["a", "b", "b"]),
+        np.array([7, 7, 9, 9]),
+        np.array(["a", "b", "c", "d", "e"], dtype=object),
+        np.repeat([0, 1, 2], [30, 30, 1]),
+    ],
+    ids=["two rows", "three rows", "two rows a class", "one row a class", "a class of one row"],
+)
+def test_few_rows(name, y, rng):
+    X = rng.standard_normal((len(y), 3))
+    rival = fit_rival(name, X, y, n_neighbors=1)
+    assert set(rival.pipeline.predict(X).tolist()) <= set(y.tolist())
+    assert rival.n_rows == len(y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constant_columns(name):
+    X = np.zeros((40, 3))
+    assert fit_rival(name, X, np.arange(40) % 2).pipeline.predict(X).shape == (40,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_integers_are_rows_too(name):
+    X, y = make_blobs()
+    whole = np.round(10 * X).astype(int)
+    assert fit_rival(name, whole, y).pipeline.score(whole, y) > 0.7
+
+
+def test_the_choice_reads_no_more_than_a_sample(monkeypatch):
+    seen, some = [], Task.some
+    monkeypatch.setattr(Task, "some", lambda task, n: seen.append(n) or some(task, n))
+    for module in ("neighbours", "logistic", "support_vectors"):
+        monkeypatch.setattr(f"latentmetric.evaluation.rivals.{module}.SELECTION_ROWS", 50)
+    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.SELECTION_WORK", 18 * 6 * 3)
+    X, y = make_blobs()
+    for name in TUNED:
+        assert fit_rival(name, X, y).n_rows == len(y), "the fit reads all"
+    assert seen == [50, 20, 50]
+
+
+def test_a_bounded_fit_takes_no_more_rows_than_time_allows(monkeypatch):
+    X, y = make_blobs()
+    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.MOST_WORK", 60 * 6 * 3)
+    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.ALL_WORK", 60 * 6 * 3 * 40)
+    rival = fit_rival("logistic-regression", X, y, bounded=True)
+    assert rival.n_rows == 60
+    assert rival.pipeline[-1].max_iter == 40
+    assert fit_rival("logistic-regression", X, y).n_rows == len(y)
+    assert fit_rival("k-NN-tuned", X, y, bounded=True).n_rows == len(y)
