@@ -81,7 +81,7 @@ def test_a_pipeline_passes_on_the_threshold(blobs):
         ({"reject_below": -1.0, "reject_label": 2}, ValueError, "not one of the model's classes"),
         ({"reject_below": -1.0, "reject_label": "x"}, TypeError, "which are int64, got 'x'"),
         ({"reject_below": -1.0, "reject_label": 1j}, TypeError, "which are int64, got 1j"),
-        ({"reject_below": -1.0, "reject_label": [7, 8]}, TypeError, "which are int64, got"),
+        ({"reject_below": -1.0, "reject_label": [7, 8]}, TypeError, "must be one label, got"),
         ({"reject_below": 10**400, "reject_label": -1}, ValueError, "must be finite, got 1000"),
         ({"reject_label": -1}, ValueError, "needs reject_below"),
         ({"reject_below": np.nan, "reject_label": -1}, ValueError, "must be finite"),
