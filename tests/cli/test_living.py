@@ -57,6 +57,15 @@ class TestDoubts:
         np.testing.assert_allclose(found["probability"], model.predict_proba(rows).max(axis=1))
         assert found["label"].tolist() == table["kind"][found["row"]].tolist()
 
+    def test_rows_without_a_label_are_learned_from_and_not_listed(self, folder, table):
+        marked = table.assign(kind=table["kind"].where(table.index % 4 > 0, "?"))
+        marked.to_csv(folder / "marked.csv", index=False)
+        done = call("doubts", folder / "marked.csv", "--label", "kind", "--ignore", "who",
+                    "--unlabelled", "?", "--random-state", 0, "--most", 500, "--json")  # fmt: skip
+        found = json.loads(done.stdout)
+        assert sorted(found["row"]) == [row for row in range(240) if row % 4]
+        assert found["row"][0] == 7
+
     def test_without_a_model_one_is_fitted_for_wrong_labels(self, folder):
         done = call("doubts", folder / "table.csv", "--label", "kind", "--id", "who",
                     "--random-state", 0, "--most", 3, "--json")  # fmt: skip

@@ -30,6 +30,7 @@ from latentmetric.cli._tables import (
     read_table,
     reads_tables,
 )
+from latentmetric.estimators.unlabelled import are_marked
 from latentmetric.io import Choice, Table
 
 COLUMNS = ("label", "score", "likelier", "probability")
@@ -69,11 +70,11 @@ def doubts(
     check_answers(out, [model, features, labels], overwrite)
     fitted, table, judged = _fitted(features, labels, model, choice, preparation, parameters)
     check_id_name(table.id_name, COLUMNS)
-    scores = fitted.label_scores(judged, table.labels)
-    worst = np.argsort(scores, kind="stable")[:most]
+    assert table.labels is not None
+    scores = _scores(fitted, judged, table.labels)
+    worst = np.argsort(scores, kind="stable")[: min(most, np.isfinite(scores).sum())]
     shares = fitted.predict_proba(judged[np.sort(worst)])[np.argsort(np.argsort(worst))]
     likelier = fitted.classes_[shares.argmax(axis=1)]
-    assert table.labels is not None
     columns = (table.labels[worst], scores[worst], likelier, shares.max(axis=1))
     rows = {name: column[worst] for name, column in numbered(len(scores), table).items()}
     answers = rows | dict(zip(COLUMNS, columns, strict=True))
@@ -83,6 +84,16 @@ def doubts(
         write_columns(answers, out)
     if json:
         print_json(answers)
+
+
+def _scores(fitted: Any, rows: Any, labels: Any) -> Any:
+    """How likely each label is; infinite for rows without one, which nobody can doubt."""
+    if fitted.unlabelled is None:
+        return fitted.label_scores(rows, labels)
+    labelled = np.flatnonzero(~are_marked(labels, fitted.unlabelled))
+    scores = np.full(len(labels), np.inf)
+    scores[labelled] = fitted.label_scores(rows[labelled], labels[labelled])
+    return scores
 
 
 def _fitted(

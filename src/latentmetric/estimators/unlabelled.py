@@ -59,7 +59,7 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
             f"unlabelled={mark!r} must be of the same kind as the labels, which are {kind}, such "
             f"as {labels.tolist()[0]!r}"
         )
-    marked = _are_marked(labels, mark)
+    marked = are_marked(labels, mark)
     if marked.all():
         raise ValueError(
             f"all {len(labels)} labels are {mark!r}, which marks rows without a label; rows of at "
@@ -74,7 +74,7 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
 
 def refuse_marked(labels: Labels, mark: Any, method: str) -> None:
     """Raise if any row has no label, for methods that take labelled rows only."""
-    marked = None if mark is None else _are_marked(labels, mark)
+    marked = None if mark is None else are_marked(labels, mark)
     if marked is not None and marked.any():
         raise ValueError(
             f"{marked.sum()} of {len(labels)} labels are {mark!r}, which marks rows without a "
@@ -82,7 +82,8 @@ def refuse_marked(labels: Labels, mark: Any, method: str) -> None:
         )
 
 
-def _are_marked(labels: Labels, mark: Any) -> Bools:
+def are_marked(labels: Labels, mark: Any) -> Bools:
+    """Which labels are the mark of rows without one."""
     marked: Bools = np.broadcast_to(labels == mark, labels.shape)
     return marked
 
