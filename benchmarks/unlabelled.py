@@ -1,11 +1,12 @@
 """Few labels, many rows: what rows without labels gain, beside scikit-learn's methods.
 
-    LATENTMETRIC_DATA=folder python benchmarks/unlabelled.py [--sets clinc150] [--fresh "MaPML, all rows"]
+    LATENTMETRIC_DATA=folder python benchmarks/unlabelled.py [--sets clinc150] [--fresh METHOD]
 
 A share of each class's training rows keeps its labels, at least one row. Test error in percent,
 mean ± standard error over seeds. Logistic regression, also inside self-training, uses C = 10; label
 spreading uses the kernel "knn" with its default of 7 neighbours.
-Finished cells are kept in results/unlabelled.json; --fresh measures one method again. Goal: never worse than ignoring the rows.
+Finished cells are kept in results/unlabelled.json; --fresh measures one method again. Goal: never
+worse than ignoring the rows.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def main() -> None:
                 write_json("unlabelled", results)
                 print(name, share, seed, cell[str(seed)], flush=True)
     lines = [
-        [cell, *(mean_and_error([found[m] for found in by_seed.values()]) for m in methods)]
+        [cell, *(mean_and_error([found[m] for found in by_seed.values()]) for m in METHODS)]
         for cell, by_seed in results["cells"].items()
     ]
     print(table(["labels", *METHODS], lines))
