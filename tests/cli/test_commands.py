@@ -321,7 +321,10 @@ def test_fit_says_whether_it_beat_others(folder, tmp_path, monkeypatch):
     unchecked = latentmetric.load(tmp_path / "model")
     np.testing.assert_array_equal(checked.components_, unchecked.components_)
     monkeypatch.setattr("latentmetric.cli.fit.QUICK_SECONDS", -1)
-    assert len(call(*arguments).stdout.splitlines()) == 1, "a fit that took long is not compared"
+    slow = call(*arguments)
+    assert len(slow.stdout.splitlines()) == 1, "a fit that took long is not compared"
+    assert slow.stderr.endswith("; latentmetric compare does that\n")
+    assert "compare" not in call(*arguments, "--no-check").stderr
 
 
 @pytest.mark.usefixtures("trial_fits")

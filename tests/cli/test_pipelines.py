@@ -145,7 +145,7 @@ def test_a_pipeline_made_in_python(tmp_path):
 def test_what_is_refused(folder, tmp_path):
     common = ("-o", tmp_path / "model", "--label", "kind")
     done = call("fit", folder / "train.csv", *common, code=1)
-    assert "fit with --one-hot color" in done.stderr
+    assert "as categories with --one-hot color (fit, compare, doubts)" in done.stderr
     done = call("fit", folder / "train.csv", *common, "--ignore", "color", code=1)
     assert "the cell is empty (fit with --impute fills it in)" in done.stderr
     done = call("fit", folder / "train.csv", *common, "--one-hot", "hue", code=1)

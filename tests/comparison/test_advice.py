@@ -36,8 +36,8 @@ def test_of_methods_that_are_as_good_the_fastest():
 @pytest.mark.parametrize(
     ("rivals", "words"),
     [
-        (["SVC"], "SVC is as good as these folds can tell, but answers more slowly."),
-        (["SVC", "LMNN"], "SVC and LMNN are as good as these folds can tell, but answer more"),
+        (["SVC"], "SVC is as good, as far as these folds can tell, but answers more slowly."),
+        (["SVC", "LMNN"], "SVC and LMNN are as good, as far as these folds can tell, but answer"),
     ],
 )
 def test_the_best_is_also_the_fastest(rivals, words):
@@ -58,7 +58,7 @@ def test_another_method_is_recommended_where_it_is_as_good_and_faster():
         outcomes("MaPML", 0.1 + SPREAD) + outcomes("logistic-regression", 0.1 - SPREAD, 0.1)
     )
     assert found.method == "logistic-regression"
-    assert "MaPML (10.00 %) is as good; take it if you want to search" in found.words
+    assert "Take MaPML (10.00 %) if you want to search" in found.words
 
 
 def test_a_difference_of_a_few_rows_is_no_difference():

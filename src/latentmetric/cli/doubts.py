@@ -60,9 +60,10 @@ def doubts(
 
     The score is how likely the given label is, between 0 and 1, judged with the row left out of its
     latent example. The column likelier has the label that the model would give, and probability
-    that label's share of the vote. Rows are numbered from 0; --id puts a column of the file before
-    that number. An .npy file holds the numbers of the rows alone. Without --model, MaPML is fitted
-    with label_noise, which trusts unlikely labels less.
+    that label's share of the vote; where it is the given label, the model agrees. Rows are numbered
+    from 0; --id puts a column of the file before that number. An .npy file holds the numbers of the
+    rows alone. Without --model, MaPML is fitted with label_noise, which trusts unlikely labels
+    less.
     """
     given = [*parameters, *preparation.asked]
     if model is not None and given:

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from latentmetric import save
-from latentmetric.cli._errors import INTERRUPTED, in_words
+from latentmetric.cli._errors import INTERRUPTED, in_words, note
 from latentmetric.cli._output import (
     Overwrite,
     check_output,
@@ -45,6 +45,11 @@ MEASURED = {"validation_error": "validation error", "loo_error": "error on train
 
 QUICK_SECONDS = 10
 """A fit that took longer is not compared with other methods, because that might take as long."""
+
+TOO_LONG = (
+    f"not compared with k-NN and logistic regression, because the fit took more than "
+    f"{QUICK_SECONDS} s; latentmetric compare does that"
+)
 
 
 @takes_parameters
@@ -105,10 +110,13 @@ def fit(
     _save(joined(steps, model), out)
     facts = _facts(model, out, perf_counter() - since, follower.interrupted)
     beside = None
-    quick = facts["seconds"] <= QUICK_SECONDS and getattr(model, "unlabelled", None) is None
-    if check and quick and not follower.interrupted:
+    check = check and getattr(model, "unlabelled", None) is None and not follower.interrupted
+    quick = facts["seconds"] <= QUICK_SECONDS
+    if check and quick:
         beside = _beside_others(model, rows, table.labels)
     _report(model, facts, beside, json)
+    if check and not quick:
+        note(TOO_LONG)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
 

@@ -126,7 +126,7 @@ def _reason(results: _Results, chosen: str, equal: list[str]) -> str:
     if chosen == best:
         return (
             f"Its error, {error}, is the lowest. {_listed(others)} "
-            f"{'is' if len(others) == 1 else 'are'} as good as these folds can tell, but "
+            f"{'is' if len(others) == 1 else 'are'} as good, as far as these folds can tell, but "
             f"{'answers' if len(others) == 1 else 'answer'} more slowly."
         )
     return (
@@ -141,8 +141,8 @@ def _about_mapml(results: _Results, chosen: str, equal: list[str]) -> list[str]:
         return []
     if "MaPML" in equal:
         return [
-            f"MaPML ({results.share('MaPML')}) is as good; take it if you want to search, to see "
-            "what answers rest on, to reject unknown rows or to add classes later."
+            f"Take MaPML ({results.share('MaPML')}) if you want to search, to see what answers "
+            "rest on, to reject unknown rows or to add classes later."
         ]
     points = 100 * results.excess("MaPML")
     return [f"MaPML's error is {points:.2f} percentage points above that of {results.best}."]

@@ -242,7 +242,8 @@ def _text_is_no_feature(columns: ColumnsOfFile, places: list[int]) -> str:
     return (
         f"{columns.file}: column {names[0]!r} holds {columns.described(places[0])}, not numbers"
         f"{more}; leave out with --ignore {every}, keep beside the answers with --id {first}, "
-        f"take as labels with --label {first}, or fit with --one-hot {first}"
+        f"take as labels with --label {first}, or as categories with --one-hot {first} "
+        "(fit, compare, doubts)"
     )
 
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from latentmetric.core.parallel import blas_threads
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.rivals.choosing import Chosen, Task
 from latentmetric.evaluation.rivals.logistic import logistic_regression
@@ -27,6 +28,10 @@ TUNED: dict[str, Callable[[Task], Chosen]] = {
     "SVC": support_vectors,
 }
 """How the parameters of each rival are chosen, by its name."""
+
+SMALL_WORK = 10**7
+"""Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
+machine they wait for each other."""
 
 SCALED = "Euclid-scaled"
 """The name of nearest neighbours on standardised columns, of which nothing is chosen."""
@@ -70,7 +75,8 @@ def fit_rival(
         return _fitted(Chosen(Euclidean(n_neighbors), True, f"k = {n_neighbors}"), X, y)
     codes = np.unique(y, return_inverse=True)[1]
     task = Task(X, codes, np.random.default_rng(random_state), n_jobs, bounded)
-    with warnings.catch_warnings():
+    small = len(codes) * task.width <= SMALL_WORK
+    with warnings.catch_warnings(), blas_threads(1 if small else None):
         # One that ends early is judged by its errors like any other.
         warnings.simplefilter("ignore", ConvergenceWarning)
         chosen = TUNED[name](task)

@@ -141,9 +141,9 @@ def _labels(evidence: Evidence) -> list[Step]:
         steps.append(
             (
                 tag("b", "Look at these labels: "),
-                tag("a", counted(doubts.n_unlikely, "label is", "labels are") + " doubtful",
+                tag("a", f"{doubts.n_unlikely:,} of {counted(doubts.n_judged, 'label')}",
                     href="#doubts"),
-                f" of {doubts.n_judged:,}." + (noisy if many else ""),
+                f" {'is' if doubts.n_unlikely == 1 else 'are'} doubtful." + (noisy if many else ""),
             )
         )  # fmt: skip
     return steps
@@ -180,7 +180,7 @@ def _more_test_rows(evidence: Evidence) -> list[Step]:
         (
             tag("b", "More test rows: "),
             f"if the difference to {best.name.split(',')[0]} stays what it is, about {needed:,} "
-            "rows would be enough to rule out chance.",
+            f"test rows, now {match.n_rows:,}, would be enough to rule out chance.",
         )
     ]
 

@@ -106,7 +106,7 @@ def _class_words(
         words = [
             "The hardest class is ",
             context.label(worst),
-            f" with {percent(float(shares[worst]))} errors",
+            f" with an error of {percent(float(shares[worst]))}",
         ]
         clean = int((shares == 0).sum())
         words.append(f"; {counted(clean, 'class has', 'classes have')} none." if clean else ".")

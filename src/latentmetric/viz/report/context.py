@@ -57,7 +57,7 @@ class Context:
             check_image_shape(image_shape, rows.shape[1])
             pictures = Pictures(image_shape, *value_range(rows))
         given = evidence.piped.feature_names
-        names = None if given is None else [shown(name, 40) for name in given]
+        names = None if given is None else [shown(name) for name in given]
         return cls(
             distinct(evidence.model.classes_.tolist()),
             pictures,

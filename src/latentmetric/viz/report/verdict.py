@@ -143,7 +143,7 @@ def _sentence(line: Line) -> str:
             f"{line.name}: {percent(line.error)}, as many errors. Each gets "
             f"{counted(match.gained, 'row')} right that the other gets wrong."
         )
-    more, sign = ("more", 1) if match.fewer > 0 else ("fewer", -1)
+    more, sign = ("higher", 1) if match.fewer > 0 else ("lower", -1)
     low, high = sorted(max(0.0, sign * end) for end in match.interval)
     if match.beyond_chance:
         sure = (
@@ -260,16 +260,20 @@ def _sampled(evidence: Evidence) -> list[Html]:
     ]
 
 
+def _after_steps(evidence: Evidence) -> str:
+    if evidence.piped.steps is None:
+        return ""
+    return ", after the same steps of the pipeline as the model's"
+
+
 def _legend(evidence: Evidence) -> str:
     said = "Whiskers show one standard error."
     if evidence.baselines:
         said += (
-            " k-NN and logistic regression are tuned by cross-validation on training rows. p is "
-            "the chance of a difference this large, or larger, between two methods that are "
-            "equally good (McNemar's exact test on the same rows)."
+            " k-NN and logistic regression are tuned by cross-validation on training rows"
+            f"{_after_steps(evidence)}. p is the chance of a difference this large, or larger, "
+            "between two methods that are equally good (McNemar's exact test on the same rows)."
         )
-        if evidence.piped.steps is not None:
-            said += " Both take the rows after the steps of the pipeline, as the model does."
     if evidence.latent_model is not None:
         said += (
             " MaPML votes with its latent examples, MaPML-O with original rows under the same "
