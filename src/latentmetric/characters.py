@@ -32,6 +32,11 @@ def visible_json(text: str) -> str:
     return "".join(_escaped_in_json(c) if is_hidden(c) else c for c in text)
 
 
+def percent(share: float) -> str:
+    """A share of 1 as it is shown everywhere: "8.25 %"."""
+    return f"{100 * share:.2f} %"
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 

@@ -14,6 +14,7 @@ from typer.main import get_command
 
 import latentmetric
 from latentmetric import save
+from latentmetric.characters import percent
 from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._parameters import KINDS
 from latentmetric.cli.main import COMMANDS, application
@@ -121,7 +122,7 @@ def test_fit_reports_the_start_the_refinement_and_the_leave_one_out_error(folder
     model = latentmetric.load(tmp_path / "model")
     first, kept = model.history_[0], model.history_[model.best_iter_]
     assert f"MaPML, start {first['start']}, round {kept['round']} (refinement " in done.stdout
-    assert f", error on training rows {kept['loo_error']:.2%}, " in done.stdout
+    assert f", error on training rows {percent(kept['loo_error'])}, " in done.stdout
     lines = done.stderr.splitlines()
     (zero,) = [line for line in lines if line.startswith("round 0 of 8: ")]
     assert f"start {first['start']}, start losses euclidean " in zero
@@ -357,7 +358,7 @@ def test_info_shows_the_starts_and_marks_the_refinement(folder, model):
         assert facts[name] == first[name]
     shown = call("info", folder / "model").stdout
     errors = ", ".join(
-        f"{name} {first['start_losses'][name]:.4g} ({first['start_errors'][name]:.2%} wrong)"
+        f"{name} {first['start_losses'][name]:.4g} ({percent(first['start_errors'][name])} wrong)"
         for name in STARTS
     )
     line = f"start of the metric: {first['start']}, by the loss on rows not seen: {errors}\n"

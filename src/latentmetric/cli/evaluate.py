@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from latentmetric.characters import percent
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._preparing import prepared
 from latentmetric.cli._tables import (
@@ -125,7 +126,7 @@ def _log_loss(shares: Any, true: Ints) -> float:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    say(f"error: {facts['error']:.2%} ({facts['errors']:,} of {facts['rows']:,} rows)")
+    say(f"error: {percent(facts['error'])} ({facts['errors']:,} of {facts['rows']:,} rows)")
     if facts["unknown_rows"]:
         say(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
     if "log_loss" in facts:
@@ -162,7 +163,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.2%}"
+    return "" if share is None else percent(share)
 
 
 def _shown(label: Any) -> str:

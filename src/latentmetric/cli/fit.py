@@ -15,6 +15,7 @@ import numpy as np
 import typer
 
 from latentmetric import save
+from latentmetric.characters import percent
 from latentmetric.cli._errors import INTERRUPTED, in_words, note
 from latentmetric.cli._output import (
     Overwrite,
@@ -196,7 +197,8 @@ def _report(model: Any, facts: dict[str, Any], beside: QuickCheck | None, json: 
         say(f"Interrupted after round {facts['rounds']}; {kept} was kept.")
     if facts["kept_round"] == 0 and facts["rounds"]:
         say("No round was better than round 0, so nothing that was learned is used.")
-    errors = "".join(f", {MEASURED[name]} {facts[name]:.2%}" for name in MEASURED if name in facts)
+    known = [name for name in MEASURED if name in facts]
+    errors = "".join(f", {MEASURED[name]} {percent(facts[name])}" for name in known)
     start = f", start {facts['start']}" if "start" in facts else ""
     say(
         f"{facts['model']}: {facts['estimator']}{start}, {kept}{errors}, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from latentmetric.characters import percent
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
@@ -91,7 +92,7 @@ def _race(facts: dict[str, Any]) -> str:
     """What each start of the race lost, and how often it was wrong."""
     losses, errors = facts.get("start_losses", {}), facts.get("start_errors", {})
     tried = [
-        f"{name} {losses[name]:.4g} ({errors[name]:.2%} wrong)"
+        f"{name} {losses[name]:.4g} ({percent(errors[name])} wrong)"
         for name in STARTS
         if name in losses and name in errors
     ]

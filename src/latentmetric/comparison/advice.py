@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentmetric.characters import percent
 from latentmetric.comparison.cross_validation import Outcome
 from latentmetric.core.types import Floats
 
@@ -98,7 +99,7 @@ class _Results:
         return min(self.errors, key=lambda method: float(self.errors[method].mean()))
 
     def share(self, method: str) -> str:
-        return f"{self.errors[method].mean():.2%}".replace("%", " %")
+        return percent(float(self.errors[method].mean()))
 
     def excess(self, method: str) -> float:
         """How much larger the error is than the lowest."""
