@@ -6,6 +6,7 @@ Labels keep their type: integers are never rounded to floats, text stays text.
 from __future__ import annotations
 
 from collections import UserList, deque
+from collections.abc import Mapping
 from decimal import Decimal
 from math import inf
 from numbers import Integral, Real
@@ -41,7 +42,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             "label for each row"
         )
     given = _without_rounding(_without_merging(y, name), name)
-    if np.ndim(given) == 0:
+    if not _is_sequence(given):
         raise ValueError(f"{name} must be a list or an array of labels, got {y!r:.60}")
     labels: Labels = column_or_1d(given, warn=True)
     _refuse_missing(labels, f"Input {name}", start)
@@ -330,6 +331,13 @@ def _refuse_rounding(labels: list[Any], name: str) -> None:
             f"{name} holds {rounded[0]}, which NumPy would round to {int(float(rounded[0]))} "
             "beside the other labels; convert all of them, for example to strings"
         )
+
+
+def _is_sequence(given: Any) -> bool:
+    """Whether this has labels one after the other: not a label alone, nor a set or a dict."""
+    if isinstance(given, str | bytes | Mapping) or getattr(given, "shape", None) == ():
+        return False
+    return hasattr(given, "__getitem__") or hasattr(given, "__array__")
 
 
 def _without_rounding(y: Any, name: str) -> Any:
