@@ -120,6 +120,9 @@ OF_FRAMES = {
     "slices of names": ColumnTransformer(
         [("dropped", "drop", ["grade"]), ("filled", SimpleImputer(), slice("size", "weight"))],
     ),
+    "a slice of names alone": ColumnTransformer(
+        [("filled", SimpleImputer(), slice("size", "weight"))],
+    ),
     "frames inside": ColumnTransformer(
         [("filled", SimpleImputer(), ["weight", "size"]),
          ("words", OneHotEncoder(sparse_output=False, categories=[["red", "blue", "green"]]),

@@ -208,16 +208,18 @@ def _packed_columns(step: Any, path: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def _are_named(step: Any) -> bool:
-    """Whether the columns were given by name."""
-    listed = [
-        [columns] if isinstance(columns, str) else columns for _, _, columns in step.transformers_
-    ]
+    """Whether columns were given by name, alone, in a list, or as the ends of a slice."""
     return any(
         isinstance(column, str)
-        for columns in listed
-        if not isinstance(columns, slice)
-        for column in columns
+        for _, _, columns in step.transformers_
+        for column in _mentioned(columns)
     )
+
+
+def _mentioned(columns: Any) -> Any:
+    if isinstance(columns, slice):
+        return columns.start, columns.stop
+    return [columns] if isinstance(columns, str) else columns
 
 
 def restored_steps(
