@@ -120,8 +120,10 @@ OF_FRAMES = {
     "slices of names": ColumnTransformer(
         [("dropped", "drop", ["grade"]), ("filled", SimpleImputer(), slice("size", "weight"))],
     ),
-    "a slice of names alone": ColumnTransformer(
-        [("filled", SimpleImputer(), slice("size", "weight"))],
+    "a slice of names beside a number": ColumnTransformer(
+        [("filled", SimpleImputer(), slice("size", "weight")),
+         ("words", OneHotEncoder(handle_unknown="ignore"), [3])],
+        sparse_threshold=0,
     ),
     "frames inside": ColumnTransformer(
         [("filled", SimpleImputer(), ["weight", "size"]),
