@@ -90,7 +90,7 @@ def test_misclassified_rows_show_the_values_given(tmp_path):
     assert "features are the columns that the steps make" in metric.text
     drawn = {text.text for text in metric.all("text", class_="bar-name")}
     assert drawn == {"size", "weight", "color = red", "color = green", "color = blue"}
-    assert "after the steps of the pipeline, as the model does" in page.section("verdict").text
+    assert "after the same steps of the pipeline as the model's" in page.section("verdict").text
 
 
 def test_mixed_columns_have_no_table_of_values(tmp_path):
