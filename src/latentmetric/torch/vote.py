@@ -52,8 +52,9 @@ class LatentVoteLoss(LatentLoss):
         many classes, use no margin then: at first, all labels would be unlikely.
     batch_votes : bool, default=False
         Whether in training the other rows of the batch vote, too, each as a latent example of its
-        own. A network then learns faster, as rows follow it at once. Classes need several rows in
-        a batch for that. With several processes, the rows of the same one vote.
+        own. The loss is the mean of that with and without their votes, so that latent examples
+        keep learning when the rows alone are sure. Classes need several rows in a batch for that.
+        With several processes, the rows of the same one vote.
 
     Attributes
     ----------
@@ -105,17 +106,23 @@ class LatentVoteLoss(LatentLoss):
     ) -> Tensor:
         squared = self._left_out(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
+        added = self.margin * state.spreads.detach()[labels] / self.temperature
+        losses = self._losses(logits, labels, added)
         if self.training and self.batch_votes:
             of_rows = batch_logits(rows, labels, self.n_classes, self.temperature)
-            logits = torch.logsumexp(torch.stack((logits, of_rows)), dim=0)
+            together = torch.logsumexp(torch.stack((logits, of_rows)), dim=0)
+            losses = (losses + self._losses(together, labels, added)) / 2
+        return (weights * losses).mean()
+
+    def _losses(self, logits: Tensor, labels: Tensor, added: Tensor) -> Tensor:
+        """Of each row, if the latent examples of its label are farther away by what is added."""
         if self.margin > 0:
-            added = self.margin * state.spreads.detach()[labels] / self.temperature
             logits = logits.scatter_add(1, labels[:, None], -added[:, None])
         of_label = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
-        losses = -of_label
-        if self.label_noise:
-            losses = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
-        return (weights * losses).mean()
+        if not self.label_noise:
+            return -of_label
+        unsure: Tensor = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
+        return unsure
 
     def _left_out(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
         """D² of rows and latent examples, (B, m), with each row left out of its own one."""
