@@ -2,7 +2,8 @@
 
 Plain functions on tensors. None of them asks for the value of a tensor, so a loss compiles to one
 graph and a GPU is never waited for. Classes are codes from 0 on, and latent examples are sorted by
-class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C) + m·d).
+class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C) + m·d). Where the rows of
+a batch vote, B² more distances.
 """
 
 from __future__ import annotations

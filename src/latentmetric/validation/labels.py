@@ -138,7 +138,8 @@ def check_same_length(n_rows: int, n_others: int, others: str = "y has {} labels
 
 def known_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
-    given, places = classes_and_codes(_comparable(labels, classes, name))
+    given, places = classes_and_codes(labels)
+    given = _comparable(given, classes, name)
     unknown = np.setdiff1d(given, classes)
     if len(unknown):
         raise ValueError(
@@ -160,12 +161,7 @@ def check_same_classes(given: Labels, classes: Labels) -> None:
 
 def joined_classes(classes: Labels, labels: Labels) -> Labels:
     """The model's classes and those of new labels, sorted; raise if they are of different kinds."""
-    given, _ = classes_and_codes(_comparable(labels, classes))
-    if _family(given) != _family(classes):
-        raise TypeError(
-            f"new classes must be of the same kind as the model's, which are {classes.dtype}; y is "
-            f"{given.dtype}, such as {given.tolist()[0]!r}"
-        )
+    given = _comparable(classes_and_codes(labels)[0], classes)
     joined: Labels = np.union1d(classes, given)
     if joined.dtype.kind == "f":
         if "f" not in (given.dtype.kind, classes.dtype.kind):
@@ -179,27 +175,20 @@ def joined_classes(classes: Labels, labels: Labels) -> Labels:
 
 def are_known(labels: Labels, classes: Labels) -> Bools:
     """Which labels are among the model's classes; raise if they are not of one kind."""
-    classes_and_codes(labels)
-    return np.isin(_comparable(labels, classes), classes)
+    given, places = classes_and_codes(labels)
+    known: Bools = np.isin(_comparable(given, classes), classes)[places]
+    return known
 
 
 def refuse_known(labels: Labels, classes: Labels) -> None:
     """Raise if any label is among the model's classes."""
-    known = np.intersect1d(classes_and_codes(_comparable(labels, classes))[0], classes)
+    known = np.intersect1d(_comparable(classes_and_codes(labels)[0], classes), classes)
     if len(known):
         raise ValueError(
             f"y holds {len(known)} of the model's {len(classes)} classes, such as "
             f"{known.tolist()[0]!r}; add_classes takes rows of new classes only, partial_fit takes "
             "rows of known ones"
         )
-
-
-def _family(labels: Labels) -> Any:
-    """What labels must have in common to be compared."""
-    if labels.dtype.kind == "O":
-        kinds = {type(label) for label in labels.tolist()}
-        return "text" if kinds == {str} else frozenset(kinds)
-    return {"U": "text", **dict.fromkeys("iuf", "number")}.get(labels.dtype.kind, labels.dtype.kind)
 
 
 def kind_of(labels: Labels) -> str:
@@ -212,11 +201,10 @@ def kind_of(labels: Labels) -> str:
 
 
 def _comparable(labels: Labels, classes: Labels, name: str = "y") -> Labels:
-    """Labels that can be compared with the classes without rounding either of them.
+    """Different labels, sorted, that compare with the classes without rounding either of them.
 
     Raise if they are of another kind: True is not the class 1, nor is "1".
     """
-    classes_and_codes(labels)
     if len(labels) and len(classes) and kind_of(labels) != kind_of(classes):
         raise TypeError(
             f"{name} must be of the same kind as the model's classes: {name} holds "
