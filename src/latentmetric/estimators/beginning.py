@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from numbers import Integral
@@ -13,7 +14,9 @@ import numpy as np
 from latentmetric.core.alternation import State, state_from
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
-from latentmetric.core.population import Moved, weights_by_class
+from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
+from latentmetric.core.race import choose_start
+from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Ints
 from latentmetric.estimators.settings import settings_of
@@ -30,6 +33,21 @@ def first_of(model: Any, data: TrainingData) -> First:
         return partial(begin, rows, counts, model.init, settings, model.start)
     assert data.start is not None
     return partial(begin_from, rows, counts, model.init, settings, *data.start)
+
+
+def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
+    """Rows by class, written in a basis if they have more features than rows."""
+    rows = data.training
+    # A metric that was learned from other rows may be anything outside the span of these.
+    if not is_wide(rows) or model.max_norm is not None or continues(model):
+        return data
+    assert isinstance(rows, LocalPopulation)
+    counts, settings = latent_counts(model, data), settings_of(model)
+    name, record = choose_start(rows, model.start, counts, model.init, settings, generator)
+    numbers = np.arange(rows.sizes.sum())
+    positions = positions_of(rows, numbers)
+    span, start = span_of(rows.sample(numbers), positions, name, rows.weights)
+    return replace(data, training=spanned(rows, span), span=span, start=(start, record))
 
 
 def latent_counts(model: Any, data: TrainingData) -> Ints:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,12 +15,6 @@ import numpy as np
 from latentmetric.core.alternation import State, class_margins, reduced
 from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
-from latentmetric.core.population import (
-    LocalPopulation,
-    positions_of,
-)
-from latentmetric.core.race import choose_start
-from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
@@ -34,7 +27,7 @@ from latentmetric.estimators.beginning import (
     continues,
     digest_of,
     first_of,
-    latent_counts,
+    in_their_span,
 )
 from latentmetric.estimators.compat import with_callbacks
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
@@ -446,19 +439,7 @@ class MaPML(LivingLatents):
     def _training_data(
         self, admitted: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        """Rows by class, written in a basis if they have more features than rows."""
-        data = super()._training_data(admitted, generator)
-        rows = data.training
-        # A metric that was learned from other rows may be anything outside the span of these.
-        if not is_wide(rows) or self.max_norm is not None or continues(self):
-            return data
-        assert isinstance(rows, LocalPopulation)
-        counts, settings = latent_counts(self, data), settings_of(self)
-        name, record = choose_start(rows, self.start, counts, self.init, settings, generator)
-        numbers = np.arange(rows.sizes.sum())
-        positions = positions_of(rows, numbers)
-        span, start = span_of(rows.sample(numbers), positions, name, rows.weights)
-        return replace(data, training=spanned(rows, span), span=span, start=(start, record))
+        return in_their_span(self, super()._training_data(admitted, generator), generator)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)
