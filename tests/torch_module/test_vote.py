@@ -13,6 +13,7 @@ from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
 from latentmetric.torch.running import batch_logits
+from latentmetric.torch.vote import distorted
 
 SIZES = [2, 3, 1]
 OF_LATENTS = np.repeat(np.arange(3), SIZES)
@@ -96,9 +97,11 @@ def test_leaving_out_is_the_mean_of_the_other_rows():
 
 @pytest.mark.parametrize("update", ["gradient", "mean"])
 @pytest.mark.parametrize("label_noise", [False, True])
-@pytest.mark.parametrize("batch_votes", [False, True])
-def test_gradcheck(rng, update, label_noise, batch_votes):
-    loss = placed_loss(rng, update=update, label_noise=label_noise, batch_votes=batch_votes)
+@pytest.mark.parametrize("smoothing, batch_votes", [(0.0, False), (0.0, True), (0.3, True)])
+def test_gradcheck(rng, update, label_noise, smoothing, batch_votes):
+    loss = placed_loss(
+        rng, update=update, label_noise=label_noise, smoothing=smoothing, batch_votes=batch_votes
+    )
     rows, labels = batch(rng)
     rows, labels = torch.tensor(rows, requires_grad=True), torch.tensor(labels)
 
@@ -190,3 +193,87 @@ def test_a_batch_of_one_row_and_rows_that_are_not_finite_do_not_vote(rng):
     expected = batch_logits(rows[:3], labels[:3], 3, torch.tensor(2.0))
     found = batch_logits(spoilt, labels, 3, torch.tensor(2.0))[:3]
     assert torch.allclose(found, expected)
+
+
+def class_shares(rows, latents, temperature):
+    """P(c | x) of each class, as it is written."""
+    weights = np.exp(-((rows[:, None] - latents) ** 2).sum(axis=2) / temperature)
+    votes = np.stack([weights[:, OF_LATENTS == code].sum(axis=1) for code in range(3)], axis=1)
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("smoothing", [0.2, 1.0])
+def test_smoothed_labels_are_partly_those_of_all_classes(rng, smoothing):
+    loss = placed_loss(rng, smoothing=smoothing).eval()
+    rows, labels = batch(rng)
+    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
+    targets = (1 - smoothing) * np.eye(3)[labels] + smoothing / 3
+    shares = class_shares(rows, loss.latents.detach().numpy(), 2.0)
+    assert found == pytest.approx(-(targets * np.log(shares)).sum(axis=1).mean())
+
+
+def test_only_the_label_is_distrusted_if_labels_are_smoothed(rng):
+    rows, labels = (torch.tensor(part) for part in batch(rng))
+    loss = placed_loss(rng, smoothing=0.25, label_noise=True).eval()
+
+    def value(smoothing, label_noise):
+        loss.smoothing, loss.label_noise = smoothing, label_noise
+        return loss(rows, labels)
+
+    expected = 0.75 * value(0.0, True) + 0.25 * value(1.0, False)
+    assert torch.allclose(value(0.25, True), expected)
+
+
+def test_classes_without_a_row_yet_get_no_share_of_smoothed_labels(rng):
+    """Their votes are 0, and the logarithm is not finite."""
+    loss = LatentVoteLoss(4, 2, 1, smoothing=0.5).double()
+    rows = torch.tensor(rng.normal(size=(4, 2)), requires_grad=True)
+    value = loss(rows, torch.tensor([0, 0, 1, 1]))
+    value.backward()
+    logits = -torch.cdist(rows, loss.latents[:2]).square()
+    labels = torch.tensor([0, 0, 1, 1])
+    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=0.5)
+    assert torch.allclose(value, expected)
+    assert rows.grad.isfinite().all()
+
+
+def test_distorted_rows_are_moved_by_noise_of_their_classs_spread(rng):
+    loss = placed_loss(rng, distortion=0.5)
+    rows, labels = (torch.tensor(part) for part in batch(rng, 6))
+    seen = copy.deepcopy(loss)
+    seen(rows, labels)
+    torch.manual_seed(3)
+    found = loss(rows, labels)
+    torch.manual_seed(3)
+    noise = torch.randn_like(rows) * (0.5 * seen.spreads[labels] / 4).sqrt()[:, None]
+    squared = torch.cdist(rows + noise, loss.latents.detach()).square()
+    # What a row is compared with is chosen before it is moved.
+    logits = [torch.logsumexp(-part / 2, dim=1) for part in squared.split(SIZES, dim=1)]
+    expected = torch.nn.functional.cross_entropy(torch.stack(logits, dim=1), labels)
+    assert torch.allclose(found, expected)
+    assert torch.equal(loss.latents, seen.latents), "the noise is not learned"
+    assert torch.equal(loss.spreads, seen.spreads)
+    assert loss.eval()(rows, labels) == loss(rows, labels), "only in training"
+
+
+def test_the_length_of_the_noise():
+    squared = torch.tensor([4.0, 0.0]).repeat_interleave(500)
+    torch.manual_seed(0)
+    moved = distorted(torch.zeros(1000, 20), squared)
+    assert moved[:500].square().sum(dim=1).mean() == pytest.approx(4.0, rel=0.05)
+    assert moved[500:].eq(0).all()
+
+
+@pytest.mark.parametrize(
+    "parameter, value, error",
+    [
+        ("smoothing", 1.5, ValueError),
+        ("smoothing", -0.1, ValueError),
+        ("smoothing", True, TypeError),
+        ("distortion", -1, ValueError),
+        ("distortion", "much", TypeError),
+    ],
+)
+def test_wrong_parameters_are_named(parameter, value, error):
+    with pytest.raises(error, match=parameter):
+        LatentVoteLoss(3, 4, **{parameter: value})

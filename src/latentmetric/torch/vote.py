@@ -55,6 +55,14 @@ class LatentVoteLoss(LatentLoss):
         own. The loss is the mean of that with and without their votes, so that latent examples
         keep learning when the rows alone are sure. Classes need several rows in a batch for that.
         With several processes, the rows of the same one vote.
+    smoothing : float, default=0.0
+        From 0 to 1: the share of each label that is given to all classes alike. Rows then stop
+        moving once their label is likely enough, which helps where a network learns its training
+        rows by heart.
+    distortion : float, default=0.0
+        In training, rows are the embeddings plus Gaussian noise, whose mean squared length is so
+        many times the spread E[D²(x, z)] of their class: the paper's distortion of latent
+        examples, drawn anew for each batch.
 
     Attributes
     ----------
@@ -92,6 +100,8 @@ class LatentVoteLoss(LatentLoss):
         margin: float = 0.0,
         label_noise: bool = False,
         batch_votes: bool = False,
+        smoothing: float = 0.0,
+        distortion: float = 0.0,
     ) -> None:
         super().__init__(
             n_classes, n_features, latents_per_class,
@@ -100,13 +110,18 @@ class LatentVoteLoss(LatentLoss):
         self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
         self.batch_votes = Boolean().check("batch_votes", batch_votes)
+        self.smoothing = Number(0, 1).check("smoothing", smoothing)
+        self.distortion = Number(0).check("distortion", distortion)
 
     def _loss(
         self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
     ) -> Tensor:
+        spreads = state.spreads.detach()[labels]
+        if self.training and self.distortion > 0:
+            rows = distorted(rows, self.distortion * spreads)
         squared = self._left_out(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
-        added = self.margin * state.spreads.detach()[labels] / self.temperature
+        added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
         if self.training and self.batch_votes:
             of_rows = batch_logits(rows, labels, self.n_classes, self.temperature)
@@ -118,7 +133,14 @@ class LatentVoteLoss(LatentLoss):
         """Of each row, if the latent examples of its label are farther away by what is added."""
         if self.margin > 0:
             logits = logits.scatter_add(1, labels[:, None], -added[:, None])
-        of_label = torch.log_softmax(logits, dim=1).gather(1, labels[:, None])[:, 0]
+        log_shares = torch.log_softmax(logits, dim=1)
+        losses = self._distrusted(log_shares.gather(1, labels[:, None])[:, 0])
+        if self.smoothing == 0:
+            return losses
+        return (1 - self.smoothing) * losses - self.smoothing * finite_mean(log_shares)
+
+    def _distrusted(self, of_label: Tensor) -> Tensor:
+        """The losses of rows with these logarithms of P(y | x)."""
         if not self.label_noise:
             return -of_label
         unsure: Tensor = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
@@ -131,3 +153,15 @@ class LatentVoteLoss(LatentLoss):
         if self.training and self.update == "mean":
             to_own = to_own * stretches(state.counts)[own]
         return squared.scatter(1, own[:, None], to_own[:, None])
+
+
+def distorted(rows: Tensor, squared_lengths: Tensor) -> Tensor:
+    """Rows plus Gaussian noise with these mean squared lengths."""
+    deviations = (squared_lengths / rows.shape[1]).sqrt()
+    return rows + deviations[:, None] * torch.randn_like(rows)
+
+
+def finite_mean(log_shares: Tensor) -> Tensor:
+    """The mean of each row over the classes that have a vote; the others' logarithm is −inf."""
+    votes = log_shares > -torch.inf
+    return torch.where(votes, log_shares, 0).sum(dim=1) / votes.sum(dim=1)
