@@ -204,21 +204,22 @@ class Mined(Learner):
 
 
 def latent_vote(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
-    """Rows of length 1, and for them a temperature that was best on rows held back of the training
-    rows of CIFAR-100. Labels that may be wrong need a margin of 0: with one, all rows look unlikely
-    at first, and none is trusted."""
+    """Embeddings as they are, or of length 1, where distances are shorter and so is T."""
     from latentmetric.torch import LatentVoteLoss
 
+    normalised = chosen["normalised"]
     loss = LatentVoteLoss(
         n_classes,
         n_features,
-        chosen["latents"],
-        temperature=0.1,
-        margin=chosen["margin"],
-        label_noise=chosen["label_noise"],
-        batch_votes=chosen["batch_votes"],
+        latents_per_class=1,
+        temperature=0.2 if normalised else 1.0,
+        margin=chosen.get("margin", 0.0),
+        label_noise=chosen.get("label_noise", False),
+        batch_votes=chosen.get("batch_votes", False),
+        smoothing=chosen.get("smoothing", 0.0),
+        distortion=chosen["distortion"],
     )
-    return Latent(loss, rate=1e-2, normalised=True)
+    return Latent(loss, rate=1e-2, normalised=normalised)
 
 
 def latent_margin(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
@@ -240,10 +241,10 @@ METHODS: dict[str, Method] = {
     "LatentVote (ours)": Method(
         latent_vote,
         (
-            {"latents": 1, "margin": 1.0, "batch_votes": True, "label_noise": False},
-            {"latents": 5, "margin": 0.0, "batch_votes": True, "label_noise": False},
-            {"latents": 5, "margin": 1.0, "batch_votes": False, "label_noise": False},
-            {"latents": 5, "margin": 0.0, "batch_votes": True, "label_noise": True},
+            {"normalised": False, "batch_votes": True, "smoothing": 0.1, "distortion": 0.0},
+            {"normalised": False, "batch_votes": True, "smoothing": 0.1, "distortion": 0.5},
+            {"normalised": True, "margin": 0.5, "smoothing": 0.5, "distortion": 1.0},
+            {"normalised": True, "batch_votes": True, "label_noise": True, "distortion": 1.0},
         ),
     ),
     "LatentMargin (ours)": Method(
@@ -255,7 +256,7 @@ METHODS: dict[str, Method] = {
             {"update": "mean", "margin": 0.3, "normalised": True},
         ),
     ),
-    "cross-entropy": Method(cross_entropy, settings(smoothing=(0.0, 0.05, 0.1, 0.3))),
+    "cross-entropy": Method(cross_entropy, settings(smoothing=(0.0, 0.1, 0.3, 0.5))),
     "ProxyNCA": Method(proxy_nca, settings(proxy_lr=(1e-2, 1e-1), scale=(8, 16))),
     "SoftTriple": Method(soft_triple, settings(proxy_lr=(1e-2, 1e-1), scale=(10, 20))),
     "ProxyAnchor": Method(proxy_anchor, settings(proxy_lr=(1e-2, 1e-1), scale=(16, 32))),
