@@ -299,7 +299,7 @@ def test_compare(folder):
 def test_compare_with_scikit_learn_and_a_recommendation(folder):
     methods = "euclid-scaled,knn,logistic,svm"
     shown = call("compare", folder / "train.csv", "--methods", methods, "--folds", 2).stdout
-    for name in ("Euclid-scaled", "k-NN-tuned", "logistic-regression", "SVC"):
+    for name in ("Euclid-scaled", "tuned-k-NN", "logistic-regression", "SVC"):
         assert f"  {name} " in shown
     assert "none" in shown, "logistic regression has no references"
     assert shown.splitlines()[-1].startswith("Use ")
@@ -316,7 +316,7 @@ def test_fit_says_whether_it_beat_others(folder, tmp_path, monkeypatch):
     assert shown[1].startswith("Error on 60 rows after a trial fit to 120 others: MaPML ")
     checked = latentmetric.load(tmp_path / "model")
     trial = json.loads(call(*arguments, "--json").stdout)["trial"]
-    assert list(trial["errors"]) == ["MaPML", "k-NN-tuned", "logistic-regression"]
+    assert list(trial["errors"]) == ["MaPML", "tuned-k-NN", "logistic-regression"]
     assert trial["words"] == shown[1]
     assert "trial" not in json.loads(call(*arguments, "--no-check", "--json").stdout)
     unchecked = latentmetric.load(tmp_path / "model")

@@ -100,6 +100,12 @@ def test_latents_are_in_the_units_of_the_file(folder, pipeline):
     np.testing.assert_allclose(found["size"], pipeline[-1].latent_examples_[:, 0])
 
 
+def test_fit_says_how_many_features_the_columns_became(folder):
+    done = call("fit", folder / "train.csv", "--label", "kind", "--impute", "median", "--one-hot",
+                "color", "--no-check", "-o", folder / "counted")  # fmt: skip
+    assert "6 features made from 4 columns" in done.stdout
+
+
 def test_report_shows_the_units_of_the_file(folder):
     out = folder / "report.html"
     call("report", folder / "model", folder / "test.csv", "--label", "kind", "--train",

@@ -43,7 +43,7 @@ def test_every_fit_is_announced_before_it_runs():
 def test_references_are_what_queries_are_compared_with():
     X, y = make_blobs(n_rows=120)
     found = {outcome.method: outcome.references for outcome in compare(X, y, n_folds=2)}
-    assert found["Euclid"] == found["k-NN-tuned"] == found["MaPML-O"] == found["LMNN"] == 60
+    assert found["Euclid"] == found["tuned-k-NN"] == found["MaPML-O"] == found["LMNN"] == 60
     assert found["MaPML"] == 6
     assert found["logistic-regression"] == 0
     assert 0 < found["SVC"] <= 60

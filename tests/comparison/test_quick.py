@@ -32,7 +32,7 @@ def test_errors_are_those_of_held_out_rows():
     model = clone(QUICK)
     found = quick_check(model, X, y)
     assert (found.fitted_rows, found.held_out_rows) == (600, 300)
-    assert list(found.errors) == ["MaPML", "k-NN-tuned", "logistic-regression"]
+    assert list(found.errors) == ["MaPML", "tuned-k-NN", "logistic-regression"]
     assert found.errors["logistic-regression"] > 0.4
     assert not hasattr(model, "model_"), "the caller's estimator is not fitted"
     assert "Error on 300 rows after a trial fit to 600 others: MaPML " in found.words

@@ -19,8 +19,8 @@ from latentmetric.io import Choice
 
 OTHER_NAMES = {
     "hr-sgd": "HRSGD",
-    "k-nn": "k-NN-tuned",
-    "knn": "k-NN-tuned",
+    "k-nn": "tuned-k-NN",
+    "knn": "tuned-k-NN",
     "logistic": "logistic-regression",
     "svm": "SVC",
 }
@@ -49,7 +49,7 @@ def compare(
     """Compare methods on your data by cross-validation, and say which to use.
 
     All methods see the same folds. Those of this package have their default parameters; those of
-    k-NN-tuned, logistic-regression and SVC are chosen on training rows, which counts as part of
+    tuned-k-NN, logistic-regression and SVC are chosen on training rows, which counts as part of
     the fit. --impute, --normalize and --one-hot come before every method, fitted to the training
     rows of each fold. Ctrl-C prints the results so far; the exit code is then 130.
     """

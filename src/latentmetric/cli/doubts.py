@@ -36,6 +36,9 @@ from latentmetric.io import Choice, Table
 COLUMNS = ("label", "score", "likelier", "probability")
 """Of the answers, after the row."""
 
+DECIMALS = 6
+"""Of scores and probabilities; more would be noise, and hard to read."""
+
 
 @takes_parameters
 @prepares
@@ -76,7 +79,8 @@ def doubts(
     worst = np.argsort(scores, kind="stable")[: min(most, np.isfinite(scores).sum())]
     shares = fitted.predict_proba(judged[np.sort(worst)])[np.argsort(np.argsort(worst))]
     likelier = fitted.classes_[shares.argmax(axis=1)]
-    columns = (table.labels[worst], scores[worst], likelier, shares.max(axis=1))
+    score, probability = (part.round(DECIMALS) for part in (scores[worst], shares.max(axis=1)))
+    columns = (table.labels[worst], score, likelier, probability)
     rows = {name: column[worst] for name, column in numbered(len(scores), table).items()}
     answers = rows | dict(zip(COLUMNS, columns, strict=True))
     if out is not None and out.suffix == ".npy":

@@ -110,6 +110,7 @@ def fit(
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     _save(joined(steps, model), out)
     facts = _facts(model, out, perf_counter() - since, follower.interrupted)
+    facts["columns"] = table.rows.shape[1]
     beside = None
     check = check and getattr(model, "unlabelled", None) is None and not follower.interrupted
     quick = facts["seconds"] <= QUICK_SECONDS
@@ -203,10 +204,17 @@ def _report(model: Any, facts: dict[str, Any], beside: QuickCheck | None, json: 
     say(
         f"{facts['model']}: {facts['estimator']}{start}, {kept}{errors}, "
         f"{facts['references']:,} references of {facts['classes']} classes, "
-        f"{facts['features']} features, {facts['seconds']:.1f} s"
+        f"{_width(facts)}, {facts['seconds']:.1f} s"
     )
     if beside is not None:
         say(beside.words)
+
+
+def _width(facts: Mapping[str, Any]) -> str:
+    """How wide the rows are; the steps of a pipeline may make several features of a column."""
+    features, columns = facts["features"], facts["columns"]
+    made = "" if features == columns else f" made from {columns} columns"
+    return f"{features} features{made}"
 
 
 def _kept(model: Any) -> Mapping[str, Any]:

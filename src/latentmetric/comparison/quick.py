@@ -27,7 +27,7 @@ FEWEST_ROWS = 60
 MOST_WORK = 5 * 10**7
 """Product of rows, features and classes above which nothing is compared: it would take long."""
 
-RIVALS = ("k-NN-tuned", "logistic-regression")
+RIVALS = ("tuned-k-NN", "logistic-regression")
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
 from latentmetric.evaluation.rivals import Rival, fit_rival
 
-EUCLID, TUNED, LOGISTIC = "3-NN", "k-NN, tuned", "logistic regression"
+EUCLID, TUNED, LOGISTIC = "3-NN", "tuned k-NN", "logistic regression"
 MAPML, SMALL_MAPML = "MaPML, 10 % latents", "MaPML, 2 % latents"
 
 LATENTS = {MAPML: 0.1, SMALL_MAPML: 0.02}
 """Latent examples for each row."""
 
-RIVALS = {TUNED: "k-NN-tuned", LOGISTIC: "logistic-regression"}
+RIVALS = {TUNED: "tuned-k-NN", LOGISTIC: "logistic-regression"}
 """How ``latentmetric.evaluation.rivals`` calls them."""
 
 NAMES = (EUCLID, TUNED, LOGISTIC, MAPML, SMALL_MAPML)

@@ -25,7 +25,7 @@ def test_columns_of_another_unit_are_scaled(name):
 def test_many_neighbours_where_labels_are_noisy(rng):
     X, y = make_blobs(n_rows=600, n_features=2)
     y = np.where(rng.random(600) < 0.3, rng.integers(0, 3, 600), y)
-    rival = fit_rival("k-NN-tuned", X, y)
+    rival = fit_rival("tuned-k-NN", X, y)
     k = rival.pipeline[-1].n_neighbors
     assert k > 5
     assert rival.chosen.startswith(f"k = {k}, ")
@@ -45,7 +45,7 @@ def test_logistic_regression_converges():
 def test_references_are_what_a_query_is_compared_with():
     X, y = make_blobs()
     found = {name: fit_rival(name, X, y).references for name in NAMES}
-    assert found[SCALED] == found["k-NN-tuned"] == len(y)
+    assert found[SCALED] == found["tuned-k-NN"] == len(y)
     assert found["logistic-regression"] == 0
     assert 0 < found["SVC"] <= len(y)
 
@@ -102,4 +102,4 @@ def test_a_bounded_fit_takes_no_more_rows_than_time_allows(monkeypatch):
     assert rival.n_rows == 60
     assert rival.pipeline[-1].max_iter == 40
     assert fit_rival("logistic-regression", X, y).n_rows == len(y)
-    assert fit_rival("k-NN-tuned", X, y, bounded=True).n_rows == len(y)
+    assert fit_rival("tuned-k-NN", X, y, bounded=True).n_rows == len(y)

@@ -23,7 +23,7 @@ from latentmetric.evaluation.rivals.support_vectors import support_vectors
 from latentmetric.evaluation.sampling import sample
 
 TUNED: dict[str, Callable[[Task], Chosen]] = {
-    "k-NN-tuned": nearest_neighbours,
+    "tuned-k-NN": nearest_neighbours,
     "logistic-regression": logistic_regression,
     "SVC": support_vectors,
 }

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from latentmetric.core.types import Floats, Ints
 from latentmetric.evaluation.rivals import fit_rival
 
-NEIGHBORS, LOGISTIC = "k\N{NON-BREAKING HYPHEN}NN, chosen", "logistic regression"
+NEIGHBORS, LOGISTIC = "tuned k\N{NON-BREAKING HYPHEN}NN", "logistic regression"
 
-RIVALS = {NEIGHBORS: "k-NN-tuned", LOGISTIC: "logistic-regression"}
+RIVALS = {NEIGHBORS: "tuned-k-NN", LOGISTIC: "logistic-regression"}
 """What the page calls them, and what ``latentmetric.evaluation.rivals`` does."""
 
 
