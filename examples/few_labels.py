@@ -2,8 +2,8 @@
 How many labels do I need?
 ==========================
 
-Labels cost time and money. Here three classifiers learn scikit-learn's handwritten digits from 3
-to 30 labelled images of each digit, and predict the same images that none of them has seen.
+Labels cost time and money. Here three classifiers learn scikit-learn's handwritten digits from 3 to
+30 labelled images of each digit, and predict the same unseen images.
 """
 
 # %%
@@ -27,15 +27,15 @@ seeds = range(2)
 
 
 def some_labels(per_digit, seed):
-    """Rows and labels of so many images of each digit."""
+    """Rows and labels of this many images of each digit."""
     return train_test_split(
         X_pool, y_pool, train_size=10 * per_digit, stratify=y_pool, random_state=seed
     )[::2]
 
 
 # %%
-# By default, MaPML has one latent example for ten rows of a class. Of so few rows that would often
-# be a single one, so we ask for one for every two rows.
+# By default, MaPML has one latent example for every ten rows of a class. With so few rows that
+# would often be a single one, so we ask for one for every two rows.
 
 learners = {
     "3-NN": lambda: KNeighborsClassifier(3),

@@ -2,14 +2,14 @@
 Can it be the head of my network?
 =================================
 
-The last layer of a network that classifies is linear and trained with the rest. MaPML can take its
-place: its features are the activations before the last layer. You gain latent examples to look at,
-a score for rows of no known class, and new classes without training the network again.
+The last layer of a network for classification is linear and trained with the rest. MaPML can
+replace it: its features are the activations before the last layer. You gain latent examples to look
+at, a score for rows of unknown classes, and new classes without retraining the network.
 """
 
 # %%
-# A small network for the digits from 0 to 7 of scikit-learn. It stands for any network that you
-# have trained, with whichever library.
+# Train a small network on the digits 0 to 7 of scikit-learn. It stands for any network that you
+# have trained, with any library.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ network.fit(X_train[old], y_train[old])
 
 
 def activations(rows):
-    """What the last layer of the network gets to see."""
+    """The inputs of the last layer of the network."""
     for weights, biases in zip(network.coefs_[:-1], network.intercepts_[:-1], strict=True):
         rows = np.maximum(rows @ weights + biases, 0)
     return rows
@@ -37,7 +37,7 @@ def activations(rows):
 train, test = activations(X_train), activations(X_test)
 
 # %%
-# Put another head on it, and compare it with the network's own head.
+# Replace the head by k-NN and by MaPML, and compare them with the network's own head.
 
 neighbours = KNeighborsClassifier(3).fit(train[old], y_train[old])
 head = MaPML(random_state=0).fit(train[old], y_train[old])

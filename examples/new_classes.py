@@ -3,8 +3,8 @@ Can I add classes without training again?
 =========================================
 
 Products, people and requests come and go. The metric says which differences matter, and those
-usually matter for new classes, too. So a fitted model can take new classes in a moment: it keeps
-its metric and places latent examples for the new rows.
+usually matter for new classes as well. So you can add classes to a fitted model in a moment: it
+keeps its metric and places latent examples for the new rows.
 """
 
 # %%
@@ -25,8 +25,8 @@ print("classes:", model.classes_)
 
 # %%
 # Add the others. Nothing that was learned changes: neither the metric nor the latent examples of
-# the first seven digits. The pictures differ all the same, because each shows the plane that
-# separates its own classes best.
+# the first seven digits. The pictures still differ, because each shows the plane that separates its
+# own classes best.
 
 figure, (before, after) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 plot_latents(model, ax=before)
@@ -38,7 +38,7 @@ plt.show()
 print("classes:", model.classes_)
 
 # %%
-# What does it cost in accuracy? Compare with a fit to all ten digits.
+# How much accuracy does it cost? Compare it with a fit to all ten digits.
 
 again = MaPML(random_state=0).fit(X_train, y_train)
 for name, compared in (("three classes added", model), ("all ten fitted", again)):

@@ -3,8 +3,8 @@ Do I get the same model on a cluster?
 =====================================
 
 Rows that do not fit on one machine can stay on a Dask cluster: ``fit`` takes Dask arrays. This
-example starts a small cluster within the process, so that it runs anywhere. With a real one, only
-the address changes.
+example starts a small cluster within the process, so that it runs anywhere. For a real cluster,
+only the address changes.
 """
 
 # %%
@@ -24,7 +24,7 @@ y = da.from_array(made.y, chunks=1_000)
 parameters = {"n_latents": 8, "max_iter": 2, "refine": 1, "random_state": 0}
 
 # %%
-# Fit on the cluster. Predictions are Dask arrays, too: nothing is computed before ``compute``.
+# Fit on the cluster. Predictions are also Dask arrays: nothing is computed before ``compute``.
 
 with Client(
     processes=False, n_workers=2, dashboard_address=None
@@ -41,7 +41,7 @@ difference = np.abs(distributed.latent_examples_ - local.latent_examples_).max()
 print(f"largest difference of a feature of a latent example: {difference:.0e}")
 
 # %%
-# Both fits go the same way, round by round and pass by pass.
+# The losses of both fits agree, round by round and pass by pass.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, model, style in (("cluster", distributed, "o-"), ("memory", local, "x--")):

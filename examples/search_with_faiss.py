@@ -2,14 +2,14 @@
 How do I search with faiss?
 ===========================
 
-You want to find similar images, not only to classify them, and faiss is the engine you search
-with. The learned metric is a linear map, so faiss needs nothing special: map the rows with
-``transform`` and use any index you like. ``to_faiss`` does it for the references of a model.
+You want to find similar images, not only classify them, and you search with faiss. The learned
+metric is a linear map, so faiss needs nothing special: map the rows with ``transform`` and use any
+index you like. ``to_faiss`` does this for the references of a model.
 """
 
 # %%
-# Learn a metric on scikit-learn's digits. Then let all training rows be references, because we want
-# to find images and not latent examples.
+# Learn a metric on scikit-learn's digits. Then make all training rows references, because we want
+# to find images, not latent examples.
 
 import faiss
 import matplotlib.pyplot as plt

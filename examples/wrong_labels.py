@@ -25,7 +25,7 @@ wrong = given != y_train
 print(f"{wrong.sum()} of {len(wrong)} labels are wrong")
 
 # %%
-# With ``label_noise=True``, rows whose label is unlikely count less.
+# With ``label_noise=True``, rows with unlikely labels count less.
 
 for label_noise in (False, True):
     model = MaPML(label_noise=label_noise, random_state=0).fit(X_train, given)

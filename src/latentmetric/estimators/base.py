@@ -269,7 +269,7 @@ class ReferenceClassifier(
         """Map rows to the space in which Euclidean distances are the learned ones.
 
         Its origin is the mean of the rows passed to ``fit``: the result is
-        ``(X - mean) @ components_.T``, and so as precise far from 0 as near it.
+        ``(X - mean) @ components_.T``, so it is as precise far from 0 as near it.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class ReferenceClassifier(
         y : array-like of shape (n_samples,)
             Their true labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts; None counts all alike.
+            The weight of each row; None gives all rows the same weight.
 
         Returns
         -------
@@ -381,9 +381,9 @@ class ReferenceClassifier(
         X : array-like of shape (n_samples, n_features)
             Rows whose neighbours to find, with the features of the fit.
         n_neighbors : int, default=None
-            The number of neighbours; None means the parameter of the estimator.
+            The number of neighbours; None means ``n_neighbors`` of the estimator.
         return_distance : bool, default=True
-            Whether to return the distances, too.
+            Whether to return the distances as well.
 
         Returns
         -------

@@ -57,7 +57,7 @@ class ChangingReferences:
         return self
 
     def add_classes(self, X: Any, y: Any) -> Self:
-        """Learn new classes from their rows; the metric and all other classes stay as they are.
+        """Add new classes from their rows; the metric and all other classes do not change.
 
         The rows become references. In ``MaPML``, the new classes get latent examples, as many as
         ``n_latents`` says, by k-means under the metric.

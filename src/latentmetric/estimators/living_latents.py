@@ -50,12 +50,13 @@ class LivingLatents(ReferenceClassifier[State]):
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *,
         forget: float = 1.0,
     ) -> Self:  # fmt: skip
-        """Update the latent examples with more rows of known classes; the metric stays.
+        """Update the latent examples with more rows of known classes; the metric does not change.
 
-        Each latent example moves as the mean of all its rows does, those of ``fit`` included. A
-        class gets new latent examples, at rows far from those it has, as long as it has fewer
-        than ``n_latents`` asks for the rows seen so far. If other references vote, the rows join
-        them. An estimator that is not fitted yet learns its metric from the first rows by ``fit``.
+        Each latent example moves like the mean of all its rows, including those of ``fit``. A class
+        gets new latent examples, at rows far from those it has, as long as it has fewer than
+        ``n_latents`` asks for, given the rows seen so far. If other references vote, the rows join
+        them. If the estimator is not fitted yet, the first call is a ``fit``, which learns the
+        metric.
 
         Parameters
         ----------
@@ -65,13 +66,13 @@ class LivingLatents(ReferenceClassifier[State]):
             Their labels, all of them among ``classes_``.
         classes : array-like of shape (n_classes,), default=None
             All classes, for the first call; later calls may leave it out. Classes without rows in
-            the first call get their latent examples when their rows come.
+            the first call get their latent examples when their first rows arrive.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts as, in the same units in each call and in ``fit``, where each row
-            counts as 1 if it has no weights. Rows of weight 0 are left out.
+            The weight of each row, on the same scale in each call and in ``fit``, where rows
+            without weights count as 1. Rows of weight 0 are left out.
         forget : float, default=1.0
-            What the earlier rows of a class are multiplied by before new ones of that class are
-            added. Below 1, the model follows data that change over time.
+            The factor by which the weight of the earlier rows of a class is multiplied before new
+            rows of that class are added. Below 1, the model follows data that change over time.
 
         Returns
         -------
@@ -140,7 +141,7 @@ class LivingLatents(ReferenceClassifier[State]):
         return super()._without_classes(kept) | without_classes(self, kept)
 
     def apply(self, X: Any) -> Ints:
-        """The number of the nearest latent example of each row, in ``latent_examples_``.
+        """The index of the latent example nearest to each row, in ``latent_examples_``.
 
         Parameters
         ----------
@@ -161,8 +162,8 @@ class LivingLatents(ReferenceClassifier[State]):
     def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
         """How likely the given label of each row is: low scores are doubtful labels.
 
-        The score is the share of the vote that latent examples of the label's class have, with
-        the row left out of the nearest one of them.
+        The score is the share of the vote for the label's class, with the row left out of the
+        nearest latent example of that class.
 
         Parameters
         ----------
@@ -171,7 +172,8 @@ class LivingLatents(ReferenceClassifier[State]):
         y : array-like of shape (n_samples,)
             Labels to judge, of known classes.
         training : bool, default=True
-            Whether these are the rows that the model was fitted on. Others are not left out.
+            Whether these are the rows that the model was fitted on. Other rows are not left out of
+            any latent example.
 
         Returns
         -------
@@ -187,10 +189,10 @@ class LivingLatents(ReferenceClassifier[State]):
     def reject_threshold(self, share: float) -> float:
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
-        It comes from the rows held out by ``early_stopping``, or else from training rows, each
-        left out of its own latent example. These are nearer than new rows where features are many.
-        The choice of the start measures how much on rows that it holds out, so without
-        ``start="auto"`` more rows are rejected than the share says.
+        It comes from the rows held out by ``early_stopping``, or else from training rows, each left
+        out of its own latent example. With many features, training rows are nearer than new rows.
+        Only ``start="auto"`` measures by how much, on rows that it holds out; with other starts,
+        more rows are rejected than the share says.
 
         Parameters
         ----------

@@ -24,8 +24,8 @@ class LMNN(MetricLearner[lmnn.State]):
     """Metric that pulls each row's target neighbours near and pushes other classes beyond them.
 
     L-BFGS uses the full gradient over all active triplets, with a line search, so the loss never
-    rises on the impostors that are known. Impostors are searched in blocks: no n×n array is held.
-    The scale and position of the data do not matter.
+    rises on the impostors that are known. Impostors are searched in blocks, so no n×n array is
+    held. The scale and position of the data do not matter.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class LMNN(MetricLearner[lmnn.State]):
     max_iter : int, default=1000
         Iterations of L-BFGS. Impostors are searched again after at most 20 of them.
     tol : float, default=1e-4
-        Stop when the loss falls by no more than this share of it between two searches.
+        Stop when the loss falls by no more than this share of itself between two searches.
     max_impostors : int, default=30
-        The number of nearest rows of other classes inside a row's margin that count. With
+        At most how many rows of other classes inside a row's margin count, the nearest ones. With
         ``push`` below 0.01, most rows have more impostors than that. The pull then outweighs the
         few that count, and the metric collapses unless ``max_impostors`` is raised.
     weights : str, default="uniform"

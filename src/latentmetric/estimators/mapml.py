@@ -73,88 +73,91 @@ class MaPML(LivingLatents):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
     The rows of a class are treated as noisy observations of a few clean latent examples. Rounds
-    alternate between learning a Mahalanobis metric from active triplets of latent examples, with
-    a margin that grows with each class's spread, and moving the latent examples under it. The
-    k-NN vote then compares a query only with the latent examples.
+    alternate between learning a Mahalanobis metric from active triplets of latent examples, with a
+    margin that grows with each class's spread, and moving the latent examples by k-means under this
+    metric. A query is then compared with the latent examples only.
 
-    Results do not change if all features are multiplied by one number or shifted, nor with the
-    order of the rows or the names of the classes, unless distances tie exactly; with
-    ``start="euclidean"``, neither if they are rotated, but then the scale of the features relative
-    to each other matters.
+    Results do not depend on a common scale or a shift of the features, the order of the rows or the
+    names of the classes, unless distances tie exactly. With ``start="euclidean"``, they do not
+    depend on a rotation of the features either, but the scale of the features relative to each
+    other matters.
 
     Parameters
     ----------
     n_latents : int, float or dict, default=0.1
-        Latent examples of each class: a number (int), or a share of its rows (float, τ in the
-        paper). A dict gives the number for each class. A class has at least one and at most as
-        many as it has rows. With weights, the shares are shares of weight: a class whose rows
-        weigh twice as much has twice as many.
+        The number of latent examples of each class (int), or their share of its rows (float, τ in
+        the paper). A dict gives the number for each class. A class has at least one and at most as
+        many as it has rows. With weights, a share refers to weight: a class whose rows weigh twice
+        as much has twice as many.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
         What votes: the latent examples, or all rows passed to ``fit`` ("MaPML-O"). It takes
         effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="kernel"
-        One vote per neighbour, with ties going to the class of the nearest; votes weighted by
-        inverse distance; or votes of the nearest 20 references weighted by exp(−D²/T), with T
-        from the refinement, else from the spacing of the references, or from the held-out rows
-        with ``early_stopping``.
+        "uniform": one vote per neighbour, with ties going to the class of the nearest. "distance":
+        votes weighted by inverse distance. "kernel": votes of the nearest 20 references, weighted
+        by exp(−D²/T). T comes from the refinement; without refinement, from the spacing of the
+        references; with ``early_stopping``, from the held-out rows.
     index : {"exact", "faiss"}, default="exact"
-        How references are searched: all of them, or from 4,096 references on with an approximate
-        faiss index, which may occasionally miss a neighbour (needs the extra ``faiss``).
+        How references are searched: exactly, or from 4,096 references on with an approximate faiss
+        index, which may occasionally miss a neighbour (needs the extra ``faiss``).
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
-        The metric that the rounds start from: Euclidean, as in the paper; Euclidean after each
-        feature is divided by its standard deviation; the inverse of the covariance within
-        classes, shrunk halfway to its diagonal; or, for noisy rows, Euclidean after each
-        principal direction is shortened to what similar rows have in common. "auto" tries all
-        on a sample of at most 3,000 rows and takes the one that predicts rows it has not seen
-        best, the simpler one on ties.
+        The metric that the rounds start from. "euclidean": as in the paper. "standardized":
+        Euclidean after each feature is divided by its standard deviation. "within": the inverse of
+        the covariance within classes, shrunk halfway to its diagonal. "denoised", for noisy rows:
+        Euclidean after each principal direction is shortened to what similar rows have in common.
+        "auto" tries all on a sample of at most 3,000 rows and takes the one that best predicts rows
+        it has not seen, the simpler one on ties.
     max_iter : int, default=5
         The number of rounds (K). 0 keeps the metric of the start and its latent examples.
     max_passes : int, default=3
-        The largest number of passes of Alg. 1, the k-means of the latent examples, per round.
+        The largest number of k-means passes (Alg. 1) per round.
     n_steps : int, default=10_000
         Steps of stochastic gradient descent per round, one triplet each (S).
     metric_reg : float, default=1.7
-        The strength λ of the pull towards the metric of the round before, in units of the
-        features' mean variance.
+        The regularisation λ, which keeps the metric near that of the previous round, in units of
+        the features' mean variance.
     latent_reg : float, default=0.0
-        The strength γ of the pull of each latent example towards its place in the round before,
+        The regularisation γ, which keeps each latent example near its place in the previous round,
         as a number of rows.
     max_norm : float, default=None
         The bound δ on the metric's Frobenius norm, in units of that of the metric of the start.
         None means no bound.
     target_neighbors : int, default=3
-        The number of nearest latent examples of its own class from which an anchor's p is drawn.
+        The number of nearest latent examples of its own class from which an anchor's target is
+        drawn.
     impostors : int, default=5
-        The number of nearest latent examples of other classes from which an anchor's q is drawn.
+        The number of nearest latent examples of other classes from which an anchor's impostor is
+        drawn.
     n_components : int, default=None
         The largest rank of the metric. None means no limit.
     init : {"random", "k-means++"}, default="random"
         How to draw the rows at which latent examples start.
     refine : int, default=3
-        Passes over the rows after the rounds that make their labels likelier under the kernel
-        vote, in latent examples and metric together. A pass over few rows goes over them several
-        times. 0 means none, as in the paper.
+        The number of passes over the rows after the rounds. They adjust latent examples and metric
+        together to make the labels more likely under the kernel vote. A pass visits few rows
+        several times. 0 means no refinement, as in the paper.
     label_noise : bool, default=False
-        Whether some labels may be wrong. The refinement then trusts rows less whose labels are
-        unlikely. It costs a little accuracy if all labels are right.
+        Whether some labels may be wrong. In the refinement, rows with unlikely labels then count
+        less. It costs a little accuracy if all labels are right.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply ``sample_weight``. A class that a dict leaves out
-        has the weight 1. "balanced" lets all classes weigh the same, however many rows they have.
+        Weights of the classes, which multiply ``sample_weight``. A class that a dict leaves out has
+        the weight 1. "balanced" gives all classes the same weight, however many rows they have.
     unlabelled : label, default=None
-        The value of ``y`` that marks rows without a label, such as -1. After the fit on the
-        others, these rows join the latent examples of the classes that they vote for, weighted
-        by the probability of the class. None means that all rows have labels.
+        The value of ``y`` that marks rows without a label, such as -1. After the fit on the others,
+        these rows join the latent examples of their predicted classes, weighted by the predicted
+        probability. None means that all rows have labels.
     keep : {"best", "last"}, default="best"
-        Which round or pass to return: the one under which the labels of the training rows are
-        likeliest, each row left out of its own latent example (on a sample of at most 2,048
-        rows), or the last one. The refinement starts from the best round in the same sense.
+        Which round or pass to return: the one under which the labels of the training rows are most
+        likely, each row left out of its own latent example (on a sample of at most 2,048 rows), or
+        the last one. The refinement starts from the best round in the same sense.
     early_stopping : bool, default=False
-        Hold out ``validation_fraction`` of every class, return the round or pass with the lowest
-        error on it, and without refinement stop when it no longer falls. Round 0 is a candidate:
-        the metric of the start, with ``n_components`` at that rank, or with ``warm_start`` that of
-        the last fit. It costs rows: on small data, ``keep="best"`` is better.
+        Whether to hold out ``validation_fraction`` of every class and return the round or pass with
+        the lowest error on it. Without refinement, the fit stops when this error no longer falls.
+        Round 0 is a candidate: the metric of the start, with ``n_components`` at that rank, or with
+        ``warm_start`` that of the last fit. Fewer rows are left to learn from: on small data,
+        ``keep="best"`` is better.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
@@ -178,22 +181,23 @@ class MaPML(LivingLatents):
     latent_labels_ : ndarray of shape (n_latents,)
         The class of each latent example.
     latent_counts_ : ndarray of shape (n_latents,)
-        The rows that each latent example stands for, as last counted; with ``sample_weight``,
-        their weight.
+        The number of rows that each latent example stands for, as last counted; with
+        ``sample_weight``, their weight.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: ``M = components_.T @ components_``.
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
     score_quantiles_ : ndarray of shape (101,)
-        The scores below which 0, 1, …, 100 % of rows are that the latent examples do not contain;
-        see ``reject_threshold``. A fit on a cluster has them only with ``keep="best"``.
+        The scores below which 0, 1, …, 100 % of the rows lie that were held out or left out of
+        their latent examples; see ``reject_threshold``. A fit on a cluster has them only with
+        ``keep="best"``.
     history_ : list of dict
-        For each round: objective, active share of the triplets, norm and rank of the metric,
-        mean margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out
-        loss and error, with ``early_stopping`` the validation error. Passes of the refinement
-        are rounds with a number "refinement" and no objective. Round 0 has the name of the start,
-        and with "auto" the loss and the error of each.
+        For each round: objective, active share of the triplets, norm and rank of the metric, mean
+        margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and
+        error, with ``early_stopping`` the validation error. Passes of the refinement have a number
+        "refinement" and no objective. Round 0 has the name of the start, and with "auto" the loss
+        and the error of each start.
     n_iter_ : int
         The number of rounds run, passes of the refinement included.
     best_iter_ : int
@@ -363,8 +367,8 @@ class MaPML(LivingLatents):
         y : array-like of shape (n_samples,)
             The label of each row: numbers, Booleans or strings, of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts as, at least 0. Only ratios matter. A row of weight 2 counts as
-            two in all means and sums; rows of weight 0 are left out.
+            The weight of each row, at least 0. Only ratios matter. A row of weight 2 counts as two
+            in all means and sums; rows of weight 0 are left out.
         checkpoint : path, default=None
             A folder for the state of the fit, in one file that is replaced after each round. If
             it cannot be written, the fit continues and warns once.

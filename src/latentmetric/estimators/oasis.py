@@ -53,8 +53,8 @@ class OASIS(MetricLearner[oasis.State]):
 
     With ``psd``, the default, the similarity is turned into a metric once, at the end: the nearest
     rows vote, and there is a ``transform``. Without ``psd``, W is in general not a metric. Then the
-    most similar rows vote; because an inner product favours long rows, this suits rows of about the
-    same distance from their mean.
+    most similar rows vote; because an inner product favours rows with a large norm, this suits rows
+    that are about equally far from their mean.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ class OASIS(MetricLearner[oasis.State]):
         Make W symmetric and project it to the PSD matrices after the last step, and use it as a
         metric. The authors use the similarity itself, which is ``psd=False``.
     aggressiveness : float, default=0.1
-        The largest factor C of a step's o (p − q)ᵀ, for rows of a mean squared norm of 1.
+        The largest step size C: a step adds at most C o (p − q)ᵀ, for rows of a mean squared norm
+        of 1.
     n_steps : int, default=100_000
         Triplets drawn, one per step.
     weights : str, default="uniform"
@@ -166,15 +167,15 @@ class OASIS(MetricLearner[oasis.State]):
         X : array-like of shape (n_samples, n_features)
             Rows whose neighbours to find, with the features of the fit.
         n_neighbors : int, default=None
-            The number of neighbours; None means the parameter of the estimator.
+            The number of neighbours; None means ``n_neighbors`` of the estimator.
         return_distance : bool, default=True
-            Whether to return the distances, too.
+            Whether to return the distances as well.
 
         Returns
         -------
         distances : ndarray of shape (n_samples, n_neighbors)
             Only if ``return_distance``. Without ``psd``, the negated similarities, so that they
-            ascend, too.
+            also ascend.
         indices : ndarray of shape (n_samples, n_neighbors)
             Row numbers of the references: the rows passed to ``fit`` or ``set_references``.
         """

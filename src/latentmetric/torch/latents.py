@@ -36,10 +36,10 @@ LATENT_RATE = 1e-2
 class LatentLoss(nn.Module, ABC):
     """Latent examples of every class in the space of a network's embeddings.
 
-    A subclass says what the loss of a batch is. In training mode, a batch first changes what is
-    known of the rows, as a batch does in a layer of batch normalisation: empty latent examples are
-    put at rows, rows are counted and, with ``update="mean"``, latent examples move to the means of
-    their rows. In evaluation mode nothing changes.
+    A subclass says what the loss of a batch is. In training mode, a batch first updates the state
+    of the loss, as in batch normalisation: empty latent examples are put at rows, rows are counted
+    and, with ``update="mean"``, latent examples move to the means of their rows. In evaluation mode
+    nothing changes.
     """
 
     latents: Tensor
@@ -125,11 +125,11 @@ class LatentLoss(nn.Module, ABC):
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
-            What the network gives for each row.
+            The output of the network for each row.
         labels : Tensor of shape (n_rows,)
             Codes from 0 to n_classes − 1.
         indices_tuple : tuple of Tensors, default=None
-            The pairs or triplets of a miner. A row counts in proportion to how often it occurs.
+            The pairs or triplets of a miner. A row is weighted by how often it occurs in them.
         ref_emb, ref_labels : None
             For compatibility only: rows are compared with latent examples, not with other rows.
 
@@ -158,7 +158,7 @@ class LatentLoss(nn.Module, ABC):
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
-            What the network gives for each row.
+            The output of the network for each row.
 
         Returns
         -------
@@ -171,12 +171,12 @@ class LatentLoss(nn.Module, ABC):
             return class_logits(squared, self._state(), self._layout, self.temperature)
 
     def predict(self, embeddings: Tensor) -> Tensor:
-        """The code of the class that most votes are for.
+        """The code of the class with the most votes.
 
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
-            What the network gives for each row.
+            The output of the network for each row.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class LatentLoss(nn.Module, ABC):
         Parameters
         ----------
         embeddings : Tensor of shape (n_rows, n_features)
-            What the network gives for each row.
+            The output of the network for each row.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class LatentLoss(nn.Module, ABC):
         Parameters
         ----------
         features : array-like or Tensor of shape (n_rows, n_features)
-            What the trained network makes of training rows.
+            The outputs of the trained network for the training rows.
         labels : array-like or Tensor of shape (n_rows,)
             Codes from 0 to n_classes − 1.
         classes : sequence of n_classes labels, default=None
@@ -233,8 +233,9 @@ class LatentLoss(nn.Module, ABC):
     def from_estimator(cls, model: Any, **parameters: Any) -> Self:
         """A loss that starts from the latent examples of a fitted ``MaPML``.
 
-        Its latent examples are under the metric of the model: ``MahalanobisLinear.from_estimator``
-        is the layer before it. The code of a class is its position in ``model.classes_``.
+        Its latent examples are mapped by the metric of the model, so the layer before it must be
+        ``MahalanobisLinear.from_estimator(model)``. The code of a class is its position in
+        ``model.classes_``.
 
         Parameters
         ----------

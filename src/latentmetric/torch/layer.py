@@ -53,7 +53,7 @@ class MahalanobisLinear(nn.Module):
         self.weight = nn.Parameter(torch.eye(self.n_components, self.n_features))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Rows under the metric.
+        """Map rows to the space in which Euclidean distances are those of the metric.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class MahalanobisLinear(nn.Module):
         Returns
         -------
         MahalanobisLinear
-            Its outputs are those of ``model.transform``, but for a shift.
+            Its outputs are those of ``model.transform``, up to a shift.
         """
         components = fitted_model(model).components
         if components is None:

@@ -16,11 +16,11 @@ from latentmetric.validation.parameters import Integer, Number
 class LatentMarginLoss(LatentLoss):
     """[1 + E[D²(x, z)] − (D²(o, q) − D²(o, p))]₊ over triplets (o, p, q) of latent examples.
 
-    The anchors o are the latent examples of the rows of a batch. p are the nearest ones of the
-    same class and q the nearest ones of other classes, as in ``MaPML``. The expectation is a
-    running mean over the rows of the class of o, through which the rows of the batch are pulled
-    to their latent examples while a triplet of their class is active. The loss is the mean over
-    the active triplets.
+    The anchors o are the latent examples of the rows of a batch. p are the nearest ones of the same
+    class and q the nearest ones of other classes, as in ``MaPML``. The expectation is a running
+    mean over the rows of the class of o. Through it, the rows of the batch are pulled towards their
+    latent examples while a triplet of their class is active. The loss is the mean over the active
+    triplets.
 
     Parameters
     ----------
@@ -31,28 +31,28 @@ class LatentMarginLoss(LatentLoss):
     latents_per_class : int or sequence of int, default=5
         Latent examples of each class.
     update : {"gradient", "mean"}, default="gradient"
-        Latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
-        running means of the rows nearest to them. Through a mean, triplets pull and push the rows
-        of the batch.
+        Whether latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
+        running means of the rows nearest to them. Through these means, triplets pull and push the
+        rows of the batch.
     margin : float, default=1.0
         The 1 of the formula, in squared units of the embeddings.
     target_neighbors : int, default=3
-        Triplets of an anchor have one of so many nearest latent examples of its class as p.
+        How many nearest latent examples of its class an anchor is combined with, as p.
     impostors : int, default=5
-        And one of so many nearest latent examples of other classes as q.
+        How many nearest latent examples of other classes an anchor is combined with, as q.
     temperature : float, default=1.0
         T of the votes of ``predict_proba``, in squared units of the embeddings; the loss does not
         depend on it.
     memory : float, default=20.0
-        The number of rows that a latent example stands for, in the mean: a running mean over so
-        many rows. A latent example that no row has been near for long takes the place of a row.
+        The average number of rows that a latent example stands for, as a running mean. A latent
+        example that has had no rows near it for long moves to a row of its class.
 
     Attributes
     ----------
     latents : Tensor of shape (n_latents, n_features)
-        Sorted by class. The first rows of training set them.
+        The latent examples, sorted by class. They are initialised with the first training rows.
     counts : Tensor of shape (n_latents,)
-        The rows that each stands for.
+        The number of rows that each latent example stands for.
     spreads : Tensor of shape (n_classes,)
         E[D²(x, z)] of each class.
 

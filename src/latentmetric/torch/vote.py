@@ -23,9 +23,9 @@ from latentmetric.validation.parameters import Boolean, Number
 class LatentVoteLoss(LatentLoss):
     """Minus the logarithm of P(y | x) ∝ Σ exp(−D²(x, z)/T) over the latent examples z of class y.
 
-    This is what the refinement of ``MaPML`` minimises, with the network in the place of the
-    metric. Where latent examples are running means, the row is left out of its own one, which as
-    a mean that contains it would be too near.
+    This is what the refinement of ``MaPML`` minimises, with the network in the place of the metric.
+    Where latent examples are running means, each row is left out of its own one, because a mean
+    that contains the row would be too near.
 
     Parameters
     ----------
@@ -36,40 +36,40 @@ class LatentVoteLoss(LatentLoss):
     latents_per_class : int or sequence of int, default=5
         Latent examples of each class.
     update : {"gradient", "mean"}, default="gradient"
-        Latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
+        Whether latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
         running means of the rows nearest to them.
     temperature : float, default=1.0
         T, in squared units of the embeddings.
     memory : float, default=20.0
-        The number of rows that a latent example stands for, in the mean: a running mean over so
-        many rows. A latent example that no row has been near for long takes the place of a row.
+        The average number of rows that a latent example stands for, as a running mean. A latent
+        example that has had no rows near it for long moves to a row of its class.
     margin : float, default=0.0
-        The votes for the label of a row count as if its latent examples were farther away, in D²,
-        by so many times the spread E[D²(x, z)] of its class: the paper's margin, which depends on
-        the data. 0 is the plain likelihood.
+        The latent examples of a row's class vote as if they were farther away, in D², by this many
+        times the spread E[D²(x, z)] of the class: the paper's margin, which depends on the data. 0
+        is the plain likelihood.
     label_noise : bool, default=False
-        Whether some labels may be wrong. Rows whose labels are unlikely are then trusted less. With
-        many classes, use no margin then: at first, all labels would be unlikely.
+        Whether some labels may be wrong. Rows with unlikely labels then count less. With many
+        classes, do not combine it with a margin: at first, all labels would be unlikely.
     batch_votes : bool, default=False
-        Whether in training the other rows of the batch vote, too, each as a latent example of its
-        own. The loss is the mean of that with and without their votes, so that latent examples
-        keep learning when the rows alone are sure. Classes need several rows in a batch for that.
-        With several processes, the rows of the same one vote.
+        Whether in training the other rows of the batch also vote, each like a latent example of its
+        own. The loss is the mean of the losses with and without these votes, so that latent
+        examples keep learning when the votes of the rows are already certain. Classes need several
+        rows in a batch for that. With several processes, only the rows of the same process vote.
     smoothing : float, default=0.0
-        From 0 to 1: the share of each label that is given to all classes alike. Rows then stop
-        moving once their label is likely enough, which helps where a network learns its training
-        rows by heart.
+        Label smoothing, from 0 to 1: the share of each label that is spread evenly over all
+        classes. Rows then stop moving once their label is likely enough, which helps if a network
+        memorises its training rows.
     distortion : float, default=0.0
-        In training, rows are the embeddings plus Gaussian noise, whose mean squared length is so
-        many times the spread E[D²(x, z)] of their class: the paper's distortion of latent
-        examples, drawn anew for each batch.
+        In training, Gaussian noise is added to the embeddings, drawn anew for each batch. Its mean
+        squared length is this many times the spread E[D²(x, z)] of the class: the paper's
+        distortion of latent examples.
 
     Attributes
     ----------
     latents : Tensor of shape (n_latents, n_features)
-        Sorted by class. The first rows of training set them.
+        The latent examples, sorted by class. They are initialised with the first training rows.
     counts : Tensor of shape (n_latents,)
-        The rows that each stands for.
+        The number of rows that each latent example stands for.
     spreads : Tensor of shape (n_classes,)
         E[D²(x, z)] of each class.
 
