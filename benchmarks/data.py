@@ -121,9 +121,9 @@ def load_noisy_mnist(noise: int = 250, folder: str | Path | None = None) -> Spli
     return replace(split, X_train=with_noise(split.X_train, noise))
 
 
-def with_noise(X: Floats, noise: int) -> Floats:
+def with_noise(X: Floats, noise: int, seed: int = 0) -> Floats:
     """Rows plus normal noise of the standard deviation ``noise`` / 255, always the same."""
-    normal = np.random.default_rng(0).standard_normal(X.shape, dtype=np.float32)
+    normal = np.random.default_rng(seed).standard_normal(X.shape, dtype=np.float32)
     noisy: Floats = X + np.float32(noise / 255) * normal
     return noisy
 

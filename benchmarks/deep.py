@@ -3,9 +3,9 @@
     LATENTMETRIC_DATA=folder python benchmarks/deep.py [--tasks mnist,cifar100] [--report]
 
 Every loss trains the same network from the same start for the same epochs, on one thread. Each has
-eight candidates of its parameters, and takes the one that is best on rows held back of the training
-rows; without classes in common, on classes held back of those that it learns. Answers come from the
-loss's own classifier or from 3-NN on all training rows, whichever is better on the rows held back.
+eight candidates of its parameters, and takes the one that is best on training rows that it does not
+learn from; without classes in common, on classes held back of those that it learns. Answers come
+from the loss's own classifier or from 3-NN on all training rows, whichever is better on these rows.
 Test rows take no part in any choice. Seeds are paired: seed 0 is the same network and the same
 order of rows for every loss. Finished cells are kept, so a run can be stopped and continued;
 --fresh starts over, --report only prints the tables.
@@ -19,6 +19,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -196,22 +197,36 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="measure these cells again")
     parser.add_argument("--report", action="store_true", help="only print the tables")
     options = parser.parse_args()
-    path = RESULTS / "deep.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
     if not options.report:
         torch.set_num_threads(1)
-        results.setdefault("machine", machine_facts(gemm_gflops()) | {"torch": torch.__version__})
-        results["epochs"] = EPOCHS
         methods = [name for name in METHODS if name in options.methods.split(",")]
         for name in options.tasks.split(","):
-            cells = results.setdefault("cells", {}).setdefault(name, {})
+            cells = stored().get("cells", {}).get(name, {})
             if options.fresh:
                 cells |= {method: {} for method in methods}
             start = time.perf_counter()
-            run_task(name, cells, lambda: write_json("deep", results), methods)
+            run_task(name, cells, partial(keep, name, cells), methods)
             print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
-    (RESULTS / "deep.md").write_text(report(results))
-    print(report(results))
+    found = report(stored())
+    (RESULTS / "deep.md").write_text(found)
+    print(found)
+
+
+def stored() -> dict[str, Any]:
+    """What has been measured so far."""
+    path = RESULTS / "deep.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def keep(name: str, cells: dict[str, Cell]) -> None:
+    """Write the cells of a task. The file is read again: runs of other tasks may share it."""
+    results = stored()
+    if "machine" not in results:
+        results["machine"] = machine_facts(gemm_gflops()) | {"torch": torch.__version__}
+        results["epochs"] = EPOCHS
+    results.setdefault("cells", {})[name] = cells
+    write_json("deep", results)
 
 
 if __name__ == "__main__":

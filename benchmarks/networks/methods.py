@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 Candidate = dict[str, Any]
 
-NET_RATES = (1e-3, 3e-3)
+NET_RATES = (1e-3, 5e-3)
 LATENTS = 5
 
 
@@ -262,7 +262,7 @@ METHODS: dict[str, Method] = {
     "ProxyAnchor": Method(proxy_anchor, settings(proxy_lr=(1e-2, 1e-1), scale=(16, 32))),
     "MultiSimilarity": Method(multi_similarity, settings(scale=(10, 20, 40, 50)), pairs=True),
     "lifted structure": Method(lifted_structure, settings(margin=(0.5, 1.0, 1.5, 2.0)), pairs=True),
-    "triplet, semi-hard": Method(triplet, settings(margin=(0.05, 0.1, 0.2, 0.4)), pairs=True),
+    "semi-hard triplet": Method(triplet, settings(margin=(0.05, 0.1, 0.2, 0.4)), pairs=True),
 }
 """The losses by name."""
 

@@ -9,9 +9,12 @@ from functools import partial
 import numpy as np
 from data import load_benchmark, with_noise
 
-HELD_BACK = 0.2
-"""Share of the training rows, or of the classes, that parameters are chosen on."""
+Part = tuple[np.ndarray, np.ndarray]
+"""Rows and their labels."""
 MNIST_ROWS = 10_000
+"""Training rows that networks learn from."""
+HELD_BACK_ROWS = 10_000
+"""Other training rows, at most, that parameters are chosen on."""
 NOISE = 150
 """Standard deviation of the noise of training images, in 255ths."""
 WRONG_LABELS = 0.2
@@ -45,40 +48,40 @@ class Task:
     final: Callable[[], Rows]
 
 
-def split_rows(X: np.ndarray, y: np.ndarray) -> Rows:
-    """Hold back a share of the training rows."""
-    order = np.random.default_rng(7).permutation(len(X))
-    cut = round(HELD_BACK * len(X))
-    held, rest = order[:cut], order[cut:]
-    return Rows(X[rest], y[rest], X[held], y[held], False)
-
-
-def some(X: np.ndarray, y: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """A sample that is always the same."""
-    chosen = np.random.default_rng(3).permutation(len(X))[:n_rows]
-    return X[chosen], y[chosen]
+def some(X: np.ndarray, y: np.ndarray, n_rows: int, others: bool = False) -> Part:
+    """A sample that is always the same; with ``others``, rows that are not in it."""
+    order = np.random.default_rng(3).permutation(len(X))
+    chosen = order[n_rows:][:HELD_BACK_ROWS] if others else order[:n_rows]
+    return X[chosen], y[chosen].astype(np.int64)
 
 
 # MNIST
 
 
-def mnist(noise: int = 0, wrong: float = 0.0) -> Rows:
+def mnist(final: bool, noise: int = 0, wrong: float = 0.0) -> Rows:
+    """Rows held back of the training rows have their noise and their wrong labels."""
     split = load_benchmark("mnist")
-    X, y = some(split.X_train, split.y_train.astype(np.int64), MNIST_ROWS)
-    X = with_noise(X, noise) if noise else X
-    generator = np.random.default_rng(5)
+    learned = some(split.X_train, split.y_train, MNIST_ROWS)
+    X, y = distorted(learned, noise, wrong, seed=5)
+    if final:
+        scored = split.X_test, split.y_test.astype(np.int64)
+    else:
+        held = some(split.X_train, split.y_train, MNIST_ROWS, others=True)
+        scored = distorted(held, noise, wrong, seed=6)
+    return Rows(as_images(X), y, as_images(scored[0]), scored[1], False)
+
+
+def distorted(part: Part, noise: int, wrong: float, seed: int) -> Part:
+    """With noise on the images, and with a share of wrong labels."""
+    X, y = part
+    X = with_noise(X, noise, seed) if noise else X
+    generator = np.random.default_rng(seed)
     changed = generator.random(len(y)) < wrong
-    y = np.where(changed, (y + generator.integers(1, 10, size=len(y))) % 10, y)
-    return Rows(as_images(X), y, as_images(split.X_test), split.y_test.astype(np.int64), False)
+    return X, np.where(changed, (y + generator.integers(1, 10, size=len(y))) % 10, y)
 
 
 def as_images(X: np.ndarray) -> np.ndarray:
     return X.reshape(-1, 1, 28, 28)
-
-
-def mnist_choice(**distortion: float) -> Rows:
-    rows = mnist(**distortion)
-    return split_rows(rows.X, rows.y)
 
 
 def mnist_zero_shot(learned: int, searched: int, final: bool) -> Rows:
@@ -95,18 +98,16 @@ def mnist_zero_shot(learned: int, searched: int, final: bool) -> Rows:
 # Features of other networks
 
 
-def features(name: str, n_rows: int) -> Rows:
-    """Columns of variance 1 over all training rows."""
+def features(name: str, n_rows: int, final: bool) -> Rows:
+    """Columns of variance 1 over all rows that are learned from."""
     split = load_benchmark(name)
-    X, y = some(split.X_train, split.y_train.astype(np.int64), n_rows)
+    X, y = some(split.X_train, split.y_train, n_rows)
+    if final:
+        scored, truth = split.X_test, split.y_test.astype(np.int64)
+    else:
+        scored, truth = some(split.X_train, split.y_train, n_rows, others=True)
     centre, spread = X.mean(axis=0), X.std(axis=0) + 1e-6
-    scored = (split.X_test - centre) / spread
-    return Rows((X - centre) / spread, y, scored, split.y_test.astype(np.int64), False)
-
-
-def features_choice(name: str, n_rows: int) -> Rows:
-    rows = features(name, n_rows)
-    return split_rows(rows.X, rows.y)
+    return Rows((X - centre) / spread, y, (scored - centre) / spread, truth, False)
 
 
 def features_zero_shot(name: str, n_rows: int, final: bool) -> Rows:
@@ -114,11 +115,11 @@ def features_zero_shot(name: str, n_rows: int, final: bool) -> Rows:
 
     For the choice, learn the first three quarters of that half, and search the last quarter.
     """
-    rows = features(name, n_rows)
+    rows = features(name, n_rows, final)
     half = rows.n_classes // 2
     learned, searched = (half, 2 * half) if final else (3 * half // 4, half)
     learn = rows.y < learned
-    X, y = (rows.X_scored, rows.y_scored) if final else (rows.X, rows.y)
+    X, y = rows.X_scored, rows.y_scored
     search = (y >= learned) & (y < searched)
     return Rows(rows.X[learn], rows.y[learn], X[search], y[search], True)
 
@@ -129,8 +130,8 @@ def feature_tasks(name: str, title: str, n_rows: int) -> dict[str, Task]:
         name: Task(
             f"{title}, seen classes",
             False,
-            partial(features_choice, name, n_rows),
-            partial(features, name, n_rows),
+            partial(features, name, n_rows, final=False),
+            partial(features, name, n_rows, final=True),
         ),
         f"{name} zero-shot": Task(
             f"{title}, zero-shot", False, partial(shot, final=False), partial(shot, final=True)
@@ -139,18 +140,20 @@ def feature_tasks(name: str, title: str, n_rows: int) -> dict[str, Task]:
 
 
 TASKS: dict[str, Task] = {
-    "mnist": Task("MNIST, all classes", True, mnist_choice, mnist),
+    "mnist": Task(
+        "MNIST, all classes", True, partial(mnist, final=False), partial(mnist, final=True)
+    ),
     "mnist noise": Task(
         f"MNIST, noise {NOISE}/255 on training images",
         True,
-        partial(mnist_choice, noise=NOISE),
-        partial(mnist, noise=NOISE),
+        partial(mnist, final=False, noise=NOISE),
+        partial(mnist, final=True, noise=NOISE),
     ),
     "mnist wrong labels": Task(
         f"MNIST, {WRONG_LABELS:.0%} wrong training labels",
         True,
-        partial(mnist_choice, wrong=WRONG_LABELS),
-        partial(mnist, wrong=WRONG_LABELS),
+        partial(mnist, final=False, wrong=WRONG_LABELS),
+        partial(mnist, final=True, wrong=WRONG_LABELS),
     ),
     "mnist zero-shot": Task(
         "MNIST, learn 0-5, search among 6-9",
