@@ -71,9 +71,11 @@ def test_measurements_agree_with_the_model(few):
     assert tuple(names) == contenders.NAMES == tuple(results)
     for measured in results.values():
         assert 1 - measured.error == pytest.approx(measured.model.score(few.X_test, few.y_test))
-        assert 0 <= measured.calibration <= 1
+        has_shares = hasattr(measured.model, "predict_proba")
+        assert (0 <= measured.calibration <= 1) if has_shares else measured.calibration is None
     assert results[contenders.EUCLID].references == len(few.y_train)
     assert results[contenders.LOGISTIC].references == 0
+    assert 0 < results[contenders.SUPPORT].references <= len(few.y_train)
     ours = results[contenders.MAPML]
     assert ours.references == len(ours.model.latent_examples_) == 9
     noisy = contenders.contest(few, names.append, label_noise=True)
@@ -87,15 +89,18 @@ def test_words_are_about_the_numbers(few):
         for place, (name, measured) in enumerate(results.items())
     }
     assert words.about_clean(results) == (
-        "Of 20 test images, MaPML gets 3 wrong with 1003 references; 3-NN gets 0 wrong with all "
-        "1,000 images, tuned k-NN 1, and logistic regression 2."
+        "Of 20 test images, MaPML gets 4 wrong with 1004 references; 3-NN gets 0 wrong with all "
+        "1,000 images, tuned k-NN 1, logistic regression 2 and tuned SVC 3. A difference of a few "
+        "images is chance: on clean rows like these, MaPML saves references rather than errors."
     )
-    errors = "3-NN gets 0 %, tuned k-NN 5 %, logistic regression 10 % and MaPML 15 %"
+    errors = (
+        "3-NN gets 0 %, tuned k-NN 5 %, logistic regression 10 %, tuned SVC 15 % and MaPML 20 %"
+    )
     assert f"noise, {errors} of the clean test images wrong" in words.about_noise(results)
     wrong = replace(few, y_train=np.where(np.arange(90) < 9, 0, few.y_train))
     told = words.about_wrong_labels(results, few, wrong)
     assert told.startswith("With 10 % of the labels wrong, 3-NN gets 0.0 %")
-    assert "and MaPML 15.0 % of the test images wrong." in told
+    assert "and MaPML 20.0 % of the test images wrong." in told
 
 
 def test_the_missing_class_is_turned_away_and_then_added(few):

@@ -16,16 +16,16 @@ from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
 from latentmetric.evaluation.rivals import Rival, fit_rival
 
-EUCLID, TUNED, LOGISTIC = "3-NN", "tuned k-NN", "logistic regression"
+EUCLID, TUNED, LOGISTIC, SUPPORT = "3-NN", "tuned k-NN", "logistic regression", "tuned SVC"
 MAPML, SMALL_MAPML = "MaPML, 10 % latents", "MaPML, 2 % latents"
 
 LATENTS = {MAPML: 0.1, SMALL_MAPML: 0.02}
 """Latent examples for each row."""
 
-RIVALS = {TUNED: "tuned-k-NN", LOGISTIC: "logistic-regression"}
+RIVALS = {TUNED: "tuned-k-NN", LOGISTIC: "logistic-regression", SUPPORT: "SVC"}
 """How ``latentmetric.evaluation.rivals`` calls them."""
 
-NAMES = (EUCLID, TUNED, LOGISTIC, MAPML, SMALL_MAPML)
+NAMES = (EUCLID, TUNED, LOGISTIC, SUPPORT, MAPML, SMALL_MAPML)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Measured:
     fit_seconds: float
     query_seconds: float
     """For all rows of the test."""
-    calibration: float
+    calibration: float | None
+    """None of a method without probabilities."""
 
     @property
     def error(self) -> float:
@@ -74,8 +75,14 @@ def _measure(name: str, task: Task, label_noise: bool) -> Measured:
         references,
         fit_seconds,
         query_seconds,
-        calibration_error(task.y_test, model.predict_proba(task.X_test), model.classes_),
+        _calibration(model, task),
     )
+
+
+def _calibration(model: Any, task: Task) -> float | None:
+    if not hasattr(model, "predict_proba"):
+        return None
+    return calibration_error(task.y_test, model.predict_proba(task.X_test), model.classes_)
 
 
 def _fit(name: str, task: Task, label_noise: bool) -> Any:

@@ -62,5 +62,5 @@ def _cells(measured: Measured) -> list[str]:
         f"{measured.references:,}" if measured.references else "none",
         duration(measured.fit_seconds),
         duration(1000 * measured.query_seconds / measured.rows),
-        percent(measured.calibration, 1),
+        "none" if measured.calibration is None else percent(measured.calibration, 1),
     ]
