@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import sys
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 JOINERS = "\u200c\u200d"
@@ -30,6 +32,22 @@ def visible(text: Any) -> str:
 def visible_json(text: str) -> str:
     """A JSON document of one line, with its hidden characters as JSON writes them: \\u001b."""
     return "".join(_escaped_in_json(c) if is_hidden(c) else c for c in text)
+
+
+def shortened(text: Any, longest: int) -> str:
+    """Text of at most ``longest`` characters, "…" in the place of those left out of its middle."""
+    whole = str(text)
+    if len(whole) <= longest:
+        return whole
+    end = (longest - 1) // 2
+    return f"{whole[: longest - 1 - end]}…{whole[len(whole) - end :]}"
+
+
+def told_apart(names: Iterable[str]) -> list[str]:
+    """The names as they are shown, with a number added to those that would look the same."""
+    names = list(names)
+    times = Counter(names)
+    return [f"{name} (#{place})" if times[name] > 1 else name for place, name in enumerate(names)]
 
 
 def percent(share: float) -> str:

@@ -231,6 +231,22 @@ def test_evaluate(folder, model, test_rows):
     assert "Most confused" in shown
 
 
+def test_long_names_of_classes_stay_different(tmp_path):
+    X, y = make_blobs()
+    long = "Chronic inflammatory condition of the lower respiratory tract"
+    names = np.array([f"{long}, moderate", f"{long}, severe", f"{long * 2}, severe"])
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(kind=names[y])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    save(latentmetric.Euclidean().fit(X, names[y]), tmp_path / "model")
+    for command in (["evaluate", tmp_path / "model", tmp_path / "rows.csv"],
+                    ["info", tmp_path / "model"]):  # fmt: skip
+        shown = call(*command).stdout
+        assert "…" in shown
+        assert "moderate" in shown
+        assert "(#1)" in shown, "what only differs in the middle is numbered"
+        assert "(#2)" in shown
+
+
 def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows, tmp_path):
     test_rows.assign(kind="yak").to_csv(tmp_path / "yaks.csv", index=False)
     done = call("evaluate", folder / "model", tmp_path / "yaks.csv", code=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from latentmetric.characters import shortened
 from latentmetric.viz.report.charts import LETTER, WIDTH, drawing, places, text
 from latentmetric.viz.report.markup import Html, tag
 
@@ -58,4 +59,4 @@ def _bar(bar: Bar, top: int, scale: float) -> list[Html]:
 def _fitting(name: str, said: str) -> str:
     """The name, shortened in the middle where it would run into the value."""
     room = int((WIDTH - 24) / LETTER) - len(said) - 1
-    return name if len(name) <= room else f"{name[: room - 11]}…{name[-10:]}"
+    return shortened(name, room)

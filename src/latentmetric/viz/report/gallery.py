@@ -108,12 +108,11 @@ def _units_words(evidence: Evidence) -> Html | None:
 def _chooser(codes: list[int], context: Context) -> Html | None:
     if len(codes) < 2:
         return None
-    options = [tag("option", context.labels[code], value=code) for code in codes]
     return tag(
         "div",
         tag("button", "‹", type="button", class_="step", data_step=-1, aria_label="Previous class"),
         tag("label", tag("span", "Class", class_="unseen"),
-            tag("select", *options, class_="chooser")),
+            tag("select", *context.options(codes), class_="chooser")),
         tag("button", "›", type="button", class_="step", data_step=1, aria_label="Next class"),
         class_="choose needs-script",
     )  # fmt: skip

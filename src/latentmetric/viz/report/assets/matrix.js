@@ -11,6 +11,7 @@
   const READABLE = 12;
   const ROOM_FOR_COUNTS = 22;
   const SEEN = 2.5;
+  const SLANT = 1.35; // how much longer than its width and height a turned text may be
   const count = data.labels.length;
   const numbers = new Map(data.cells.map(([row, column, rows]) => [row * count + column, rows]));
   const colours = {};
@@ -18,15 +19,35 @@
   let home = 1;
   let side = 1;
   let chosen = null;
+  let beside = data.labels;
+  let above = data.labels;
 
   /* Names need a margin as wide as the longest of them, up to a limit. */
   context.font = `${TEXT}px ${FONT}`;
   const measured = (label) => context.measureText(label).width;
   const shortened = (label, room) => {
     if (measured(label) <= room) return label;
-    let end = label.length;
-    while (end > 1 && measured(`${label.slice(0, end)}…`) > room) end -= 1;
-    return `${label.slice(0, end)}…`;
+    const letters = [...label];
+    const cut = (kept) => `${letters.slice(0, Math.ceil(kept / 2)).join("")}…${letters.slice(letters.length - Math.floor(kept / 2)).join("")}`;
+    let kept = letters.length - 1;
+    while (kept > 1 && measured(cut(kept)) > room) kept -= 1;
+    return cut(kept);
+  };
+  /* Labels that only differ in what was cut out are shown from where they differ. */
+  const sameStart = (labels) => {
+    const [first, ...others] = labels.map((label) => [...label]);
+    let end = 0;
+    while (end < first.length && others.every((letters) => letters[end] === first[end])) end += 1;
+    return first.slice(0, end).join("").search(/\d*$/);
+  };
+  const toldApart = (room) => {
+    const texts = data.labels.map((label) => shortened(label, room));
+    const alike = Map.groupBy(data.labels, (label, place) => texts[place]);
+    const starts = new Map([...alike].map(([text, labels]) => [text, labels.length > 1 ? sameStart(labels) : 0]));
+    return data.labels.map((label, place) => {
+      const start = starts.get(texts[place]);
+      return start ? shortened(`…${label.slice(start)}`, room) : texts[place];
+    });
   };
   const widest = data.labels.reduce((most, label) => Math.max(most, measured(label)), 0);
   const margins = () => {
@@ -34,6 +55,7 @@
     const left = Math.min(widest + 12, Math.max(64, room * 0.28));
     return { left, top: left * 0.72 + 8 };
   };
+  const roomAbove = () => (margins().top - 12) * SLANT;
   const frame = () => {
     const { left, top } = margins();
     return { left, top, width: side, height: side };
@@ -79,16 +101,16 @@
     const { scale } = plot.view;
     const everyRow = Math.ceil(READABLE / scale);
     const everyColumn = Math.ceil(1.4 * READABLE / scale);
-    data.labels.forEach((label, place) => {
+    data.labels.forEach((_, place) => {
       const y = plot.view.top + (place + 0.5) * scale;
       const x = plot.view.left + (place + 0.5) * scale;
       const fill = colours.soft;
       if (place % everyRow === 0 && y > top && y < top + height) {
-        pen.text(left - 6, y + 4, shortened(label, left - 12), { fill, size: TEXT, anchor: "end" });
+        pen.text(left - 6, y + 4, beside[place], { fill, size: TEXT, anchor: "end" });
       }
       if (place % everyColumn === 0 && x > left && x < left + width) {
-        const room = Math.min((top - 12) * 1.35, (canvas.clientWidth - x) * 1.35);
-        pen.text(x + 2, top - 6, shortened(label, room), { fill, size: TEXT, turned: true });
+        const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
+        pen.text(x + 2, top - 6, shortened(above[place], room), { fill, size: TEXT, turned: true });
       }
     });
   };
@@ -173,6 +195,8 @@
     canvas.style.width = `${Math.ceil(left + side + 4 + (side < room ? Math.min(room - side, 0.6 * left) : 0))}px`;
     canvas.style.height = `${Math.ceil(top + side + 4)}px`;
     home = side / count;
+    beside = toldApart(left - 12);
+    above = toldApart(roomAbove());
     document.querySelector("[data-of='matrix']").hidden = home >= ROOM_FOR_COUNTS;
     ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * ratio);
