@@ -138,8 +138,7 @@ def _show(facts: dict[str, Any]) -> None:
             f"(none counted below {SMALLEST_SHARE:g})"
         )
     labels = [line["label"] for line in facts["classes"]]
-    texts = told_apart(shortened(label, LONGEST_LABEL) for label in labels)
-    shown = dict(zip(labels, texts, strict=True))
+    shown = dict(zip(labels, told_apart(labels, LONGEST_LABEL), strict=True))
     n_classes = len(labels)
     worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
     rest = f" ({CLASSES_SHOWN} of {n_classes}; --json has all)" if n_classes > len(worst) else ""

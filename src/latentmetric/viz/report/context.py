@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import shortened, told_apart
+from latentmetric.characters import told_apart
 from latentmetric.viz.report.columns import Column, columns_after
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, Html, breakable, distinct, join, shown, tag
@@ -79,7 +79,7 @@ class Context:
 
     def options(self, codes: Iterable[int]) -> list[Html]:
         """Classes to choose from; a box shows short names, which are as different as the labels."""
-        short = told_apart(shortened(label, LONGEST_OPTION) for label in self.labels)
+        short = told_apart(self.labels, LONGEST_OPTION)
         return [
             tag("option", self.labels[code], value=code,
                 label=None if short[code] == self.labels[code] else short[code])

@@ -58,8 +58,12 @@ def _attribute(key: str, value: Any) -> str:
 
 def shown(value: Any, longest: int = LONGEST_TEXT) -> str:
     """A label, name or path as one line of visible characters, at most ``longest`` long."""
-    most = shortened(value, 4 * longest)  # codes are only made of what may be shown
-    return shortened("".join(map(_visible, most)), longest) or "(empty)"
+    return shortened(_readable(value, longest), longest)
+
+
+def _readable(value: Any, longest: int) -> str:
+    """Visible characters, made of no more of a text than ``longest`` of them may come from."""
+    return "".join(map(_visible, shortened(value, 4 * longest))) or "(empty)"
 
 
 def _visible(character: str) -> str:
@@ -75,8 +79,8 @@ def breakable(text: str) -> Html:
 
 
 def distinct(labels: Iterable[Any]) -> list[str]:
-    """Each label as it is shown, with a number added to labels that would look the same."""
-    return told_apart(map(shown, labels))
+    """Each label as it is shown; labels that would look the same are told apart."""
+    return told_apart((_readable(label, LONGEST_TEXT) for label in labels), LONGEST_TEXT)
 
 
 def number(value: float) -> str:

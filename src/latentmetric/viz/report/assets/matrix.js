@@ -11,8 +11,11 @@
   const READABLE = 12;
   const ROOM_FOR_COUNTS = 22;
   const SEEN = 2.5;
+  const LEAST_ROOM = 45; // a name is not cut to less
+  const TURNS = 3; // in which names that look the same are told apart
   const SLANT = 1.35; // how much longer than its width and height a turned text may be
-  const count = data.labels.length;
+  const names = data.labels.map((label) => [...label]);
+  const count = names.length;
   const numbers = new Map(data.cells.map(([row, column, rows]) => [row * count + column, rows]));
   const colours = {};
   let ratio = 1;
@@ -23,31 +26,38 @@
   let above = data.labels;
 
   /* Names need a margin as wide as the longest of them, up to a limit. */
-  context.font = `${TEXT}px ${FONT}`;
-  const measured = (label) => context.measureText(label).width;
-  const shortened = (label, room) => {
-    if (measured(label) <= room) return label;
-    const letters = [...label];
-    const cut = (kept) => `${letters.slice(0, Math.ceil(kept / 2)).join("")}…${letters.slice(letters.length - Math.floor(kept / 2)).join("")}`;
+  const measured = (text) => {
+    context.font = `${TEXT}px ${FONT}`;
+    return context.measureText(text).width;
+  };
+  const shortened = (letters, room) => {
+    const cut = (kept) => [...letters.slice(0, Math.ceil(kept / 2)), "…", ...letters.slice(letters.length - Math.floor(kept / 2))].join("").replace(/…+/, "…");
+    if (measured(letters.join("")) <= room) return letters.join("");
     let kept = letters.length - 1;
     while (kept > 1 && measured(cut(kept)) > room) kept -= 1;
     return cut(kept);
   };
-  /* Labels that only differ in what was cut out are shown from where they differ. */
-  const sameStart = (labels) => {
-    const [first, ...others] = labels.map((label) => [...label]);
+  /* Names that only differ in what was cut out: their beginning, and from where they differ. */
+  const sameStart = ([first, ...others]) => {
     let end = 0;
     while (end < first.length && others.every((letters) => letters[end] === first[end])) end += 1;
-    return first.slice(0, end).join("").search(/\d*$/);
+    while (/\d/.test(first[end - 1])) end -= 1;
+    return end;
+  };
+  const parted = (letters, start, room) => {
+    let end = start - 1;
+    while (end > 1 && measured(letters.slice(0, end).join("")) > room / 3) end -= 1;
+    const begin = `${letters.slice(0, end).join("")}…`;
+    return begin + shortened(letters.slice(start), room - measured(begin));
   };
   const toldApart = (room) => {
-    const texts = data.labels.map((label) => shortened(label, room));
-    const alike = Map.groupBy(data.labels, (label, place) => texts[place]);
-    const starts = new Map([...alike].map(([text, labels]) => [text, labels.length > 1 ? sameStart(labels) : 0]));
-    return data.labels.map((label, place) => {
-      const start = starts.get(texts[place]);
-      return start ? shortened(`…${label.slice(start)}`, room) : texts[place];
-    });
+    let texts = names.map((letters) => shortened(letters, room));
+    for (let turn = 0; turn < TURNS; turn += 1) {
+      const alike = Map.groupBy(names, (letters, place) => texts[place]);
+      const starts = new Map([...alike].map(([text, same]) => [text, same.length > 1 ? sameStart(same) : 0]));
+      texts = texts.map((text, place) => starts.get(text) ? parted(names[place], starts.get(text), room) : text);
+    }
+    return texts;
   };
   const widest = data.labels.reduce((most, label) => Math.max(most, measured(label)), 0);
   const margins = () => {
@@ -81,7 +91,7 @@
       });
     });
     outline(pen);
-    names(pen);
+    writeNames(pen);
   };
 
   const outline = (pen) => {
@@ -96,7 +106,7 @@
   };
 
   /* Where there is no room for all names, every second, third and so on is written. */
-  const names = (pen) => {
+  const writeNames = (pen) => {
     const { left, top, width, height } = frame();
     const { scale } = plot.view;
     const everyRow = Math.ceil(READABLE / scale);
@@ -108,9 +118,9 @@
       if (place % everyRow === 0 && y > top && y < top + height) {
         pen.text(left - 6, y + 4, beside[place], { fill, size: TEXT, anchor: "end" });
       }
-      if (place % everyColumn === 0 && x > left && x < left + width) {
-        const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
-        pen.text(x + 2, top - 6, shortened(above[place], room), { fill, size: TEXT, turned: true });
+      const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
+      if (place % everyColumn === 0 && x > left && x < left + width && (room > LEAST_ROOM || measured(above[place]) <= room)) {
+        pen.text(x + 2, top - 6, shortened([...above[place]], room), { fill, size: TEXT, turned: true });
       }
     });
   };
