@@ -76,7 +76,11 @@ def test_a_start_that_nearly_won_is_named(evidence):
     model = copy(evidence.model)
     first = {"start": "within", "start_losses": {"within": 0.1, "denoised": 0.105, "euclidean": 1}}
     model.history_ = [first | {"round": 0}, *model.history_[1:]]
-    assert 'start="denoised"' in said(replace(evidence, model=model))
+    assert "“denoised” was nearly as good as “within” on" in said(replace(evidence, model=model))
+    assert 'start="denoised" (--start denoised)' in said(replace(evidence, model=model))
+    first["start_losses"]["denoised"] = 0.095
+    better = "“denoised” had a lower loss than “within” on the sample that chose between them, but"
+    assert f"{better} not by enough." in said(replace(evidence, model=model))
     first["start_losses"]["denoised"] = 0.2
     assert "Another start" not in said(replace(evidence, model=model))
 

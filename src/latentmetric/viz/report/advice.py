@@ -104,11 +104,15 @@ def _another_start(evidence: Evidence) -> list[Step]:
     name = min(others, key=lambda other: others[other])
     if others[name] > (1 + NEARLY) * losses[chosen]:
         return []
+    sample = "on the sample that chose between them"
+    if others[name] < losses[chosen]:
+        said = f"“{name}” had a lower loss than “{chosen}” {sample}, but not by enough."
+    else:
+        said = f"“{name}” was nearly as good as “{chosen}” {sample}."
     return [
         (
             tag("b", "Another start: "),
-            f"“{name}” was nearly as good as “{chosen}” on the sample that chose "
-            f'between them. Fit once with start="{name}" and compare.',
+            f'{said} Fit once with start="{name}" (--start {name}) and compare.',
         )
     ]
 
@@ -123,7 +127,8 @@ def _not_raced(evidence: Evidence) -> list[Step]:
     return [
         (
             tag("b", "Another start: "),
-            f'start was set to {start!r}. start="auto" tries all of them and takes the best.',
+            f'start was set to {start!r}. start="auto" (--start auto) tries all of them '
+            "and takes the best.",
         )
     ]
 

@@ -113,8 +113,13 @@ def value_range(rows: np.ndarray[Any, Any]) -> tuple[float, float]:
 
 
 def row_text(rows: LabelledRows, row: int) -> str:
-    """The name of a row, or its number in the caller's array, counted from 0."""
-    return rows.names[row] if rows.names is not None else f"row {rows.numbers[row]:,}"
+    """The name of a row, or its number in the caller's array."""
+    return rows.names[row] if rows.names is not None else f"row {row_number(rows, row)}"
+
+
+def row_number(rows: LabelledRows, row: int) -> str:
+    """The number of a row in the caller's array, counted from 0."""
+    return f"{rows.numbers[row]:,}"
 
 
 def picture_key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:

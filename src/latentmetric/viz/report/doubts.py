@@ -7,6 +7,7 @@ from latentmetric.viz.report.context import (
     head_cell,
     paragraph,
     picture_key,
+    row_number,
     row_text,
     section,
     table,
@@ -72,11 +73,12 @@ def _line(doubt: Doubt, evidence: Evidence, context: Context) -> list[Html]:
     rows = evidence.originals if doubt.training else evidence.given
     pool = "original" if doubt.training else "given"
     name = row_text(rows, doubt.row)
+    alone = tag("bdi", name, class_="name") if rows.names is not None else row_number(rows, doubt.row)
     key = picture_key(evidence, pool, doubt.row)
     image = context.picture(key, rows.given[doubt.row], name)
     known = "given rows" if not evidence.has_training_rows else "training rows"
     return [
-        tag("th", image, tag("bdi", name, class_="name"), scope="row", class_="pictured"),
+        tag("th", image, alone, scope="row", class_="pictured"),
         tag("td", context.label(doubt.code)),
         tag("td", context.label(doubt.likelier)),
         tag("td", percent(doubt.score), class_="number", data_value=repr(doubt.score)),
