@@ -10,6 +10,7 @@ import pandas
 import pyarrow.parquet
 import pytest
 from helpers import call, make_blobs
+from page_reader import Page
 from typer.main import get_command
 
 import latentmetric
@@ -447,6 +448,25 @@ def test_report(folder, tmp_path):
     page = out.read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert "ant" in page
+
+
+def test_report_shows_rows_by_their_ids(folder, tmp_path):
+    for name in ("train", "test"):
+        rows = pandas.read_csv(folder / f"{name}.csv")
+        rows.assign(code=[f"{name}-{row}" for row in range(len(rows))]).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    call(
+        "report", folder / "model", tmp_path / "test.csv", "--train", tmp_path / "train.csv",
+        "-o", tmp_path / "report.html", "--label", "kind", "--id", "code", "--quick",
+    )  # fmt: skip
+    page = Page.read(tmp_path / "report.html")
+    wrong = [name.text for name in page.section("mistakes").all("bdi", class_="name")]
+    assert wrong
+    assert all(name.startswith("test-") for name in wrong)
+    near = [name.text for name in page.section("gallery").all("bdi", class_="name")]
+    assert near
+    assert all(name.startswith("train-") for name in near)
 
 
 def test_the_help_of_every_command_begins_with_its_line_in_the_list():
