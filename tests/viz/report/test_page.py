@@ -272,7 +272,7 @@ def test_test_rows_that_are_training_rows_are_reported(digits, tmp_path):
     path = tmp_path / "page.html"
     page = Page.read(write_report(model, X, y, path, X_train=X_train, y_train=y_train))
     (notice,) = page.section("verdict").all("p", class_="notice")
-    assert "7 of these 457 rows are also among the training rows" in notice.text
+    assert "7 of the 457 tested rows are also among the training rows" in notice.text
 
 
 def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digits, tmp_path):

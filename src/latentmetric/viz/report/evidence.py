@@ -32,6 +32,9 @@ from latentmetric.viz.report.rows import LabelledRows, labelled
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
 
+MOST_SEEN = 0.5
+"""If more of the queries than this share are training rows, they are no test."""
+
 SHOWN_NEIGHBORS = 5
 """Nearest neighbours of each query that are kept for the page."""
 
@@ -105,6 +108,19 @@ class Evidence:
         """Which queries the model classifies correctly."""
         right: Bools = self.verdict.predicted == self.true
         return right
+
+    @property
+    def n_seen(self) -> int:
+        """Queries that are also among the training rows; known only where these were given."""
+        if not self.has_training_rows:
+            return 0
+        euclid = (vote for vote in self.votes if vote.name == EUCLID and vote.voters == "original")
+        return next((vote.at_zero for vote in euclid), 0)
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the queries can decide between methods: most are known to be new to the model."""
+        return self.has_training_rows and self.n_seen <= MOST_SEEN * len(self.queries)
 
     def vote_called(self, name: str) -> Vote | None:
         """Another vote than the verdict, by its name."""
