@@ -375,6 +375,18 @@ def test_different_classes_have_different_names_however_short(open_page, long_na
     assert heading.text in long_names_page.data["matrix"]["labels"]
 
 
+def test_rows_that_are_folded_away_are_printed(open_page, long_names_page):
+    browser = open_page(long_names_page)
+    seen = """
+    const row = document.querySelector("#mistakes details article");
+    return row.checkVisibility() && row.getBoundingClientRect().height > 0;
+    """
+    assert not browser.execute_script(seen)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert browser.execute_script(seen)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_every_control_can_be_reached_by_keyboard_and_has_a_name(open_page, digits_page):
     browser = open_page(digits_page)
     controls = find(browser, "button, select, input, summary, a, canvas")

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
 from latentmetric.viz.report.baselines import LOGISTIC, NEIGHBORS
-from latentmetric.viz.report.markup import distinct
+from latentmetric.viz.report.markup import distinct, percent
 
 SECTIONS = [
     "verdict",
@@ -148,6 +148,10 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
         named = [int(line.attributes["title"].split()[-1]) for line in card.all("li")]
         nearest = model.kneighbors(X_test[[row]], 5, return_distance=False)[0]
         assert named == nearest.tolist()
+        share = dict(zip(model.classes_, model.predict_proba(X_test[[row]])[0], strict=True))
+        said = f"Vote: {predicted} {percent(share[int(predicted)])}, {true} "
+        vote = card.one("span", class_="shares").text
+        assert vote == f"{said}{percent(share[int(true)])}"
 
 
 def test_pictures_are_the_rows_they_stand_for(digits, digits_page):

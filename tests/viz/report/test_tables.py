@@ -67,6 +67,16 @@ def test_misclassified_rows_show_their_values_beside_their_neighbours(cancer, pa
                 assert np.isclose(own, value).any()
 
 
+def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(long_names_page):
+    section = long_names_page.section("mistakes")
+    first, rest = section.all("div", class_="mistakes")
+    assert len(list(first.all("article"))) == 6
+    more = section.one("details")
+    n_more = len(list(rest.all("article")))
+    assert n_more == len(list(more.all("article"))) > 0
+    assert more.one("summary").text == f"Show {n_more} more"
+
+
 def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     model, X_train, y_train, X_test, y_test = cancer
     scores = {
