@@ -77,6 +77,33 @@ def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(long_nam
     assert more.one("summary").text == f"Show {n_more} more"
 
 
+def test_latent_examples_of_a_table_are_lists_of_names_and_values(cancer, page):
+    model, X_train, _, _, _ = cancer
+    section = page.section("gallery")
+    assert "framed" not in section.text
+    assert "beside" not in section.text
+    assert "a value may lie outside the range of the data" in section.text
+    strip = next(section.all("article"))
+    latent = model.latent_examples_[int(strip.attributes["data-latent"])]
+    names = [name.text for name in strip.all("dt")]
+    values = [value.text for value in strip.all("dd")]
+    assert len(names) == len(values) == 4
+    mean, deviation = X_train.to_numpy().mean(axis=0), X_train.to_numpy().std(axis=0)
+    apart = (latent - mean) / deviation
+    order = np.argsort(-np.abs(apart))[:4]
+    assert names == X_train.columns[order].tolist()
+    assert [value.split("(")[1] for value in values] == [
+        f"{apart[place]:+.1f} sd)".replace("-", "−") for place in order
+    ]
+
+
+def test_latent_examples_that_are_averages_are_not_said_to_have_moved(cancer, tmp_path):
+    _, X_train, y_train, X_test, y_test = cancer
+    model = MaPML.as_published(max_iter=1, n_steps=300, random_state=0).fit(X_train, y_train)
+    path = write_report(model, X_test, y_test, tmp_path / "page.html")
+    assert "outside the range" not in Page.read(path).section("gallery").text
+
+
 def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     model, X_train, y_train, X_test, y_test = cancer
     scores = {
