@@ -387,6 +387,13 @@ def test_rows_that_are_folded_away_are_printed(open_page, long_names_page):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+def test_the_matrix_tells_of_buttons_only_where_it_has_them(open_page, digits_page):
+    for width, large in ((1280, False), (240, True)):
+        browser = open_page(digits_page, width)
+        buttons, words = find(browser, "#confusion [data-of=matrix]")
+        assert buttons.is_displayed() == words.is_displayed() == large
+
+
 def test_every_control_can_be_reached_by_keyboard_and_has_a_name(open_page, digits_page):
     browser = open_page(digits_page)
     controls = find(browser, "button, select, input, summary, a, canvas")

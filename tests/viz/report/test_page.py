@@ -267,6 +267,7 @@ def test_without_training_rows_the_page_warns_of_training_errors(digits, tmp_pat
     assert "No training rows were given" in notice.text
     assert "training error" in notice.text
     assert "336 rows of the 1,347" in notice.text
+    assert page.section("data").one("dl").text.startswith("Tested rows336 of 1,347 given")
     assert "the other 1,011 serve" in notice.text
 
 

@@ -37,6 +37,9 @@ def test_the_features_with_the_largest_effect_are_drawn(cancer, page):
     expected = X_train.columns[np.argsort(-effects)[:12]].tolist()
     chart = page.section("spectrum").one("figure", data_name="features")
     assert [text.text for text in chart.all("text", class_="bar-name")] == expected
+    values = [text.text.split()[0] for text in chart.all("text", class_="bar-value")]
+    shares = np.sort(effects)[::-1][:12] / effects.max()
+    assert values == [f"{100 * share:.0f}" for share in shares]
 
 
 def test_directions_name_features_with_signs_and_the_classes_at_their_ends(cancer, page):

@@ -26,7 +26,9 @@ def data_section(evidence: Evidence, context: Context) -> Html:
     if context.source is not None:
         facts.append(("Source", tag("bdi", context.source)))
     given, originals = evidence.given, evidence.originals
-    facts.append(("Rows", f"{len(given):,}" + ("" if evidence.has_training_rows else " given")))
+    n_tested = len(evidence.queries)
+    some = "" if n_tested == len(given) else f" of {len(given):,} given"
+    facts.append(("Tested rows", f"{n_tested:,}{some}"))
     if evidence.has_training_rows:
         facts.append(("Training rows", f"{len(originals):,}"))
     facts.append(("Features", f"{given.given.shape[1]:,}{_feature_names(context)}"))

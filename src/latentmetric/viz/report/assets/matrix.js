@@ -207,7 +207,7 @@
     home = side / count;
     beside = toldApart(left - 12);
     above = toldApart(roomAbove());
-    document.querySelector("[data-of='matrix']").hidden = home >= ROOM_FOR_COUNTS;
+    document.querySelectorAll("[data-of='matrix']").forEach((part) => { part.hidden = home >= ROOM_FOR_COUNTS; });
     ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * ratio);
     canvas.height = Math.round(canvas.clientHeight * ratio);
