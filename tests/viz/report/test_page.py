@@ -149,9 +149,9 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
         nearest = model.kneighbors(X_test[[row]], 5, return_distance=False)[0]
         assert named == nearest.tolist()
         share = dict(zip(model.classes_, model.predict_proba(X_test[[row]])[0], strict=True))
-        said = f"Vote: {predicted} {percent(share[int(predicted)])}, {true} "
+        shares = percent(share[int(predicted)]), percent(share[int(true)])
         vote = card.one("span", class_="shares").text
-        assert vote == f"{said}{percent(share[int(true)])}"
+        assert vote == f"Vote: {shares[0]} for {predicted}, {shares[1]} for {true}"
 
 
 def test_pictures_are_the_rows_they_stand_for(digits, digits_page):

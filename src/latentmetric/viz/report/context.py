@@ -61,7 +61,7 @@ class Context:
             check_image_shape(image_shape, rows.shape[1])
             pictures = Pictures(image_shape, *value_range(rows))
         given = evidence.piped.feature_names
-        names = None if given is None else [shown(name) for name in given]
+        names = None if given is None else distinct(given)
         return cls(
             distinct(evidence.model.classes_.tolist()),
             pictures,

@@ -83,7 +83,7 @@ def _chart(effects: Floats, context: Context) -> Html:
         for feature, share in shares.items()
     ]
     described = ", ".join(f"{bar.name} {bar.said}" for bar in bars)
-    return bar_chart("Effect of one standard deviation, in percent of the largest", described, bars)
+    return bar_chart("Effect of one standard deviation, % of largest", described, bars)
 
 
 def _directions(

@@ -110,11 +110,10 @@ def _shares(place: int, evidence: Evidence, context: Context) -> Html:
     verdict = evidence.verdict
     return tag(
         "span",
-        "Vote: ",
+        f"Vote: {percent(float(verdict.confidence[place]))} for ",
         context.label(int(verdict.predicted[place])),
-        f" {percent(float(verdict.confidence[place]))}, ",
+        f", {percent(float(verdict.own_share[place]))} for ",
         context.label(int(evidence.true[place])),
-        f" {percent(float(verdict.own_share[place]))}",
         class_="shares",
     )
 
