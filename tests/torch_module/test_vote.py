@@ -97,7 +97,7 @@ def test_leaving_out_is_the_mean_of_the_other_rows():
 
 @pytest.mark.parametrize("update", ["gradient", "mean"])
 @pytest.mark.parametrize("label_noise", [False, True])
-@pytest.mark.parametrize("smoothing, batch_votes", [(0.0, False), (0.0, True), (0.3, True)])
+@pytest.mark.parametrize(("smoothing", "batch_votes"), [(0.0, False), (0.0, True), (0.3, True)])
 def test_gradcheck(rng, update, label_noise, smoothing, batch_votes):
     loss = placed_loss(
         rng, update=update, label_noise=label_noise, smoothing=smoothing, batch_votes=batch_votes
@@ -198,7 +198,7 @@ def test_a_batch_of_one_row_and_rows_that_are_not_finite_do_not_vote(rng):
 def class_shares(rows, latents, temperature):
     """P(c | x) of each class, as it is written."""
     weights = np.exp(-((rows[:, None] - latents) ** 2).sum(axis=2) / temperature)
-    votes = np.stack([weights[:, OF_LATENTS == code].sum(axis=1) for code in range(3)], axis=1)
+    votes = np.stack([weights[:, code == OF_LATENTS].sum(axis=1) for code in range(3)], axis=1)
     return votes / votes.sum(axis=1, keepdims=True)
 
 
@@ -265,7 +265,7 @@ def test_the_length_of_the_noise():
 
 
 @pytest.mark.parametrize(
-    "parameter, value, error",
+    ("parameter", "value", "error"),
     [
         ("smoothing", 1.5, ValueError),
         ("smoothing", -0.1, ValueError),
