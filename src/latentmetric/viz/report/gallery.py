@@ -8,7 +8,14 @@ import numpy as np
 
 from latentmetric.core.types import Ints
 from latentmetric.viz.clusters import Cluster, busiest_clusters
-from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
+from latentmetric.viz.report.context import (
+    LONGEST_OPTION,
+    Context,
+    paragraph,
+    picture_key,
+    row_text,
+    section,
+)
 from latentmetric.viz.report.distinctive import Distinctive
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, join, number, tag
@@ -44,7 +51,8 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
         )
         strips = [_strip(cluster, evidence, context, distinctive) for cluster in clusters]
         n_shown += len(strips)
-        head = tag("h3", context.label(code))
+        long = "long" if len(context.labels[code]) > LONGEST_OPTION else None
+        head = tag("h3", context.label(code), class_=long)
         parts.append(tag("div", head, *strips, class_="gallery-class", data_class=code))
     return section(
         "gallery",
