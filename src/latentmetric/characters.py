@@ -8,6 +8,9 @@ from __future__ import annotations
 import io
 import sys
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any
 
 JOINERS = "\u200c\u200d"
@@ -30,6 +33,50 @@ def visible(text: Any) -> str:
 def visible_json(text: str) -> str:
     """A JSON document of one line, with its hidden characters as JSON writes them: \\u001b."""
     return "".join(_escaped_in_json(c) if is_hidden(c) else c for c in text)
+
+
+def shortened(text: Any, longest: int) -> str:
+    """Text of at most ``longest`` characters, "…" in the place of those left out of its middle."""
+    whole = str(text)
+    if len(whole) <= longest:
+        return whole
+    end = (longest - 1) // 2
+    return f"{whole[: longest - 1 - end]}…{whole[len(whole) - end :]}"
+
+
+def told_apart(names: Iterable[Any], longest: int) -> list[str]:
+    """Names of at most ``longest`` characters that are as different as the whole names.
+
+    Names that only differ in what would be cut out show their beginning and what follows from
+    where they differ; names that still look the same get a number.
+    """
+    whole = [str(name) for name in names]
+    alike: dict[str, list[str]] = {}
+    for name in whole:
+        alike.setdefault(shortened(name, longest), []).append(name)
+    starts = {text: _difference(same) for text, same in alike.items()}
+    shown = [_parted(name, starts[shortened(name, longest)], longest) for name in whole]
+    times = Counter(shown)
+    return [f"{name} (#{place})" if times[name] > 1 else name for place, name in enumerate(shown)]
+
+
+def _difference(names: list[str]) -> int:
+    """Where names begin to differ, at the first digit of a number; 0 if they are all the same."""
+    first, last = min(names), max(names)
+    if first == last:
+        return 0
+    same = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    )
+    return len(first[:same].rstrip("0123456789"))
+
+
+def _parted(name: str, start: int, longest: int) -> str:
+    """The beginning of a name, and what follows from ``start`` if that would be cut out."""
+    begin = longest // 3
+    if start <= begin:
+        return shortened(name, longest)
+    return f"{name[:begin]}…{shortened(name[start:], longest - begin - 1)}"
 
 
 def percent(share: float) -> str:

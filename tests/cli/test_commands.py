@@ -10,11 +10,12 @@ import pandas
 import pyarrow.parquet
 import pytest
 from helpers import call, make_blobs
+from page_reader import Page
 from typer.main import get_command
 
 import latentmetric
 from latentmetric import save
-from latentmetric.characters import percent
+from latentmetric.characters import percent, told_apart
 from latentmetric.cli._docstrings import docstring_of
 from latentmetric.cli._parameters import KINDS
 from latentmetric.cli.main import COMMANDS, application
@@ -231,6 +232,19 @@ def test_evaluate(folder, model, test_rows):
     assert "Most confused" in shown
 
 
+def test_long_names_of_classes_stay_different(tmp_path):
+    X, y = make_blobs()
+    long = "Chronic inflammatory condition of the lower respiratory tract"
+    names = np.array([f"{long}, moderate", f"{long}, severe", f"{long * 2}, severe"])
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(kind=names[y])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    save(latentmetric.Euclidean().fit(X, names[y]), tmp_path / "model")
+    shown = call("evaluate", tmp_path / "model", tmp_path / "rows.csv").stdout
+    assert all(name in shown for name in told_apart(names, 60))
+    shown = call("info", tmp_path / "model").stdout
+    assert f"classes: 3: {', '.join(told_apart(names, 40))}" in shown
+
+
 def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows, tmp_path):
     test_rows.assign(kind="yak").to_csv(tmp_path / "yaks.csv", index=False)
     done = call("evaluate", folder / "model", tmp_path / "yaks.csv", code=1)
@@ -434,6 +448,25 @@ def test_report(folder, tmp_path):
     page = out.read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert "ant" in page
+
+
+def test_report_shows_rows_by_their_ids(folder, tmp_path):
+    for name in ("train", "test"):
+        rows = pandas.read_csv(folder / f"{name}.csv")
+        rows.assign(code=[f"{name}-{row}" for row in range(len(rows))]).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    call(
+        "report", folder / "model", tmp_path / "test.csv", "--train", tmp_path / "train.csv",
+        "-o", tmp_path / "report.html", "--label", "kind", "--id", "code", "--quick",
+    )  # fmt: skip
+    page = Page.read(tmp_path / "report.html")
+    wrong = [name.text for name in page.section("mistakes").all("bdi", class_="name")]
+    assert wrong
+    assert all(name.startswith("test-") for name in wrong)
+    near = [name.text for name in page.section("gallery").all("bdi", class_="name")]
+    assert near
+    assert all(name.startswith("train-") for name in near)
 
 
 def test_the_help_of_every_command_begins_with_its_line_in_the_list():

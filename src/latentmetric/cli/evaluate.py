@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.characters import percent
+from latentmetric.characters import percent, shortened, told_apart
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._preparing import prepared
 from latentmetric.cli._tables import (
@@ -28,6 +28,9 @@ SMALLEST_SHARE = 1e-3
 """Smaller probabilities count as this one in the logarithmic loss."""
 
 CLASSES_SHOWN = 25
+
+LONGEST_LABEL = 60
+"""Characters of a label that are shown; longer ones are cut in the middle."""
 
 
 @reads_tables
@@ -51,10 +54,10 @@ def evaluate(
     true = _codes_of(fitted.classes_, table.labels)
     known = true >= 0
     if not known.any():
+        first = shortened(fitted.classes_[0], LONGEST_LABEL)
         raise ValueError(
             f"the model knows none of the labels of {labels or features}, such as "
-            f"{table.labels[0].item()!r}; it knows {_shown(fitted.classes_[0])} and "
-            f"{len(fitted.classes_) - 1} more"
+            f"{table.labels[0].item()!r}; it knows {first} and {len(fitted.classes_) - 1} more"
         )
     rows = prepared(piped, table.rows)
     shares = fitted.predict_proba(rows) if _has_probabilities(fitted) else None
@@ -134,14 +137,16 @@ def _show(facts: dict[str, Any]) -> None:
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "
             f"(none counted below {SMALLEST_SHARE:g})"
         )
-    n_classes = len(facts["classes"])
+    labels = [line["label"] for line in facts["classes"]]
+    shown = dict(zip(labels, told_apart(labels, LONGEST_LABEL), strict=True))
+    n_classes = len(labels)
     worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
     rest = f" ({CLASSES_SHOWN} of {n_classes}; --json has all)" if n_classes > len(worst) else ""
     print_table(
         ["class", "rows", "errors", "error", "precision"],
         [
             [
-                _shown(line["label"]),
+                shown[line["label"]],
                 f"{line['rows']:,}",
                 f"{line['errors']:,}",
                 _percent(line["error"]),
@@ -155,7 +160,7 @@ def _show(facts: dict[str, Any]) -> None:
         print_table(
             ["class", "predicted as", "rows"],
             [
-                [_shown(line["label"]), _shown(line["taken_for"]), f"{line['rows']:,}"]
+                [shown[line["label"]], shown[line["taken_for"]], f"{line['rows']:,}"]
                 for line in facts["confused"]
             ],
             title="Most confused",
@@ -164,8 +169,3 @@ def _show(facts: dict[str, Any]) -> None:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else percent(share)
-
-
-def _shown(label: Any) -> str:
-    text = str(label)
-    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from latentmetric.characters import percent
+from latentmetric.characters import percent, told_apart
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
@@ -67,7 +67,7 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["steps"]:
         say(f"steps before the estimator: {', '.join(step['step'] for step in facts['steps'])}")
     classes = facts["classes"]
-    shown = ", ".join(str(label)[:40] for label in classes[:10])
+    shown = ", ".join(told_apart(classes[:10], 40))
     say(f"classes: {len(classes):,}: {shown}{', …' if len(classes) > 10 else ''}")
     latents = facts["latent_examples"]
     kind = "latent examples" if latents == facts["references"] else "rows"

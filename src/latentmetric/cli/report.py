@@ -58,8 +58,8 @@ def report(
     Give test rows, and with --train the rows that the model was fitted on. The page opens with a
     verdict: k-NN and logistic regression are tuned on the training rows and compared with the model
     on the test rows. Without --train there is no verdict, a part of the test rows takes the place
-    of the training rows, and the page says so. The page is one file, opens offline and sends no
-    request.
+    of the training rows, and the page says so. Rows are shown by their numbers, counted from 0, or
+    by the column that --id names. The page is one file, opens offline and sends no request.
     """
     shape = _shape(image_shape)
     if features == train == STANDARD_INPUT:
@@ -80,6 +80,8 @@ def report(
             X_train=None if known is None else known.rows,
             y_train=None if known is None else known.labels,
             image_shape=shape,
+            row_names=table.ids,
+            train_names=None if known is None else known.ids,
             title=title,
             source=features.name,
             quick=quick,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from latentmetric.characters import visible
+from latentmetric.characters import told_apart, visible
 
 CLASSES_SHOWN = 10
 LONGEST_LABEL = 20
@@ -62,13 +62,9 @@ def fitted_facts(model: Any) -> dict[str, str]:
 
 
 def _classes(classes: list[Any]) -> str:
-    shown = [_cut(str(label)) for label in classes[:CLASSES_SHOWN]]
+    shown = told_apart(classes[:CLASSES_SHOWN], LONGEST_LABEL)
     more = ["…"] if len(classes) > CLASSES_SHOWN else []
     return f"{len(classes):,}: {', '.join(shown + more)}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
 
 
 def _references(model: Any) -> str:

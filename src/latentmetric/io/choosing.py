@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from latentmetric.characters import shortened
 from latentmetric.io.headers import LABEL_NAMES
 
 INDEX_NAMES = ("__index_level_0__",)
@@ -317,5 +318,5 @@ def only_column(names: list[str], choice: Choice, file: str | Path) -> int:
 
 def listed(names: Sequence[str], limit: int = 8) -> str:
     """The first names, for messages."""
-    shown = ", ".join(str(name)[:40] for name in names[:limit])
+    shown = ", ".join(shortened(name, 40) for name in names[:limit])
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import numpy as np
 
+from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
 from latentmetric.io.cells import (
     DECIMAL_COMMA,
@@ -95,7 +96,7 @@ class TextFile:
     def described(self, place: int) -> str:
         """What a column of text holds, for messages."""
         cell = next(c for c in self._first_cells(place) if not is_value(c, self.decimal))
-        return f"text such as {cell[:40]!r}{self._hint(cell)}"
+        return f"text such as {shortened(cell, 40)!r}{self._hint(cell)}"
 
     def _first_cells(self, place: int) -> list[str]:
         cells = [record[place].strip() for record in self.sample if place < len(record)]
@@ -210,7 +211,9 @@ class TextFile:
                 if not is_value(cells[place], self.decimal) and not (
                     self.missing and is_missing(cells[place])
                 ):
-                    what = f"{cells[place][:40]!r} is not a number{self._hint(cells[place])}"
+                    what = (
+                        f"{shortened(cells[place], 40)!r} is not a number{self._hint(cells[place])}"
+                    )
                     if not cells[place].strip():
                         what = "the cell is empty (fit with --impute fills it in)"
                     is_first = line == first and not self.has_header
@@ -286,8 +289,7 @@ def _has_header(
     if found is None and known is not None and are_names(known, records[0], decimal):
         return True
     if found is None:
-        shown = ", ".join(records[0])
-        shown = f"{shown[:60]}…" if len(shown) > 60 else shown
+        shown = shortened(", ".join(records[0]), 60)
         raise ValueError(
             f"{name}: the first line, {shown!r}, may name the columns or be data; say which with "
             "--header or --no-header"

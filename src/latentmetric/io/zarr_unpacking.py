@@ -23,6 +23,8 @@ import zarr.registry
 from numcodecs.abc import Codec
 from zarr.abc.codec import BytesBytesCodec
 
+from latentmetric.characters import shortened
+
 NAME = "latentmetric.unpacking"
 """Of both codecs below, one for each format of zarr."""
 
@@ -68,7 +70,7 @@ def chunk_shape(description: dict[str, Any]) -> list[int]:
     if isinstance(grid, dict) and isinstance(grid.get("configuration"), dict):
         chunks = grid["configuration"].get("chunk_shape")
     if not _are_sizes(chunks) or 0 in chunks:  # type: ignore[operator]
-        raise ValueError(f"its chunks have the shape {str(chunks)[:40]}, not numbers above 0")
+        raise ValueError(f"its chunks have the shape {shortened(chunks, 40)}, not numbers above 0")
     return chunks  # type: ignore[return-value]
 
 

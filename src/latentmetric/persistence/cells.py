@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import shortened
 from latentmetric.persistence.model_file import CODES, ModelFileError
 from latentmetric.persistence.values import (
     MAX_LABEL_BYTES,
@@ -89,14 +90,14 @@ def _dtype(stored: dict[str, Any]) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(("U", width))
         return dtype
     if name not in DTYPES:
-        raise ModelFileError(f"the values of a step have the unknown dtype {str(name)[:20]!r}")
+        raise ModelFileError(f"the values of a step have the unknown dtype {shortened(name, 20)!r}")
     return np.dtype(str(name))
 
 
 def taken(name: Any, arrays: Arrays) -> Array:
     """An array of the file, which is nothing else's from now on."""
     if not isinstance(name, str) or name not in arrays:
-        raise ModelFileError(f"the array {str(name)[:40]!r} of a step is missing")
+        raise ModelFileError(f"the array {shortened(name, 40)!r} of a step is missing")
     return arrays.pop(name)
 
 

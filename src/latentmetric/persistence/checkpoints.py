@@ -19,6 +19,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from latentmetric.characters import shortened
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
@@ -110,7 +111,7 @@ class Checkpoints:
         """Raise on a checkpoint of another estimator, other parameters or another warm start."""
         if document["of"] != self._identity["of"]:
             raise _OtherFitError(
-                f"{self._path} belongs to a fit of {str(document['of'])[:40]}, "
+                f"{self._path} belongs to a fit of {shortened(document['of'], 40)}, "
                 f"not of {self._identity['of']}"
             )
         stored, before = self._identity["parameters"], document["parameters"]

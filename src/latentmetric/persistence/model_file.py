@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import shortened
 from latentmetric.persistence.replacing import replacing
 
 FORMAT_VERSION = 1
@@ -221,7 +222,9 @@ def _document_of(header: dict[str, Any]) -> dict[str, Any]:
         raise ModelFileError("the document is not a JSON object")
     version: Any = document.get("format_version")
     if not _is_count(version) or version < 1:
-        raise ModelFileError(f"the format version is {str(version)[:20]!r}, not an integer above 0")
+        raise ModelFileError(
+            f"the format version is {shortened(version, 20)!r}, not an integer above 0"
+        )
     if version > FORMAT_VERSION:
         raise ModelFileError(
             f"the file has format version {version}, this latentmetric reads versions up to "
@@ -271,7 +274,7 @@ def _place(name: str, entry: Any) -> _Place:
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(code, str) or code not in DTYPES:
         raise ModelFileError(
-            f"the array {name!r} has dtype {str(code)[:20]!r}; "
+            f"the array {name!r} has dtype {shortened(code, 20)!r}; "
             f"a model file holds only {', '.join(DTYPES)}"
         )
     if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or not all(map(_is_count, shape)):

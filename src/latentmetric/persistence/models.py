@@ -17,6 +17,7 @@ import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.characters import shortened
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
 from latentmetric.core.model import FittedModel
@@ -201,7 +202,7 @@ def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
     name = document.get("estimator")
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(
-            f"the estimator {str(name)[:40]!r} is not one of {', '.join(ESTIMATORS)}"
+            f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}"
         )
     check_versions(document.get("versions"))
     kind = estimator_class(name)

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.characters import shortened
 from latentmetric.persistence.cells import (
     Arrays,
     cell_as_json,
@@ -241,7 +242,9 @@ def restored_steps(
 
 def _check_name(name: str, taken: list[str]) -> None:
     if name in taken or "__" in name:
-        raise ModelFileError(f"the name of the step {name[:40]!r} occurs twice or has '__'")
+        raise ModelFileError(
+            f"the name of the step {shortened(name, 40)!r} occurs twice or has '__'"
+        )
 
 
 def _named_entry(entry: Any, length: int) -> list[Any]:
@@ -259,11 +262,14 @@ def restored_step(
     if isinstance(stored, str) and stored in WORDS:
         return stored, 0 if stored == "drop" else n_given
     if not isinstance(stored, dict) or stored.get("kind") not in STEPS:
-        raise ModelFileError(f"the step {path[:80]!r} is not one of {', '.join(STEPS)}")
-    n_features = count_from_json(stored.get("n_features"), f"n_features of {path[:80]!r}", 1)
+        raise ModelFileError(f"the step {shortened(path, 80)!r} is not one of {', '.join(STEPS)}")
+    n_features = count_from_json(
+        stored.get("n_features"), f"n_features of {shortened(path, 80)!r}", 1
+    )
     if n_given not in (None, n_features):
         raise ModelFileError(
-            f"the step {path[:80]!r} takes {n_features} features, but {n_given} come to it"
+            f"the step {shortened(path, 80)!r} takes {n_features} features, but {n_given} "
+            "come to it"
         )
     names = feature_names_from_json(stored.get("feature_names"), n_features)
     step, width = _restored(stored, n_features, names, arrays, path)
@@ -273,7 +279,9 @@ def restored_step(
             step.feature_names_in_ = names
     if stored.get("output") is not None:
         if stored["output"] not in CONTAINERS:
-            raise ModelFileError(f"the output of the step {path[:80]!r} is of no known kind")
+            raise ModelFileError(
+                f"the output of the step {shortened(path, 80)!r} is of no known kind"
+            )
         step.set_output(transform=stored["output"])
     return step, width
 
@@ -286,7 +294,7 @@ def _restored(
     if kind == "Pipeline":
         steps, width = restored_steps(stored.get("steps"), n_features, arrays, f"{path}/")
         if not steps:
-            raise ModelFileError(f"the step {path[:80]!r} holds no steps")
+            raise ModelFileError(f"the step {shortened(path, 80)!r} holds no steps")
         return Pipeline(steps, **parameters), width
     if kind == "ColumnTransformer":
         return _restored_columns(stored, parameters, n_features, names, arrays, path)
@@ -305,7 +313,9 @@ def restored_parameters(kind: str, given: Any) -> dict[str, Any]:
     parameters = {name: parameter_from_json(value) for name, value in given.items()}
     for name, value in parameters.items():
         if name not in PARAMETERS[kind] or name not in known or not _may_be(name, value):
-            raise ModelFileError(f"{kind} has no parameter {name[:40]!r} that a file may set")
+            raise ModelFileError(
+                f"{kind} has no parameter {shortened(name, 40)!r} that a file may set"
+            )
     return parameters
 
 
@@ -351,14 +361,18 @@ def _restored_columns(
     """A ``ColumnTransformer`` of restored parts, with the inner state that it has after a fit."""
     remainder = stored.get("remainder")
     if remainder not in WORDS or type(stored.get("sparse")) is not bool:
-        raise ModelFileError(f"the step {path[:80]!r} does not say what becomes of other columns")
+        raise ModelFileError(
+            f"the step {shortened(path, 80)!r} does not say what becomes of other columns"
+        )
     parts = _restored_parts(stored.get("parts"), n_features, names, arrays, path)
     own = [part for part in parts if part.name != REMAINDER]
     rest = next((part for part in parts if part.name == REMAINDER), None)
     covered = {place for part in own for place in part.places}
     left = [place for place in range(n_features) if place not in covered]
     if rest is not None and rest.places != left:
-        raise ModelFileError(f"the step {path[:80]!r} does not say what becomes of all columns")
+        raise ModelFileError(
+            f"the step {shortened(path, 80)!r} does not say what becomes of all columns"
+        )
     step = step_class("ColumnTransformer")(
         [(part.name, part.unfitted, part.columns) for part in own],
         remainder=remainder if rest is None else rest.unfitted,
@@ -405,14 +419,16 @@ def _restored_parts(
     stored: Any, n_features: int, names: Any, arrays: Arrays, path: str
 ) -> list[_Part]:
     if not isinstance(stored, list) or not stored:
-        raise ModelFileError(f"the step {path[:80]!r} holds no parts")
+        raise ModelFileError(f"the step {shortened(path, 80)!r} holds no parts")
     parts: list[_Part] = []
     for entry in stored:
         name, held, columns = _named_entry(entry, 3)
         columns, places = _restored_places(columns, names, n_features)
         _check_name(name, [part.name for part in parts])
         if not places and held != "drop":
-            raise ModelFileError(f"the step {name[:40]!r} has no columns, but is not dropped")
+            raise ModelFileError(
+                f"the step {shortened(name, 40)!r} has no columns, but is not dropped"
+            )
         step, width = restored_step(held, len(places), arrays, f"{path}/{name}")
         assert width is not None
         parts.append(_Part(name, step, columns, places, width))

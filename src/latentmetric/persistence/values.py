@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import shortened
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import ModelFileError
 
@@ -125,7 +126,7 @@ def _label_dtype(stored: dict[str, Any]) -> np.dtype[Any]:
         dtype = np.dtype(("U", width))
         return dtype
     if name not in ("object", "bool", *NUMBERS, *REALS):
-        raise ModelFileError(f"the classes have the unknown dtype {str(name)[:20]!r}")
+        raise ModelFileError(f"the classes have the unknown dtype {shortened(name, 20)!r}")
     dtype = np.dtype(name)
     return dtype
 
@@ -168,7 +169,7 @@ def parameters_from_json(stored: Any, names: Mapping[str, Any]) -> dict[str, Any
     unknown = stored.keys() - names.keys()
     if unknown:
         raise ModelFileError(
-            f"{len(unknown)} parameter(s) are unknown, such as {min(unknown)[:40]!r}"
+            f"{len(unknown)} parameter(s) are unknown, such as {shortened(min(unknown), 40)!r}"
         )
     parameters: dict[str, Any] = {}
     for name, value in stored.items():

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from latentmetric.characters import shortened
 from latentmetric.core.types import Bools, Ints
 from latentmetric.validation.parameters import Number
 
@@ -68,8 +69,8 @@ def _word(value: Any, row: int, name: str) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name}: row {row} (counted from 0) holds the bytes {value[:40]!r}, which are not "
-            "UTF-8; store text, or numbers"
+            f"{name}: row {row} (counted from 0) holds the bytes {shortened(repr(value), 80)}, "
+            "which are not UTF-8; store text, or numbers"
         ) from error
 
 
@@ -90,7 +91,8 @@ def refuse_cut(texts: list[str], name: str) -> None:
     cut = [text for text in texts if text.endswith("\0")]
     if cut:
         raise ValueError(
-            f"{name} holds {cut[0][:40]!r}, which ends in a zero character; remove it there"
+            f"{name} holds {shortened(cut[0], 40)!r}, which ends in a zero character; remove it "
+            "there"
         )
 
 

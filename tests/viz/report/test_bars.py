@@ -22,5 +22,11 @@ def test_a_long_name_leaves_room_for_the_value_and_is_escaped():
     assert len(name) < 60
 
 
+def test_long_names_stay_different():
+    names = [f"{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
+    drawn = bar_chart("t", "d", [Bar(name, 1.0, "100 %") for name in names])
+    assert len(set(re.findall(r'class="bar-name">([^<]+)<', drawn))) == 3
+
+
 def test_no_errors_at_all_are_drawn():
     assert 'width="0"' in bar_chart("t", "d", [Bar("a", 0.0, "0 %")])

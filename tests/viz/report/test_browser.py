@@ -140,7 +140,7 @@ def most_isolated(page):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
+@pytest.mark.parametrize("which", ["digits_page", "hostile_page", "long_names_page"])
 def test_no_errors_no_requests_and_no_horizontal_overflow(open_page, request, which, width):
     page = request.getfixturevalue(which)
     browser = open_page(page, width)
@@ -328,7 +328,7 @@ def test_the_errors_are_above_the_fold(open_page, digits_page):
         assert chart.rect["y"] + chart.rect["height"] < height
 
 
-@pytest.mark.parametrize("which", ["digits_page", "hostile_page"])
+@pytest.mark.parametrize("which", ["digits_page", "hostile_page", "long_names_page"])
 def test_nothing_is_cut_at_390_pixels_without_a_sign(open_page, request, which):
     browser = open_page(request.getfixturevalue(which), 390)
     browser.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true })")
@@ -357,6 +357,41 @@ def test_the_matrix_is_read_by_keyboard_and_the_map_changes_its_view(open_page, 
     (wrong,) = find(browser, ".layer[value=wrong]")
     wrong.click()
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_different_classes_have_different_names_however_short(open_page, long_names_page, width):
+    browser = open_page(long_names_page, width)
+    drawn = browser.execute_script(SAVED, "figure[data-name=confusion]", "SVG")
+    texts = [text for text in ElementTree.fromstring(drawn).iter() if text.tag.endswith("text")]
+    for anchor in ("end", "start"):
+        names = [text.text for text in texts if text.attrib.get("text-anchor", "start") == anchor]
+        assert len(set(names)) == len(names) == 4
+        assert all("…" in name for name in names)
+    for box in (".chooser", ".highlight"):
+        options = [option.get_attribute("label") for option in find(browser, f"{box} option")]
+        assert len(set(options)) == len(options) >= 4
+    (heading,) = find(browser, ".gallery-class.chosen h3")
+    assert heading.text in long_names_page.data["matrix"]["labels"]
+
+
+def test_rows_that_are_folded_away_are_printed(open_page, long_names_page):
+    browser = open_page(long_names_page)
+    seen = """
+    const row = document.querySelector("#mistakes details article");
+    return row.checkVisibility() && row.getBoundingClientRect().height > 0;
+    """
+    assert not browser.execute_script(seen)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert browser.execute_script(seen)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_the_matrix_tells_of_buttons_only_where_it_has_them(open_page, digits_page):
+    for width, large in ((1280, False), (240, True)):
+        browser = open_page(digits_page, width)
+        buttons, words = find(browser, "#confusion [data-of=matrix]")
+        assert buttons.is_displayed() == words.is_displayed() == large
 
 
 def test_every_control_can_be_reached_by_keyboard_and_has_a_name(open_page, digits_page):

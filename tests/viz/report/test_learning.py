@@ -10,6 +10,7 @@ from page_reader import Page
 
 from latentmetric import LMNN, MaPML
 from latentmetric.core.model import FittedModel
+from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
 from latentmetric.viz import write_report
 
@@ -78,6 +79,9 @@ def test_the_starts_are_compared_and_the_chosen_one_is_marked(section_of):
         assert float(loss) == pytest.approx(first["start_losses"][name], rel=5e-3)
         assert error == f"{100 * first['start_errors'][name]:.2f}\N{NO-BREAK SPACE}%"
         assert (choice == "chosen") == (name == first["start"])
+    caption = section.text.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"at least {100 * TIE:g} % lower than that of a simpler one" in caption
+    assert f"“denoised” only if its loss is at least {100 * CLEARLY:g} % lower" in caption
 
 
 def test_the_algorithm_as_published_has_neither_and_the_page_names_keep(section_of):

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
 from latentmetric.viz.report.baselines import LOGISTIC, NEIGHBORS
-from latentmetric.viz.report.markup import distinct
+from latentmetric.viz.report.markup import distinct, percent
 
 SECTIONS = [
     "verdict",
@@ -148,6 +148,10 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
         named = [int(line.attributes["title"].split()[-1]) for line in card.all("li")]
         nearest = model.kneighbors(X_test[[row]], 5, return_distance=False)[0]
         assert named == nearest.tolist()
+        share = dict(zip(model.classes_, model.predict_proba(X_test[[row]])[0], strict=True))
+        shares = percent(share[int(predicted)]), percent(share[int(true)])
+        vote = card.one("span", class_="shares").text
+        assert vote == f"Vote: {shares[0]} for {predicted}, {shares[1]} for {true}"
 
 
 def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
@@ -263,6 +267,7 @@ def test_without_training_rows_the_page_warns_of_training_errors(digits, tmp_pat
     assert "No training rows were given" in notice.text
     assert "training error" in notice.text
     assert "336 rows of the 1,347" in notice.text
+    assert page.section("data").one("dl").text.startswith("Tested rows336 of 1,347 given")
     assert "the other 1,011 serve" in notice.text
 
 
@@ -272,7 +277,7 @@ def test_test_rows_that_are_training_rows_are_reported(digits, tmp_path):
     path = tmp_path / "page.html"
     page = Page.read(write_report(model, X, y, path, X_train=X_train, y_train=y_train))
     (notice,) = page.section("verdict").all("p", class_="notice")
-    assert "7 of these 457 rows are also among the training rows" in notice.text
+    assert "7 of the 457 tested rows are also among the training rows" in notice.text
 
 
 def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digits, tmp_path):

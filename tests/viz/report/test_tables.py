@@ -37,6 +37,9 @@ def test_the_features_with_the_largest_effect_are_drawn(cancer, page):
     expected = X_train.columns[np.argsort(-effects)[:12]].tolist()
     chart = page.section("spectrum").one("figure", data_name="features")
     assert [text.text for text in chart.all("text", class_="bar-name")] == expected
+    values = [text.text.split()[0] for text in chart.all("text", class_="bar-value")]
+    shares = np.sort(effects)[::-1][:12] / effects.max()
+    assert values == [f"{100 * share:.0f}" for share in shares]
 
 
 def test_directions_name_features_with_signs_and_the_classes_at_their_ends(cancer, page):
@@ -67,6 +70,43 @@ def test_misclassified_rows_show_their_values_beside_their_neighbours(cancer, pa
                 assert np.isclose(own, value).any()
 
 
+def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(long_names_page):
+    section = long_names_page.section("mistakes")
+    first, rest = section.all("div", class_="mistakes")
+    assert len(list(first.all("article"))) == 6
+    more = section.one("details")
+    n_more = len(list(rest.all("article")))
+    assert n_more == len(list(more.all("article"))) > 0
+    assert more.one("summary").text == f"Show {n_more} more"
+
+
+def test_latent_examples_of_a_table_are_lists_of_names_and_values(cancer, page):
+    model, X_train, _, _, _ = cancer
+    section = page.section("gallery")
+    assert "framed" not in section.text
+    assert "beside" not in section.text
+    assert "a value may lie outside the range of the data" in section.text
+    strip = next(section.all("article"))
+    latent = model.latent_examples_[int(strip.attributes["data-latent"])]
+    names = [name.text for name in strip.all("dt")]
+    values = [value.text for value in strip.all("dd")]
+    assert len(names) == len(values) == 4
+    mean, deviation = X_train.to_numpy().mean(axis=0), X_train.to_numpy().std(axis=0)
+    apart = (latent - mean) / deviation
+    order = np.argsort(-np.abs(apart))[:4]
+    assert names == X_train.columns[order].tolist()
+    assert [value.split("(")[1] for value in values] == [
+        f"{apart[place]:+.1f} sd)".replace("-", "−") for place in order
+    ]
+
+
+def test_latent_examples_that_are_averages_are_not_said_to_have_moved(cancer, tmp_path):
+    _, X_train, y_train, X_test, y_test = cancer
+    model = MaPML.as_published(max_iter=1, n_steps=300, random_state=0).fit(X_train, y_train)
+    path = write_report(model, X_test, y_test, tmp_path / "page.html")
+    assert "outside the range" not in Page.read(path).section("gallery").text
+
+
 def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     model, X_train, y_train, X_test, y_test = cancer
     scores = {
@@ -77,10 +117,7 @@ def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     scores |= {("test rows", row): score for row, score in enumerate(tested)}
     expected = sorted((score, *key) for key, score in scores.items() if score < 0.05)[:30]
     lines = list(page.section("doubts").one("tbody").all("tr"))
-    shown = [
-        (list(line.all("td"))[-1].text, int(line.one("th").text.removeprefix("row ")))
-        for line in lines
-    ]
+    shown = [(list(line.all("td"))[-1].text, int(line.one("th").text)) for line in lines]
     assert sorted(shown) == sorted((known, row) for _, known, row in expected)
     assert len(shown) > 0
     listed = [float(list(line.all("td"))[2].attributes["data-value"]) for line in lines]

@@ -1,5 +1,6 @@
 """The opening of the page: what it says of the model beside its rivals, and what to do next."""
 
+import re
 from copy import copy
 from dataclasses import replace
 from html import unescape
@@ -13,6 +14,7 @@ from latentmetric import MaPML
 from latentmetric.viz import write_report
 from latentmetric.viz.report.advice import next_steps
 from latentmetric.viz.report.baselines import Baseline
+from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import gather
 from latentmetric.viz.report.markup import join
 from latentmetric.viz.report.verdict import compared, headline
@@ -45,7 +47,8 @@ def twenty_wrong(true):
 
 
 def said(evidence):
-    return unescape(" ".join(join(step) for step in next_steps(evidence)))
+    context = Context.of(evidence, None, None, np.random.default_rng(0))
+    return unescape(" ".join(join(step) for step in next_steps(evidence, context)))
 
 
 def test_the_headline_tells_what_is_beyond_chance(evidence):
@@ -76,7 +79,11 @@ def test_a_start_that_nearly_won_is_named(evidence):
     model = copy(evidence.model)
     first = {"start": "within", "start_losses": {"within": 0.1, "denoised": 0.105, "euclidean": 1}}
     model.history_ = [first | {"round": 0}, *model.history_[1:]]
-    assert 'start="denoised"' in said(replace(evidence, model=model))
+    assert "“denoised” was nearly as good as “within” on" in said(replace(evidence, model=model))
+    assert 'start="denoised" (--start denoised)' in said(replace(evidence, model=model))
+    first["start_losses"]["denoised"] = 0.095
+    better = "“denoised” had a lower loss than “within” on the sample that chose between them, but"
+    assert f"{better} not by enough." in said(replace(evidence, model=model))
     first["start_losses"]["denoised"] = 0.2
     assert "Another start" not in said(replace(evidence, model=model))
 
@@ -105,8 +112,54 @@ def test_without_training_rows_the_page_asks_for_them(tmp_path):
     model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], y[:160])
     page = Page.read(write_report(model, X[160:], y[160:], tmp_path / "page.html"))
     verdict = page.section("verdict")
-    assert "no verdict yet" in verdict.one("h2").text
+    assert "No verdict yet" in verdict.one("h2").text
     assert "Pass the training rows" in verdict.text
+
+
+def order_of(section):
+    """The classes of the parts of a section, in their order."""
+    return [child.attributes.get("class") for child in section.children]
+
+
+@pytest.mark.parametrize("with_training_rows", [True, False])
+def test_errors_on_training_rows_come_after_a_warning_and_without_p(tmp_path, with_training_rows):
+    X, y = make_blobs()
+    model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X, y)
+    training = {"X_train": X, "y_train": y} if with_training_rows else {}
+    page = Page.read(write_report(model, X, y, tmp_path / "page.html", quick=True, **training))
+    verdict = page.section("verdict")
+    assert order_of(verdict)[:3] == [None, "notice", "verdict"]
+    assert verdict.one("h2").text.startswith("No verdict")
+    assert "chance" not in verdict.text
+    assert "p" not in [head.text for head in verdict.one("thead").all("th")]
+    assert ("Test other rows" in verdict.text) == with_training_rows
+    assert "More latents" not in verdict.text
+
+
+def test_rows_that_are_new_get_a_p_value(tmp_path):
+    X, y = make_blobs()
+    model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], y[:160])
+    rows, labels = X[130:], y[130:]
+    page = Page.read(
+        write_report(
+            model, rows, labels, tmp_path / "page.html", X_train=X[:160], y_train=y[:160]
+        )
+    )  # fmt: skip
+    verdict = page.section("verdict")
+    assert order_of(verdict)[:3] == [None, "notice", "verdict"]
+    assert "30 of the 110 tested rows are also among the training rows" in verdict.text
+    assert "p" in [head.text for head in verdict.one("thead").all("th")]
+
+
+def test_the_hardest_pair_is_named_and_counted_in_both_directions(evidence):
+    true = evidence.true
+    predicted = true.copy()
+    predicted[np.flatnonzero(true == 0)[:3]] = 2
+    predicted[np.flatnonzero(true == 2)[:2]] = 0
+    predicted[np.flatnonzero(true == 1)[:4]] = 0
+    verdict = replace(evidence.verdict, predicted=predicted)
+    text = re.sub("<[^>]+>", "", said(replace(evidence, verdict=verdict, votes=[verdict])))
+    assert "55.56\N{NO-BREAK SPACE}% of the errors are between 0 and 2." in text
 
 
 def test_a_rival_with_fewer_rows_is_pointed_out(tmp_path, monkeypatch):

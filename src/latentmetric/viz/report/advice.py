@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from latentmetric.evaluation.calibration import calibration
 from latentmetric.evaluation.significance import paired
+from latentmetric.viz.report.context import Context
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, counted, percent, points, tag
 from latentmetric.viz.summaries import confused_pairs, curve, is_number
@@ -23,20 +25,25 @@ MANY_DOUBTS = 0.02
 STILL_FALLING = 0.01
 """A last round that lowers the loss by this share of the first one is not the end."""
 
+HARD, LEAST_ERRORS = 0.1, 3
+"""A pair of classes with this share of the errors, and at least so many, is worth a look."""
+
 MOST_TEST_ROWS = 20
 """More test rows are advised only if they are at most this many times those there are."""
 
 Step = tuple[Content, ...]
 
 
-def next_steps(evidence: Evidence) -> list[Step]:
+def next_steps(evidence: Evidence, context: Context) -> list[Step]:
     """Advice, the most important first; never empty."""
-    steps = [step for rule in RULES for step in rule(evidence)]
+    steps = [step for rule in RULES for step in rule(evidence, context)]
     return steps or [("Nothing stands out: the model is ready to be used.",)]
 
 
-def _worse(evidence: Evidence) -> list[Step]:
+def _worse(evidence: Evidence, context: Context) -> list[Step]:
     """A rival that is better beyond chance is the one to use."""
+    if not evidence.is_test:
+        return []
     better = []
     for baseline in evidence.baselines:
         match = paired(evidence.right, baseline.predicted == evidence.true)
@@ -47,11 +54,11 @@ def _worse(evidence: Evidence) -> list[Step]:
     return [(f"Use {min(better)[1]} on these rows, unless one of the steps below closes the gap.",)]
 
 
-def _more_latents(evidence: Evidence) -> list[Step]:
+def _more_latents(evidence: Evidence, context: Context) -> list[Step]:
     """If original rows vote better under the same metric, there are too few latent examples."""
     name = f"{type(evidence.model).__name__}-O"
     originals = evidence.vote_called(name)
-    if originals is None or evidence.verdict.voters != "latent" or not evidence.has_training_rows:
+    if originals is None or evidence.verdict.voters != "latent" or not evidence.is_test:
         return []
     match = paired(evidence.right, originals.predicted == evidence.true)
     if not match.beyond_chance or match.fewer > 0:
@@ -60,12 +67,12 @@ def _more_latents(evidence: Evidence) -> list[Step]:
         (
             tag("b", "More latents: "),
             f"with all rows as references ({name}) the error is {points(match.fewer)} lower, "
-            f"beyond chance. Raise n_latents, now {evidence.model.n_latents}.",
+            f"beyond chance. Raise n_latents, now {evidence.model.n_latents} (--n-latents).",
         )
     ]
 
 
-def _more_rounds(evidence: Evidence) -> list[Step]:
+def _more_rounds(evidence: Evidence, context: Context) -> list[Step]:
     """If the last round was the best and still much better than the one before, go on."""
     model = evidence.model
     for quantity in ("validation_error", "loss", "objective"):
@@ -81,13 +88,13 @@ def _more_rounds(evidence: Evidence) -> list[Step]:
             (
                 tag("b", "More rounds: "),
                 f"the last {measured.unit} was the best, and still improved. Raise {name}, now "
-                f"{getattr(model, name, '–')}.",
+                f"{getattr(model, name, '–')} (--{name.replace('_', '-')}).",
             )
         ]
     return []
 
 
-def _another_start(evidence: Evidence) -> list[Step]:
+def _another_start(evidence: Evidence, context: Context) -> list[Step]:
     """A start that nearly won, or a start that the race was not asked to choose."""
     model = evidence.model
     if not hasattr(model, "start"):
@@ -104,11 +111,15 @@ def _another_start(evidence: Evidence) -> list[Step]:
     name = min(others, key=lambda other: others[other])
     if others[name] > (1 + NEARLY) * losses[chosen]:
         return []
+    sample = "on the sample that chose between them"
+    if others[name] < losses[chosen]:
+        said = f"“{name}” had a lower loss than “{chosen}” {sample}, but not by enough."
+    else:
+        said = f"“{name}” was nearly as good as “{chosen}” {sample}."
     return [
         (
             tag("b", "Another start: "),
-            f"“{name}” was nearly as good as “{chosen}” on the sample that chose "
-            f'between them. Fit once with start="{name}" and compare.',
+            f'{said} Fit once with start="{name}" (--start {name}) and compare.',
         )
     ]
 
@@ -123,20 +134,21 @@ def _not_raced(evidence: Evidence) -> list[Step]:
     return [
         (
             tag("b", "Another start: "),
-            f'start was set to {start!r}. start="auto" tries all of them and takes the best.',
+            f'start was set to {start!r}. start="auto" (--start auto) tries all of them '
+            "and takes the best.",
         )
     ]
 
 
-def _labels(evidence: Evidence) -> list[Step]:
-    """Doubtful labels, and the pair of classes that most errors are between."""
+def _labels(evidence: Evidence, context: Context) -> list[Step]:
+    """Doubtful labels."""
     steps: list[Step] = []
     doubts = evidence.doubts
     if doubts is not None and doubts.n_unlikely:
         many = doubts.n_unlikely > MANY_DOUBTS * doubts.n_judged
         noisy = (
             " If they are wrong, correct them; if there are too many to correct, fit with "
-            "label_noise=True."
+            "label_noise=True (--label-noise)."
         )
         steps.append(
             (
@@ -149,27 +161,37 @@ def _labels(evidence: Evidence) -> list[Step]:
     return steps
 
 
-def _hard_pair(evidence: Evidence) -> list[Step]:
-    pairs = confused_pairs(evidence.true, evidence.verdict.predicted)
-    wrong = sum(pair.count for pair in pairs)
-    if not pairs or len(evidence.model.classes_) < 3 or pairs[0].count < max(3, wrong / 10):
+def _hard_pair(evidence: Evidence, context: Context) -> list[Step]:
+    """The two classes that most errors are between, whichever of them is the true one."""
+    wrong: Counter[tuple[int, int]] = Counter()
+    for pair in confused_pairs(evidence.true, evidence.verdict.predicted):
+        first, second = sorted((pair.true, pair.predicted))
+        wrong[first, second] += pair.count
+    if not wrong or len(context.labels) < 3:
+        return []
+    ((first, second), count), total = wrong.most_common(1)[0], wrong.total()
+    if count < max(LEAST_ERRORS, HARD * total):
         return []
     return [
         (
             tag("b", "Look at one pair: "),
-            tag("a", f"{percent(pairs[0].count / wrong)} of the errors", href="#confusion"),
-            " are between the same two classes.",
+            tag("a", f"{percent(count / total)} of the errors", href="#confusion"),
+            " are between ",
+            context.label(first),
+            " and ",
+            context.label(second),
+            ".",
         )
     ]
 
 
-def _more_test_rows(evidence: Evidence) -> list[Step]:
+def _more_test_rows(evidence: Evidence, context: Context) -> list[Step]:
     """Where chance may explain the difference to the best rival, more rows could decide."""
     matches = [
         (int((baseline.predicted != evidence.true).sum()), baseline)
         for baseline in evidence.baselines
     ]
-    if not matches:
+    if not matches or not evidence.is_test:
         return []
     _, best = min(matches, key=lambda match: match[0])
     match = paired(evidence.right, best.predicted == evidence.true)
@@ -185,7 +207,7 @@ def _more_test_rows(evidence: Evidence) -> list[Step]:
     ]
 
 
-def _probabilities(evidence: Evidence) -> list[Step]:
+def _probabilities(evidence: Evidence, context: Context) -> list[Step]:
     surplus = calibration(evidence.verdict.confidence, evidence.right).surplus
     if surplus < TOO_SURE or not hasattr(evidence.model, "early_stopping"):
         return []
@@ -193,14 +215,17 @@ def _probabilities(evidence: Evidence) -> list[Step]:
         (
             tag("b", "Trust probabilities less: "),
             tag("a", f"they promise {points(surplus)} too much", href="#reliability"),
-            ". early_stopping=True fits them to held-out rows.",
+            ". early_stopping=True (--early-stopping) fits them to held-out rows.",
         )
     ]
 
 
-def _training_rows(evidence: Evidence) -> list[Step]:
-    if evidence.has_training_rows:
+def _training_rows(evidence: Evidence, context: Context) -> list[Step]:
+    """Without training rows, or rows that are none of them, there is no verdict."""
+    if evidence.is_test:
         return []
+    if evidence.has_training_rows:
+        return [(tag("b", "Test other rows: "), "give rows that the model was not fitted on.")]
     return [
         (
             tag("b", "Pass the training rows "),
@@ -210,7 +235,7 @@ def _training_rows(evidence: Evidence) -> list[Step]:
     ]
 
 
-RULES: tuple[Callable[[Evidence], list[Step]], ...] = (
+RULES: tuple[Callable[[Evidence, Context], list[Step]], ...] = (
     _worse,
     _training_rows,
     _more_latents,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from latentmetric.characters import told_apart
 from latentmetric.viz.report.charts import LETTER, WIDTH, drawing, places, text
 from latentmetric.viz.report.markup import Html, tag
 
@@ -31,15 +32,15 @@ def bar_chart(title: str, description: str, bars: Sequence[Bar]) -> Html:
     most = max((bar.value + bar.spread for bar in bars), default=0) or 1.0
     widest = WIDTH - 8
     parts = [text(4, 14, title, "chart-title")]
-    for place, bar in enumerate(bars):
-        parts.extend(_bar(bar, TOP + place * LINE, widest / most))
+    for place, (bar, name) in enumerate(zip(bars, _fitting(bars), strict=True)):
+        parts.extend(_bar(bar, name, TOP + place * LINE, widest / most))
     parts.append(tag("path", d=f"M4 {TOP}V{TOP + len(bars) * LINE}", class_="grid"))
     return drawing(title, description, TOP + len(bars) * LINE + 4, parts)
 
 
-def _bar(bar: Bar, top: int, scale: float) -> list[Html]:
+def _bar(bar: Bar, name: str, top: int, scale: float) -> list[Html]:
     parts = [
-        text(8, top + 12, _fitting(bar.name, bar.said), "bar-name"),
+        text(8, top + 12, name, "bar-name"),
         text(WIDTH - 4, top + 12, bar.said, "bar-value end"),
         tag("rect", x=4, y=top + 17, width=places(bar.value * scale), height=9,
             class_=f"fill {bar.kind}".strip()),
@@ -55,7 +56,7 @@ def _bar(bar: Bar, top: int, scale: float) -> list[Html]:
     return parts
 
 
-def _fitting(name: str, said: str) -> str:
-    """The name, shortened in the middle where it would run into the value."""
-    room = int((WIDTH - 24) / LETTER) - len(said) - 1
-    return name if len(name) <= room else f"{name[: room - 11]}…{name[-10:]}"
+def _fitting(bars: Sequence[Bar]) -> list[str]:
+    """The names, shortened where they would run into the values."""
+    room = int((WIDTH - 24) / LETTER) - max((len(bar.said) for bar in bars), default=0) - 1
+    return told_apart([bar.name for bar in bars], room)

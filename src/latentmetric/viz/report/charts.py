@@ -82,8 +82,9 @@ def line_chart(line: Line) -> Html:
     for tick, said in zip(ticks, written, strict=True):
         parts.append(_across_all(up(tick), "grid"))
         parts.append(text(LEFT - 6, up(tick) + 4, said, "tick end"))
-    for tick in sorted({int(tick) for tick in nice_ticks(first, last, 6) if first <= tick <= last}):
-        parts.append(text(across(tick), HEIGHT - BOTTOM + 16, number(tick), "tick middle"))
+    for tick in nice_ticks(first, last, 6, whole=True):
+        if first <= tick <= last:
+            parts.append(text(across(tick), HEIGHT - BOTTOM + 16, number(tick), "tick middle"))
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, line.x_label, "tick middle"))
     if line.level is not None:
         parts.append(_across_all(up(line.level), "level"))
@@ -140,13 +141,14 @@ def _range(line: Line) -> tuple[float, float]:
     return (min(values), max(values)) if line.logarithmic else (min(0.0, *values), max(values))
 
 
-def nice_ticks(low: float, high: float, n_ticks: int) -> list[float]:
-    """About ``n_ticks`` round numbers that cover the range."""
+def nice_ticks(low: float, high: float, n_ticks: int, whole: bool = False) -> list[float]:
+    """About ``n_ticks`` round numbers, or whole numbers only, that cover the range."""
     if not high - low > LEAST_RANGE:
         high = low + (abs(low) if abs(low) > LEAST_RANGE else 1.0)
-    rough = (high - low) / n_ticks
+    rough = max((high - low) / n_ticks, 1.0 if whole else 0.0)
     power = 10.0 ** floor(log10(rough))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= 0.999 * rough)
+    steps = [power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= 0.999 * rough]
+    step = next(step for step in steps if not whole or step.is_integer())
     return [step * place for place in range(floor(low / step), ceil(high / step - 1e-9) + 1)]
 
 

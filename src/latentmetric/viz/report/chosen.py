@@ -39,7 +39,8 @@ def _start(model: Any) -> str:
     lowest = min(others)
     if losses[name] <= lowest:
         return f"{name}: the lowest loss, {number(losses[name])} (next: {number(lowest)})"
-    return f"{name}: the simplest with a loss near the lowest, {number(losses[name])}"
+    own, lower = number(losses[name]), number(lowest)
+    return f"{name}, with a loss of {own}; that of the lowest, {lower}, is not lower by enough"
 
 
 def _rounds(model: Any, before: int | None) -> str:

@@ -112,8 +112,9 @@ def _canvas(n_classes: int) -> Html:
                 aria_label=described),
         ),
         paragraph(
-            "Arrow keys move from cell to cell. Where names or numbers have no room, scroll, pinch "
-            "or use the buttons (+, − and 0 on the keyboard) to zoom, and drag to move.",
+            "Arrow keys move from cell to cell.",
+            tag("span", " Where names or numbers have no room, scroll, pinch or use the buttons "
+                "(+, − and 0 on the keyboard) to zoom, and drag to move.", data_of="matrix"),
             class_="caption",
         ),
         class_="needs-script",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import told_apart
 from latentmetric.viz.report.columns import Column, columns_after
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Content, Html, breakable, distinct, join, shown, tag
@@ -16,6 +17,9 @@ from latentmetric.viz.report.rows import LabelledRows
 
 TALL_ROWS = 20
 """A table with more rows scrolls within its frame."""
+
+LONGEST_OPTION = 24
+"""Characters of a label in a box to choose from, which is narrow."""
 
 Row = np.ndarray[Any, Any]
 
@@ -57,7 +61,7 @@ class Context:
             check_image_shape(image_shape, rows.shape[1])
             pictures = Pictures(image_shape, *value_range(rows))
         given = evidence.piped.feature_names
-        names = None if given is None else [shown(name) for name in given]
+        names = None if given is None else distinct(given)
         return cls(
             distinct(evidence.model.classes_.tolist()),
             pictures,
@@ -72,6 +76,15 @@ class Context:
     def label(self, code: int) -> Html:
         """A class's label, isolated from the direction of the text around it."""
         return tag("bdi", breakable(self.labels[code]), class_="label")
+
+    def options(self, codes: Iterable[int]) -> list[Html]:
+        """Classes to choose from; a box shows short names, which are as different as the labels."""
+        short = told_apart(self.labels, LONGEST_OPTION)
+        return [
+            tag("option", self.labels[code], value=code,
+                label=None if short[code] == self.labels[code] else short[code])
+            for code in codes
+        ]  # fmt: skip
 
     def thumbnail(self, key: tuple[str, int], row: Row | None) -> int | None:
         """The number of a row's picture; None if rows are not images or the budget is spent.
@@ -100,8 +113,13 @@ def value_range(rows: np.ndarray[Any, Any]) -> tuple[float, float]:
 
 
 def row_text(rows: LabelledRows, row: int) -> str:
-    """The name of a row, or its number in the caller's array, counted from 0."""
-    return rows.names[row] if rows.names is not None else f"row {rows.numbers[row]:,}"
+    """The name of a row, or its number in the caller's array."""
+    return rows.names[row] if rows.names is not None else f"row {row_number(rows, row)}"
+
+
+def row_number(rows: LabelledRows, row: int) -> str:
+    """The number of a row in the caller's array, counted from 0."""
+    return f"{rows.numbers[row]:,}"
 
 
 def picture_key(evidence: Evidence, pool: str, row: int) -> tuple[str, int]:

@@ -14,7 +14,16 @@ from latentmetric.viz.report.context import (
     value_range,
 )
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Content, Html, counted, join, number, shown, tag
+from latentmetric.viz.report.markup import (
+    Content,
+    Html,
+    breakable,
+    counted,
+    join,
+    number,
+    shown,
+    tag,
+)
 
 SHOWN_FEATURES = 12
 """At most this many names of features are listed."""
@@ -26,10 +35,12 @@ def data_section(evidence: Evidence, context: Context) -> Html:
     if context.source is not None:
         facts.append(("Source", tag("bdi", context.source)))
     given, originals = evidence.given, evidence.originals
-    facts.append(("Rows", f"{len(given):,}" + ("" if evidence.has_training_rows else " given")))
+    n_tested = len(evidence.queries)
+    some = "" if n_tested == len(given) else f" of {len(given):,} given"
+    facts.append(("Tested rows", f"{n_tested:,}{some}"))
     if evidence.has_training_rows:
         facts.append(("Training rows", f"{len(originals):,}"))
-    facts.append(("Features", f"{given.given.shape[1]:,}{_feature_names(context)}"))
+    facts.append(("Features", join((f"{given.given.shape[1]:,}", _feature_names(context)))))
     facts.append(("Classes", _class_sizes(evidence, context)))
     facts.append(("Values", _value_range(originals.given)))
     if evidence.piped.steps is not None:
@@ -43,12 +54,12 @@ def data_section(evidence: Evidence, context: Context) -> Html:
     )
 
 
-def _feature_names(context: Context) -> str:
+def _feature_names(context: Context) -> Html | None:
     if context.feature_names is None:
-        return ""
-    listed = ", ".join(context.feature_names[:SHOWN_FEATURES])
+        return None
+    listed = breakable(", ".join(context.feature_names[:SHOWN_FEATURES]))
     more = len(context.feature_names) - SHOWN_FEATURES
-    return f": {listed}" + (f" and {more:,} more" if more > 0 else "")
+    return join((": ", listed, f" and {more:,} more" if more > 0 else None))
 
 
 def _class_sizes(evidence: Evidence, context: Context) -> Content:

@@ -7,7 +7,7 @@ import numpy as np
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.report.context import Context, Row
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Html, join, number, shown, tag
+from latentmetric.viz.report.markup import Html, breakable, join, number, shown, tag
 
 DISTINCTIVE_FEATURES = 4
 """Features listed for each latent example where rows are not images."""
@@ -45,17 +45,20 @@ class Distinctive:
         safe = np.where(self._deviation > 0, self._deviation, 1)
         apart = np.nan_to_num((numbers - self._mean) / safe)
         order: Ints = np.argsort(-np.abs(apart), kind="stable")[:DISTINCTIVE_FEATURES]
-        words = join(
-            tag("li", tag("bdi", self._names[self._numbers[place]]),
-                f" {number(float(numbers[place]))} ",
-                tag("small", f"({_signed(float(apart[place]))} sd)"))
+        values = [
+            (self._numbers[place], f"{number(float(numbers[place]))} ",
+             tag("small", f"({_signed(float(apart[place]))} sd)"))
             for place in order
-        )  # fmt: skip
-        held = join(
-            tag("li", tag("bdi", self._names[place]), " ", tag("bdi", shown(row[place], 40)))
+        ]  # fmt: skip
+        words = [
+            (place, tag("bdi", shown(row[place], 40)), None)
             for place in self._words[:DISTINCTIVE_FEATURES]
+        ]
+        lines = join(
+            join((tag("dt", tag("bdi", breakable(self._names[place]))), tag("dd", *said)))
+            for place, *said in [*values, *words]
         )
-        return tag("ul", words, held, class_="distinctive")
+        return tag("dl", lines, class_="distinctive")
 
 
 def _signed(value: float) -> str:

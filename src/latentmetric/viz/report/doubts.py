@@ -7,6 +7,7 @@ from latentmetric.viz.report.context import (
     head_cell,
     paragraph,
     picture_key,
+    row_number,
     row_text,
     section,
     table,
@@ -14,6 +15,7 @@ from latentmetric.viz.report.context import (
 from latentmetric.viz.report.doubtful import UNLIKELY, Doubt, Doubts
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, percent, tag
+from latentmetric.viz.report.rows import LabelledRows
 
 
 def doubt_section(evidence: Evidence, context: Context) -> Html:
@@ -68,6 +70,14 @@ def _table(doubts: Doubts, evidence: Evidence, context: Context) -> Html:
     return table("doubts", head, lines, aria_label="Doubtful labels")
 
 
+def _row(rows: LabelledRows, row: int, image: Html | None) -> Html:
+    """The picture and the name of a row; its number stands alone below "row"."""
+    if rows.names is None:
+        return tag("th", image, row_number(rows, row), scope="row", class_="pictured numbered")
+    name = tag("bdi", rows.names[row], class_="name")
+    return tag("th", image, name, scope="row", class_="pictured")
+
+
 def _line(doubt: Doubt, evidence: Evidence, context: Context) -> list[Html]:
     rows = evidence.originals if doubt.training else evidence.given
     pool = "original" if doubt.training else "given"
@@ -76,7 +86,7 @@ def _line(doubt: Doubt, evidence: Evidence, context: Context) -> list[Html]:
     image = context.picture(key, rows.given[doubt.row], name)
     known = "given rows" if not evidence.has_training_rows else "training rows"
     return [
-        tag("th", image, tag("bdi", name, class_="name"), scope="row", class_="pictured"),
+        _row(rows, doubt.row, image),
         tag("td", context.label(doubt.code)),
         tag("td", context.label(doubt.likelier)),
         tag("td", percent(doubt.score), class_="number", data_value=repr(doubt.score)),

@@ -32,6 +32,9 @@ from latentmetric.viz.report.rows import LabelledRows, labelled
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
 
+MOST_SEEN = 0.5
+"""If more of the queries than this share are training rows, they are no test."""
+
 SHOWN_NEIGHBORS = 5
 """Nearest neighbours of each query that are kept for the page."""
 
@@ -50,6 +53,8 @@ class Vote:
     distances: Floats
     confidence: Floats
     """The share of the vote that the predicted class of each query has."""
+    own_share: Floats
+    """The share of the vote that the true class of each query has."""
     at_zero: int
     """Queries at distance 0 from a voter: most likely the same row."""
 
@@ -106,6 +111,19 @@ class Evidence:
         right: Bools = self.verdict.predicted == self.true
         return right
 
+    @property
+    def n_seen(self) -> int:
+        """Queries that are also among the training rows; known only where these were given."""
+        if not self.has_training_rows:
+            return 0
+        euclid = (vote for vote in self.votes if vote.name == EUCLID and vote.voters == "original")
+        return next((vote.at_zero for vote in euclid), 0)
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the queries can decide between methods: most are known to be new to the model."""
+        return self.has_training_rows and self.n_seen <= MOST_SEEN * len(self.queries)
+
     def vote_called(self, name: str) -> Vote | None:
         """Another vote than the verdict, by its name."""
         others = (vote for vote in self.votes if vote is not self.verdict)
@@ -145,7 +163,7 @@ def gather(
         references = np.arange(len(originals))
     estimator, rows = piped.estimator, given.rows[queries]
     about_to("votes")
-    votes, verdict = _votes(estimator, rows, originals, references)
+    votes, verdict = _votes(estimator, rows, given.codes[queries], originals, references)
     fitted: list[Baseline] = []
     if baselines and X_train is not None and len(np.unique(originals.codes)) > 1:
         n_jobs = plain(estimator, VOTING).n_jobs
@@ -192,11 +210,11 @@ def _in_given_units(piped: Piped) -> tuple[np.ndarray[Any, Any] | None, str]:
 
 
 def _votes(
-    estimator: Any, queries: Floats, originals: LabelledRows, references: Ints
+    estimator: Any, queries: Floats, true: Ints, originals: LabelledRows, references: Ints
 ) -> tuple[list[Vote], Vote]:
     """The votes of Euclid and of the model, and the one among them that ``predict`` makes."""
     model: FittedModel = estimator.model_
-    cast = partial(_cast, estimator, queries)
+    cast = partial(_cast, estimator, queries, true)
     codes, name = originals.codes[references], type(estimator).__name__
     comparable = len(np.unique(codes)) > 1
     has_latents = hasattr(estimator, "latent_examples_")
@@ -228,7 +246,7 @@ def _with_latents(estimator: Any) -> FittedModel:
 
 
 def _cast(
-    estimator: Any, queries: Floats, model: FittedModel, name: str, voters: str,
+    estimator: Any, queries: Floats, true: Ints, model: FittedModel, name: str, voters: str,
     numbers: Ints | None = None,
 ) -> Vote:  # fmt: skip
     """Let the references of a model vote; ``numbers`` are their rows in ``originals``."""
@@ -243,15 +261,19 @@ def _cast(
         model.vote(neighbors, estimator.weights),
         nearest.indices if numbers is None else numbers[nearest.indices],
         model.distances(nearest.squared),
-        _confidence(model, neighbors, estimator.weights),
+        *_shares(model, neighbors, estimator.weights, true),
         int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
 
 
-def _confidence(model: FittedModel, neighbors: Neighbors, weights: str) -> Floats:
-    """The largest share of each vote; the shares of a block of queries are held at a time."""
-    largest = np.empty(len(neighbors.indices))
-    for block in row_blocks(len(largest), 8 * model.n_classes):
+def _shares(
+    model: FittedModel, neighbors: Neighbors, weights: str, true: Ints
+) -> tuple[Floats, Floats]:
+    """The largest share of each vote and that of the true class; a block of queries at a time."""
+    largest, own = np.empty(len(true)), np.empty(len(true))
+    for block in row_blocks(len(true), 8 * model.n_classes):
         some = Neighbors(neighbors.squared[block], neighbors.indices[block])
-        largest[block] = model.shares(some, weights).max(axis=1)
-    return np.minimum(largest, 1)
+        shares = model.shares(some, weights)
+        largest[block] = shares.max(axis=1)
+        own[block] = np.take_along_axis(shares, true[block, None], axis=1)[:, 0]
+    return np.minimum(largest, 1), np.minimum(own, 1)

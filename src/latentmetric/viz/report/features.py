@@ -11,7 +11,7 @@ from latentmetric.core.types import Floats
 from latentmetric.viz.report.bars import Bar, bar_chart
 from latentmetric.viz.report.context import Context, figure, head_cell, paragraph, table
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Html, breakable, number, percent, tag
+from latentmetric.viz.report.markup import Html, breakable, percent, tag
 from latentmetric.viz.summaries import class_means
 from latentmetric.viz.weights import Direction, feature_effects, leading_directions
 
@@ -50,7 +50,8 @@ def feature_parts(evidence: Evidence, context: Context) -> list[Html | None]:
         tag("div", figure("features", _chart(effects, context)), class_="charts"),
         paragraph(
             "How far a row moves under the metric if one feature grows by one standard deviation "
-            "and the others stay. Features that vary together share their weight.",
+            "and the others stay, in percent of the farthest of these moves. Features that vary "
+            "together share their weight.",
             class_="caption",
         ),
         tag("h3", "The directions it stretches most"),
@@ -76,13 +77,13 @@ def _steps_words(evidence: Evidence) -> Html | None:
 
 def _chart(effects: Floats, context: Context) -> Html:
     strongest = np.argsort(-effects, kind="stable")[:SHOWN_FEATURES].tolist()
+    shares = {feature: float(effects[feature] / effects.max()) for feature in strongest}
     bars = [
-        Bar(context.columns[feature].name, float(effects[feature]),
-            number(float(effects[feature])))
-        for feature in strongest
-    ]  # fmt: skip
+        Bar(context.columns[feature].name, share, f"{100 * share:.0f}\N{NO-BREAK SPACE}%")
+        for feature, share in shares.items()
+    ]
     described = ", ".join(f"{bar.name} {bar.said}" for bar in bars)
-    return bar_chart("Effect of one standard deviation", described, bars)
+    return bar_chart("Effect of one standard deviation, % of largest", described, bars)
 
 
 def _directions(

@@ -8,11 +8,18 @@ import numpy as np
 
 from latentmetric.core.types import Ints
 from latentmetric.viz.clusters import Cluster, busiest_clusters
-from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
+from latentmetric.viz.report.context import (
+    LONGEST_OPTION,
+    Context,
+    paragraph,
+    picture_key,
+    row_text,
+    section,
+)
 from latentmetric.viz.report.distinctive import Distinctive
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, join, number, tag
-from latentmetric.viz.summaries import class_errors
+from latentmetric.viz.summaries import class_errors, last_before_refinement
 
 GALLERY_LATENTS = 240
 """Latent examples in the gallery, divided among the classes."""
@@ -44,12 +51,16 @@ def gallery_section(evidence: Evidence, context: Context) -> Html:
         )
         strips = [_strip(cluster, evidence, context, distinctive) for cluster in clusters]
         n_shown += len(strips)
-        head = tag("h3", context.label(code))
+        long = "long" if len(context.labels[code]) > LONGEST_OPTION else None
+        head = tag("h3", context.label(code), class_=long)
         parts.append(tag("div", head, *strips, class_="gallery-class", data_class=code))
     return section(
         "gallery",
         "Latent examples",
-        paragraph(_gallery_words(model, n_shown, len(codes), n_classes, each)),
+        paragraph(
+            _kind_words(evidence, context, distinctive is not None),
+            _count_words(model, n_shown, len(codes), n_classes, each),
+        ),
         _units_words(evidence),
         _chooser(codes, context),
         tag("div", *parts, class_="gallery"),
@@ -70,16 +81,41 @@ def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
 
 
-def _gallery_words(model: Any, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
+def _kind_words(evidence: Evidence, context: Context, listed: bool) -> str:
+    """What latent examples are, and what is shown of each; ``listed`` if its values are."""
+    known = evidence.shown_latents is not None
+    framed = " (framed)" if known and context.pictures is not None else ""
     said = (
-        "Each latent example (framed) represents the rows of its class that are closer to it than "
-        "to any other latent example of the class; the nearest of these rows are shown beside it, "
-        "with their distances. "
+        f"Each latent example{framed} represents the rows of its class that are closer to it than "
+        "to any other latent example of the class; the nearest of these rows follow it, with their "
+        "distances. "
     )
-    if n_shown == len(model.latent_examples_):
-        return said + f"All {n_shown:,} latent examples are shown."
-    share = f"up to {each}" if each > 1 else "1"
+    if not listed or not known:
+        return said
     said += (
+        "Of its values, those that differ most from the mean of all rows are listed, with the "
+        "difference in standard deviations (sd). "
+    )
+    if _was_refined(evidence.model):
+        said += (
+            "Latent examples begin as averages of rows and are then moved so that the labels "
+            "become likelier, so a value may lie outside the range of the data. "
+        )
+    return said
+
+
+def _was_refined(model: Any) -> bool:
+    """Whether the latent examples are those of a pass of the refinement."""
+    before = last_before_refinement(model.history_)
+    return before is not None and model.best_iter_ > before
+
+
+def _count_words(model: Any, n_shown: int, n_listed: int, n_classes: int, each: int) -> str:
+    """How many latent examples are shown, and which."""
+    if n_shown == len(model.latent_examples_):
+        return f"All {n_shown:,} latent examples are shown."
+    share = f"up to {each}" if each > 1 else "1"
+    said = (
         f"{n_shown:,} of {len(model.latent_examples_):,} latent examples are shown: {share} per "
         "class, those that represent the most rows"
     )
@@ -108,12 +144,11 @@ def _units_words(evidence: Evidence) -> Html | None:
 def _chooser(codes: list[int], context: Context) -> Html | None:
     if len(codes) < 2:
         return None
-    options = [tag("option", context.labels[code], value=code) for code in codes]
     return tag(
         "div",
         tag("button", "‹", type="button", class_="step", data_step=-1, aria_label="Previous class"),
         tag("label", tag("span", "Class", class_="unseen"),
-            tag("select", *options, class_="chooser")),
+            tag("select", *context.options(codes), class_="chooser")),
         tag("button", "›", type="button", class_="step", data_step=1, aria_label="Next class"),
         class_="choose needs-script",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from latentmetric.core.race import TIE
+from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
 from latentmetric.viz.report.charts import Line, line_chart, values_table
 from latentmetric.viz.report.chosen import chosen
@@ -173,13 +173,18 @@ def _start(model: Any) -> list[Html]:
         head_cell("error", "number"),
         tag("th", tag("span", "choice", class_="unseen"), scope="col"),
     ]
-    said = (
-        "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
-        "of the sample that the fit had not seen. A start wins only if its loss is at least "
-        f"{100 * TIE:g}\N{NO-BREAK SPACE}% lower than that of a simpler one."
-    )
     return [
         tag("h3", "The start"),
         table("starts", head, lines, aria_label="Loss and error of each start"),
-        paragraph(said, class_="caption"),
+        paragraph(_about_starts(), class_="caption"),
     ]
+
+
+def _about_starts() -> str:
+    return (
+        "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
+        "of the sample that the fit had not seen. A start wins only if its loss is at least "
+        f"{100 * TIE:g}\N{NO-BREAK SPACE}% lower than that of a simpler one, and “denoised” only "
+        f"if its loss is at least {100 * CLEARLY:g}\N{NO-BREAK SPACE}% lower: noise that hides "
+        "classes in a sample hides less in all rows."
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from latentmetric.characters import is_hidden
+from latentmetric.characters import is_hidden, shortened, told_apart
 
 LONGEST_TEXT = 60
 """Characters of a label or name that are shown; longer ones are cut in the middle."""
@@ -58,17 +58,12 @@ def _attribute(key: str, value: Any) -> str:
 
 def shown(value: Any, longest: int = LONGEST_TEXT) -> str:
     """A label, name or path as one line of visible characters, at most ``longest`` long."""
-    text = str(value)
-    if len(text) > 4 * longest:  # the middle is cut away anyway
-        text = text[: 2 * longest] + text[-2 * longest :]
-        cut = True
-    else:
-        cut = False
-    text = "".join(map(_visible, text))
-    if cut or len(text) > longest:
-        tail = longest // 4
-        text = text[: longest - tail - 1] + "…" + text[-tail:]
-    return text or "(empty)"
+    return shortened(_readable(value, longest), longest)
+
+
+def _readable(value: Any, longest: int) -> str:
+    """Visible characters, made of no more of a text than ``longest`` of them may come from."""
+    return "".join(map(_visible, shortened(value, 4 * longest))) or "(empty)"
 
 
 def _visible(character: str) -> str:
@@ -84,12 +79,8 @@ def breakable(text: str) -> Html:
 
 
 def distinct(labels: Iterable[Any]) -> list[str]:
-    """Each label as it is shown, with a number added to labels that would look the same."""
-    texts = [shown(label) for label in labels]
-    seen: dict[str, int] = {}
-    for text in texts:
-        seen[text] = seen.get(text, 0) + 1
-    return [f"{text} (#{number})" if seen[text] > 1 else text for number, text in enumerate(texts)]
+    """Each label as it is shown; labels that would look the same are told apart."""
+    return told_apart((_readable(label, LONGEST_TEXT) for label in labels), LONGEST_TEXT)
 
 
 def number(value: float) -> str:

@@ -6,12 +6,15 @@ import numpy as np
 
 from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Content, Html, counted, join, number, tag
+from latentmetric.viz.report.markup import Content, Html, counted, join, number, percent, tag
 from latentmetric.viz.report.values import has_values, values_table
 from latentmetric.viz.summaries import confused_pairs
 
 MISTAKES = 24
 """Misclassified rows on the page."""
+
+TABLES = 6
+"""Of rows with tables of values, those that are seen at once."""
 
 
 def mistake_section(evidence: Evidence, context: Context) -> Html:
@@ -22,11 +25,11 @@ def mistake_section(evidence: Evidence, context: Context) -> Html:
         return section("mistakes", "Misclassified rows", paragraph(said))
     chosen = _by_turns(evidence)
     valued = has_values(evidence, context)
-    cards = [_mistake(place, evidence, context, valued) for place in chosen]
     distances = " and their distances" if evidence.is_metric else ""
     said = (
         f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
-        f"most confused pairs, each with its nearest neighbours{distances}."
+        "most confused pairs, each with the shares of the vote that its own class and the "
+        f"predicted one have, and with its nearest neighbours{distances}."
     )
     if valued:
         said += (
@@ -39,8 +42,20 @@ def mistake_section(evidence: Evidence, context: Context) -> Html:
         "mistakes",
         "Misclassified rows",
         paragraph(said),
-        tag("div", *cards, class_="mistakes valued" if valued else "mistakes"),
+        *_cards([_mistake(place, evidence, context, valued) for place in chosen], valued),
     )
+
+
+def _cards(cards: list[Html], valued: bool) -> list[Html]:
+    """The cards; of many tables, the first ones, and the others behind a line to click."""
+    kind = "mistakes valued" if valued else "mistakes"
+    n_seen = TABLES if valued else len(cards)
+    seen, more = cards[:n_seen], cards[n_seen:]
+    parts = [tag("div", *seen, class_=kind)]
+    if more:
+        summary = tag("summary", f"Show {len(more):,} more")
+        parts.append(tag("details", summary, tag("div", *more, class_=kind), class_="printed"))
+    return parts
 
 
 def _by_turns(evidence: Evidence) -> list[int]:
@@ -71,6 +86,7 @@ def _mistake(place: int, evidence: Evidence, context: Context, valued: bool) -> 
             " predicted as ",
             context.label(predicted),
         ),
+        _shares(place, evidence, context),
         tag("bdi", name, class_="name"),
         class_="about",
     )
@@ -86,6 +102,19 @@ def _mistake(place: int, evidence: Evidence, context: Context, valued: bool) -> 
         tag("ol", neighbors, class_="neighbors"),
         values_table(place, evidence, context) if valued else None,
         class_="mistake",
+    )
+
+
+def _shares(place: int, evidence: Evidence, context: Context) -> Html:
+    """How the vote went for the predicted class and for the row's own."""
+    verdict = evidence.verdict
+    return tag(
+        "span",
+        f"Vote: {percent(float(verdict.confidence[place]))} for ",
+        context.label(int(verdict.predicted[place])),
+        f", {percent(float(verdict.own_share[place]))} for ",
+        context.label(int(evidence.true[place])),
+        class_="shares",
     )
 
 

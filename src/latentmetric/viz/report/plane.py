@@ -296,8 +296,7 @@ def _canvas(context: Context, kinds: list[_Points], learned: bool) -> Html:
 
 
 def _highlight(context: Context) -> Html:
-    options = [tag("option", "every class", value=-1)]
-    options += [tag("option", text, value=code) for code, text in enumerate(context.labels)]
+    options = [tag("option", "every class", value=-1), *context.options(range(len(context.labels)))]
     return tag("label", "Highlight ", tag("select", *options, class_="highlight"))
 
 

@@ -35,7 +35,7 @@ def spectrum_section(evidence: Evidence, context: Context) -> Html:
         "spectrum",
         "The metric",
         *feature_parts(evidence, context),
-        tag("h3", "Its spectrum"),
+        tag("h3", "How many directions matter"),
         tag("div", figure("eigenvalues", line_chart(line)), class_="charts"),
         paragraph(_stretching(found), class_="caption"),
     )

@@ -35,10 +35,11 @@ class Line:
 def verdict_section(evidence: Evidence, context: Context) -> Html:
     """The verdict in words, the errors as bars, advice, and the numbers behind it."""
     lines = compared(evidence)
-    steps = next_steps(evidence)
+    steps = next_steps(evidence, context)
     return section(
         "verdict",
         headline(evidence, lines),
+        *_warnings(evidence),
         tag(
             "div",
             tag("div", *_words(evidence, lines), class_="said"),
@@ -94,6 +95,10 @@ def _fitted(baseline: Baseline, evidence: Evidence) -> str:
 def headline(evidence: Evidence, lines: list[Line]) -> str:
     """The verdict in one line."""
     name, rivals = evidence.verdict.name, [line for line in lines if line.rival]
+    if not evidence.has_training_rows:
+        return "No verdict yet: the training rows are missing"
+    if not evidence.is_test:
+        return "No verdict: most of the tested rows are training rows"
     if not rivals:
         return f"{name} misclassifies {percent(lines[0].error)}; no verdict yet"
     named: dict[str, list[str]] = {"worse than": [], "better than": [], EVEN: []}
@@ -119,7 +124,8 @@ def _words(evidence: Evidence, lines: list[Line]) -> list[Html]:
     )
     rivals = [line for line in lines if line.rival]
     if rivals:
-        return [paragraph(first), *(paragraph(_sentence(line)) for line in rivals)]
+        said = [_sentence(line, evidence.is_test) for line in rivals]
+        return [paragraph(first), *map(paragraph, said)]
     if evidence.has_training_rows:
         missing = "k-NN and logistic regression were left out, so there is no verdict."
     else:
@@ -128,14 +134,13 @@ def _words(evidence: Evidence, lines: list[Line]) -> list[Html]:
             "training rows: pass them (X_train and y_train, or --train), and both are tuned on "
             "them."
         )
-    return [paragraph(first), paragraph(missing), *_euclid(lines)]
+    euclid = [line for line in lines if line.name == EUCLID and line.against]
+    said = [_sentence(line, evidence.is_test) for line in euclid]
+    return [paragraph(first), paragraph(missing), *map(paragraph, said)]
 
 
-def _euclid(lines: list[Line]) -> list[Html]:
-    return [paragraph(_sentence(line)) for line in lines if line.name == EUCLID and line.against]
-
-
-def _sentence(line: Line) -> str:
+def _sentence(line: Line, is_test: bool) -> str:
+    """By how much a method differs from the model and, in a test, whether that is chance."""
     match = line.against
     assert match is not None
     if match.gained == match.lost:
@@ -145,14 +150,16 @@ def _sentence(line: Line) -> str:
         )
     more, sign = ("higher", 1) if match.fewer > 0 else ("lower", -1)
     low, high = sorted(max(0.0, sign * end) for end in match.interval)
-    if match.beyond_chance:
+    if not is_test:
+        sure = ""
+    elif match.beyond_chance:
         sure = (
-            f"Beyond chance ({_chance(match)}; 95\N{NO-BREAK SPACE}% interval: {100 * low:.2f} to "
+            f" Beyond chance ({_chance(match)}; 95\N{NO-BREAK SPACE}% interval: {100 * low:.2f} to "
             f"{100 * high:.2f})."
         )
     else:
-        sure = f"That may be chance ({_chance(match)})."
-    return f"{line.name}: {percent(line.error)}, {points(match.fewer)} {more}. {sure}"
+        sure = f" That may be chance ({_chance(match)})."
+    return f"{line.name}: {percent(line.error)}, {points(match.fewer)} {more}.{sure}"
 
 
 def _chance(match: Paired) -> str:
@@ -183,7 +190,7 @@ def _table(evidence: Evidence, lines: list[Line]) -> Html:
         head_cell("wrong", "number"),
         head_cell("only the model right", "number"),
         head_cell("only this right", "number"),
-        head_cell("p", "number"),
+        *([head_cell("p", "number")] if evidence.is_test else []),
         head_cell("what it is"),
     ]
     body = [
@@ -191,7 +198,7 @@ def _table(evidence: Evidence, lines: list[Line]) -> Html:
             tag("th", line.name, scope="row", class_="whole"),
             tag("td", percent(line.error), class_="number", data_value=repr(line.error)),
             tag("td", f"{line.n_wrong:,}", class_="number", data_value=line.n_wrong),
-            *_match_cells(line.against),
+            *_match_cells(line.against, evidence.is_test),
             tag("td", line.about, class_="words"),
         ]
         for line in lines
@@ -199,30 +206,43 @@ def _table(evidence: Evidence, lines: list[Line]) -> Html:
     return table("errors", head, body, aria_label="Error of each method")
 
 
-def _match_cells(match: Paired | None) -> list[Html]:
+def _match_cells(match: Paired | None, is_test: bool) -> list[Html]:
     if match is None:
-        return [tag("td", "–", class_="number")] * 3
-    return [
+        return [tag("td", "–", class_="number")] * (3 if is_test else 2)
+    cells = [
         tag("td", f"{match.gained:,}", class_="number", data_value=match.gained),
         tag("td", f"{match.lost:,}", class_="number", data_value=match.lost),
-        tag("td", _p(match), class_="number", data_value=repr(match.p_value)),
     ]
+    if is_test:
+        cells.append(tag("td", _p(match), class_="number", data_value=repr(match.p_value)))
+    return cells
 
 
 def _basis(evidence: Evidence) -> list[Html]:
-    """What the errors were measured on, and a warning where they may be training errors."""
+    """What the errors were measured on; without training rows, the warnings say it."""
+    if not evidence.has_training_rows:
+        return []
+    said = (
+        f"Measured on {counted(len(evidence.queries), 'row')}{_of_all(evidence)}, given separately "
+        f"from the {counted(len(evidence.originals), 'training row')}."
+    )
+    return [paragraph(said), *_sampled(evidence)]
+
+
+def _of_all(evidence: Evidence) -> str:
     n_queries, n_given = len(evidence.queries), len(evidence.given)
-    of_all = "" if n_queries == n_given else f" of the {n_given:,} (a stratified sample)"
+    return "" if n_queries == n_given else f" of the {n_given:,} (a stratified sample)"
+
+
+def _warnings(evidence: Evidence) -> list[Html]:
+    """A warning where the errors are, or may be, training errors."""
     if evidence.has_training_rows:
-        said = (
-            f"Measured on {counted(n_queries, 'row')}{of_all}, given separately from the "
-            f"{counted(len(evidence.originals), 'training row')}."
-        )
-        return [paragraph(said), *_seen(evidence), *_sampled(evidence)]
+        return _seen(evidence)
     if len(evidence.references):
         held_out = (
-            f"No training rows were given, so {counted(n_queries, 'row')}{of_all} are classified, "
-            f"and the other {len(evidence.references):,} serve as original rows that vote. "
+            f"No training rows were given, so {counted(len(evidence.queries), 'row')}"
+            f"{_of_all(evidence)} are classified, and the other {len(evidence.references):,} serve "
+            "as original rows that vote. "
         )
     else:
         held_out = "No training rows were given, and there are too few rows to hold some out. "
@@ -235,13 +255,13 @@ def _basis(evidence: Evidence) -> list[Html]:
 
 def _seen(evidence: Evidence) -> list[Html]:
     """A warning where test rows are training rows."""
-    seen = max((vote.at_zero for vote in evidence.votes if vote.voters == "original"), default=0)
-    if not seen:
+    if not evidence.n_seen:
         return []
     alike = "" if evidence.piped.steps is None else " after the steps"
     warning = (
-        f"{seen:,} of these {len(evidence.queries):,} rows are also among the training "
-        f"rows{alike}. For these the error is a training error: expect more errors on new rows."
+        f"{evidence.n_seen:,} of the {len(evidence.queries):,} tested rows are also among the "
+        f"training rows{alike}. For these the error is a training error: expect more errors on new "
+        "rows."
     )
     return [paragraph(warning, class_="notice")]
 
@@ -271,8 +291,12 @@ def _legend(evidence: Evidence) -> str:
     if evidence.baselines:
         said += (
             " k-NN and logistic regression are tuned by cross-validation on training rows"
-            f"{_after_steps(evidence)}. p is the chance of a difference this large, or larger, "
-            "between two methods that are equally good (McNemar's exact test on the same rows)."
+            f"{_after_steps(evidence)}."
+        )
+    if evidence.is_test:
+        said += (
+            " p is the chance of a difference this large, or larger, between two methods that are "
+            "equally good (McNemar's exact test on the same rows)."
         )
     if evidence.latent_model is not None:
         said += (

@@ -11,22 +11,53 @@
   const READABLE = 12;
   const ROOM_FOR_COUNTS = 22;
   const SEEN = 2.5;
-  const count = data.labels.length;
+  const LEAST_ROOM = 45; // a name is not cut to less
+  const TURNS = 3; // in which names that look the same are told apart
+  const SLANT = 1.35; // how much longer than its width and height a turned text may be
+  const names = data.labels.map((label) => [...label]);
+  const count = names.length;
   const numbers = new Map(data.cells.map(([row, column, rows]) => [row * count + column, rows]));
   const colours = {};
   let ratio = 1;
   let home = 1;
   let side = 1;
   let chosen = null;
+  let beside = data.labels;
+  let above = data.labels;
 
   /* Names need a margin as wide as the longest of them, up to a limit. */
-  context.font = `${TEXT}px ${FONT}`;
-  const measured = (label) => context.measureText(label).width;
-  const shortened = (label, room) => {
-    if (measured(label) <= room) return label;
-    let end = label.length;
-    while (end > 1 && measured(`${label.slice(0, end)}…`) > room) end -= 1;
-    return `${label.slice(0, end)}…`;
+  const measured = (text) => {
+    context.font = `${TEXT}px ${FONT}`;
+    return context.measureText(text).width;
+  };
+  const shortened = (letters, room) => {
+    const cut = (kept) => [...letters.slice(0, Math.ceil(kept / 2)), "…", ...letters.slice(letters.length - Math.floor(kept / 2))].join("").replace(/…+/, "…");
+    if (measured(letters.join("")) <= room) return letters.join("");
+    let kept = letters.length - 1;
+    while (kept > 1 && measured(cut(kept)) > room) kept -= 1;
+    return cut(kept);
+  };
+  /* Names that only differ in what was cut out: their beginning, and from where they differ. */
+  const sameStart = ([first, ...others]) => {
+    let end = 0;
+    while (end < first.length && others.every((letters) => letters[end] === first[end])) end += 1;
+    while (/\d/.test(first[end - 1])) end -= 1;
+    return end;
+  };
+  const parted = (letters, start, room) => {
+    let end = start - 1;
+    while (end > 1 && measured(letters.slice(0, end).join("")) > room / 3) end -= 1;
+    const begin = `${letters.slice(0, end).join("")}…`;
+    return begin + shortened(letters.slice(start), room - measured(begin));
+  };
+  const toldApart = (room) => {
+    let texts = names.map((letters) => shortened(letters, room));
+    for (let turn = 0; turn < TURNS; turn += 1) {
+      const alike = Map.groupBy(names, (letters, place) => texts[place]);
+      const starts = new Map([...alike].map(([text, same]) => [text, same.length > 1 ? sameStart(same) : 0]));
+      texts = texts.map((text, place) => starts.get(text) ? parted(names[place], starts.get(text), room) : text);
+    }
+    return texts;
   };
   const widest = data.labels.reduce((most, label) => Math.max(most, measured(label)), 0);
   const margins = () => {
@@ -34,6 +65,7 @@
     const left = Math.min(widest + 12, Math.max(64, room * 0.28));
     return { left, top: left * 0.72 + 8 };
   };
+  const roomAbove = () => (margins().top - 12) * SLANT;
   const frame = () => {
     const { left, top } = margins();
     return { left, top, width: side, height: side };
@@ -59,7 +91,7 @@
       });
     });
     outline(pen);
-    names(pen);
+    writeNames(pen);
   };
 
   const outline = (pen) => {
@@ -74,21 +106,21 @@
   };
 
   /* Where there is no room for all names, every second, third and so on is written. */
-  const names = (pen) => {
+  const writeNames = (pen) => {
     const { left, top, width, height } = frame();
     const { scale } = plot.view;
     const everyRow = Math.ceil(READABLE / scale);
     const everyColumn = Math.ceil(1.4 * READABLE / scale);
-    data.labels.forEach((label, place) => {
+    data.labels.forEach((_, place) => {
       const y = plot.view.top + (place + 0.5) * scale;
       const x = plot.view.left + (place + 0.5) * scale;
       const fill = colours.soft;
       if (place % everyRow === 0 && y > top && y < top + height) {
-        pen.text(left - 6, y + 4, shortened(label, left - 12), { fill, size: TEXT, anchor: "end" });
+        pen.text(left - 6, y + 4, beside[place], { fill, size: TEXT, anchor: "end" });
       }
-      if (place % everyColumn === 0 && x > left && x < left + width) {
-        const room = Math.min((top - 12) * 1.35, (canvas.clientWidth - x) * 1.35);
-        pen.text(x + 2, top - 6, shortened(label, room), { fill, size: TEXT, turned: true });
+      const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
+      if (place % everyColumn === 0 && x > left && x < left + width && (room > LEAST_ROOM || measured(above[place]) <= room)) {
+        pen.text(x + 2, top - 6, shortened([...above[place]], room), { fill, size: TEXT, turned: true });
       }
     });
   };
@@ -173,7 +205,9 @@
     canvas.style.width = `${Math.ceil(left + side + 4 + (side < room ? Math.min(room - side, 0.6 * left) : 0))}px`;
     canvas.style.height = `${Math.ceil(top + side + 4)}px`;
     home = side / count;
-    document.querySelector("[data-of='matrix']").hidden = home >= ROOM_FOR_COUNTS;
+    beside = toldApart(left - 12);
+    above = toldApart(roomAbove());
+    document.querySelectorAll("[data-of='matrix']").forEach((part) => { part.hidden = home >= ROOM_FOR_COUNTS; });
     ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * ratio);
     canvas.height = Math.round(canvas.clientHeight * ratio);

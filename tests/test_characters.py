@@ -1,0 +1,45 @@
+"""Names that are too long to be shown: what is left of them, and that they stay different."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latentmetric.characters import shortened, told_apart
+from latentmetric.io.choosing import listed
+
+TRACT = "Chronic inflammatory condition of the lower respiratory tract, "
+
+
+@given(st.text(max_size=100), st.integers(1, 60))
+def test_shortened_text_has_both_ends_and_a_sign(text, longest):
+    seen = shortened(text, longest)
+    assert len(seen) == min(len(text), longest)
+    if len(text) > longest:
+        begin, end = seen[: longest // 2], seen[longest // 2 + 1 :]
+        assert seen == f"{begin}…{end}"
+        assert text.startswith(begin)
+        assert text.endswith(end)
+    else:
+        assert seen == text
+
+
+def test_names_that_differ_at_either_end_stay_different():
+    names = [f"{TRACT}{how}" for how in ("moderate", "severe")]
+    names += [f"{how} {TRACT}" for how in ("moderate", "severe")]
+    assert len({shortened(name, 40) for name in names}) == 4
+    assert listed(names).count("…") == 4
+
+
+def test_names_that_look_the_same_are_numbered():
+    assert told_apart(["a", "b", "a"], 9) == ["a (#0)", "b", "a (#2)"]
+    assert told_apart(["x" * 90, "x" * 91], 9) == ["xxx…", "xxx…x"]
+
+
+def test_names_that_differ_in_their_middle_are_shown_from_there():
+    names = [f"{TRACT}stage {stage} of 20 stages of the disease" for stage in (8, 11, 12)]
+    assert told_apart(names, 41) == [
+        "Chronic infla…8 of 20 stage…f the disease",
+        "Chronic infla…11 of 20 stag…f the disease",
+        "Chronic infla…12 of 20 stag…f the disease",
+    ]
+    assert told_apart(reversed(names), 41) == told_apart(names, 41)[::-1]
+    assert told_apart(names, 200) == names
