@@ -40,7 +40,7 @@ PUBLISHED += [name for name in BENCHMARK_SETS if name not in PUBLISHED]
 SETS = [*REPEATED, *PUBLISHED]
 STAGES = [
     (REPEATED, list(RIVALS)),
-    (PUBLISHED, ["3-NN", "k-NN, chosen", "logistic regression"]),
+    (PUBLISHED, ["3-NN", "tuned k-NN", "logistic regression"]),
     (PUBLISHED, ["RBF-SVM"]),
     (PUBLISHED, ["k-means prototypes"]),
     (PUBLISHED, ["LMNN"]),

@@ -31,7 +31,7 @@ RIVALS = {
     "3-NN": "3-NN, all 60,000 images",
     "RBF-SVM": "RBF-SVM",
     "logistic regression": "logistic regression",
-    "k-NN, chosen": "k-NN, parameters chosen",
+    "tuned k-NN": "k-NN, parameters chosen",
 }
 """Rivals of baselines.py, and how the picture calls them."""
 

@@ -279,7 +279,7 @@ def fit_within(fit: Callable[[int], Any], n_rows: int, seconds: float) -> tuple[
 RIVALS: dict[str, Callable[[Floats, Ints, Floats, float], Outcome]] = {
     "3-NN": three_nearest,
     "3-NN, standardised": three_nearest_standardised,
-    "k-NN, chosen": chosen_nearest,
+    "tuned k-NN": chosen_nearest,
     "logistic regression": logistic_regression,
     "RBF-SVM": rbf_svm,
     "k-means prototypes": kmeans_prototypes,

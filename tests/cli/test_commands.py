@@ -117,6 +117,15 @@ def test_fit_reports_the_kept_round(folder, tmp_path):
     assert "validation error" in call(*arguments).stdout
 
 
+def test_the_same_call_gives_the_same_model(folder, tmp_path):
+    for name in ("one", "two"):
+        call("fit", folder / "train.csv", "-o", tmp_path / name, "--no-check")
+    one, two = (latentmetric.load(tmp_path / name) for name in ("one", "two"))
+    np.testing.assert_array_equal(one.latent_examples_, two.latent_examples_)
+    assert one.random_state == 0
+    assert "(default: 0)" in call("fit", "--help").stdout
+
+
 def test_fit_reports_the_start_the_refinement_and_the_leave_one_out_error(folder, tmp_path):
     arguments = ("fit", folder / "train.csv", "-o", tmp_path / "model", "--random-state", 0)
     done = call(*arguments)

@@ -95,6 +95,7 @@ class TestLatents:
         assert found.columns.tolist() == names
         assert found["label"].tolist() == model.latent_labels_.tolist()
         assert found["rows"].sum() == 240
+        assert found["rows"].dtype.kind == "i", "no 13.0 rows"
         np.testing.assert_allclose(found.iloc[:, 3:], model.latent_examples_)
         call("latents", folder / "model", "-o", folder / "latents.csv")  # replaces its own
 

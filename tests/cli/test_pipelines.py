@@ -169,3 +169,16 @@ def test_what_is_refused(folder, tmp_path):
     done = call("fit", tmp_path / "rows.npz", "-o", tmp_path / "model", "--one-hot", "1", code=1)
     assert "--one-hot has no meaning for it" in done.stderr
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_identifiers_are_no_categories(folder, tmp_path, command):
+    table = pandas.read_csv(folder / "train.csv")
+    table["who"] = [f"patient {number}" for number in range(len(table))]
+    table.to_csv(tmp_path / "named.csv", index=False)
+    out = ("-o", tmp_path / "model") if command == "fit" else ()
+    done = call(command, tmp_path / "named.csv", "--label", "kind", "--impute", "median",
+                "--one-hot", "color,who", *out, code=1)  # fmt: skip
+    assert f"'who' has {len(table)} different values in {len(table)} rows" in done.stderr
+    assert "--id" in done.stderr
+    assert not (tmp_path / "model").exists()

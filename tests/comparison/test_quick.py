@@ -57,6 +57,7 @@ def test_rows_of_a_file_are_sampled(tmp_path):
     found = quick_check(Euclidean(), open_rows(tmp_path / "rows.npy"), y)
     assert found.fitted_rows + found.held_out_rows == MOST_ROWS
     assert found == quick_check(Euclidean(), X, y)
+    assert found.words.endswith(f"A fit to all {2 * MOST_ROWS:,} rows should have a lower error.")
 
 
 def test_nothing_is_said_where_rows_are_few_or_work_is_much(monkeypatch):

@@ -30,7 +30,7 @@ from latentmetric.validation.labels import refuse_cut
 ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an existing file of any other kind.")
+    bool, typer.Option("--overwrite", help="Also replace a file that this command did not write.")
 ]
 AnswersOut = Annotated[
     Path | None,

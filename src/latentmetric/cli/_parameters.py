@@ -36,6 +36,9 @@ DEFAULT_ESTIMATOR = Estimator("mapml")
 NOT_OFFERED = ("verbose", "warm_start")
 """Progress is shown anyway, and a command fits once."""
 
+SEED = 0
+"""The ``random_state`` of a command, unless another is given: the same call, the same model."""
+
 
 def described(kind: type[Any]) -> dict[str, str]:
     """The text of each parameter in a class's numpydoc docstring."""
@@ -64,6 +67,8 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
     of_all = len(kinds) == len(KINDS)
     panel = "Parameters of every estimator" if of_all else f"Parameters of {_named(kinds)}"
     defaults = [inspect.signature(kind).parameters[name].default for kind in kinds]
+    if name == "random_state":
+        defaults = [SEED] * len(kinds)
     text = f"{_first_sentence(TEXTS[kinds[0]].get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
     rule = kinds[0].parameter_rules.get(name)
@@ -145,7 +150,8 @@ def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
                 f"{kind.__name__} has no such parameter; it is a parameter of {having}",
                 param_hint="--" + parameter.replace("_", "-"),
             )
-    estimator = kind(**parameters)
+    seed = {"random_state": SEED} if "random_state" in own else {}
+    estimator = kind(**seed | dict(parameters))
     try:
         estimator.check_parameters()
     except (OverflowError, TypeError, ValueError) as error:

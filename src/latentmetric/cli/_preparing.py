@@ -24,6 +24,9 @@ from latentmetric.validation.pipelines import Piped, fitted_columns
 
 _PANEL = "Steps before the estimator"
 
+FEWEST_ROWS, MOST_DIFFERENT = 20, 0.5
+"""From so many rows on, a column of categories may have different values in this share of them."""
+
 
 class Filling(StrEnum):
     """What takes the place of a missing number: of its column, the…"""
@@ -53,6 +56,7 @@ class Preparation:
 
     def steps(self, table: Table) -> Pipeline | None:
         """The steps, not fitted, for the columns of a table; None if there are none."""
+        _refuse_identifiers(table)
         steps: list[tuple[str, Any]] = []
         if table.words:
             steps.append(("columns", self._columns(table)))
@@ -139,17 +143,33 @@ def _name_features(step: Any, names: np.ndarray[Any, Any]) -> None:
                 _name_features(part, names[places])
 
 
+def _refuse_identifiers(table: Table) -> None:
+    """Refuse words that most rows have to themselves: as categories they would tell nothing."""
+    rows = table.rows
+    for place in table.words:
+        n_different = len({str(word) for word in rows[:, place]})
+        if len(rows) >= FEWEST_ROWS and n_different > MOST_DIFFERENT * len(rows):
+            raise ValueError(
+                f"column {_column(table, place)} has {n_different:,} different values in "
+                f"{len(rows):,} rows, so they name rows and are no categories; leave it out with "
+                "--ignore, or keep it beside the answers with --id"
+            )
+
+
+def _column(table: Table, place: int) -> str:
+    names = table.feature_names
+    return f"number {place + 1}" if names is None else repr(names[place])
+
+
 def _refuse_empty_columns(rows: np.ndarray[Any, Any], table: Table) -> None:
     """Refuse a column without any number: there is nothing to fill it in with."""
     for place in range(rows.shape[1]):
         if place in table.words:
             continue
         if np.isnan(rows[:, place].astype(np.float64)).all():
-            names = table.feature_names
-            column = f"number {place + 1}" if names is None else repr(names[place])
             raise ValueError(
-                f"column {column} has no number in any of {len(rows):,} rows; leave it out with "
-                "--ignore"
+                f"column {_column(table, place)} has no number in any of {len(rows):,} rows; leave "
+                "it out with --ignore"
             )
 
 

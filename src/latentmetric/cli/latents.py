@@ -39,7 +39,7 @@ def latents(
     columns = dict(
         zip(
             COLUMNS,
-            (np.arange(len(examples)), fitted.latent_labels_, fitted.latent_counts_),
+            (np.arange(len(examples)), fitted.latent_labels_, _whole(fitted.latent_counts_)),
             strict=True,
         )
     )
@@ -49,6 +49,11 @@ def latents(
         write_columns(columns | dict(zip(names, map(_column, examples.T), strict=True)), out)
     if json:
         print_json(columns | {"features": examples})
+
+
+def _whole(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers of rows without a point; with sample weights they are not always whole."""
+    return counts.astype(np.int64) if (counts % 1 == 0).all() else counts
 
 
 def _examples(piped: Piped) -> tuple[np.ndarray[Any, Any], list[str]]:

@@ -29,6 +29,9 @@ MOST_WORK = 5 * 10**7
 
 RIVALS = ("tuned-k-NN", "logistic-regression")
 
+FAR_MORE = 2
+"""With so many times the rows of the trial, a fit should be clearly better."""
+
 
 @dataclass(frozen=True)
 class QuickCheck:
@@ -82,7 +85,7 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
             rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
             right[name] = rival.pipeline.predict(X_held_out) == y_held_out
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
-    return QuickCheck(len(y_fit), len(y_held_out), errors, _words(right, len(y_fit)))
+    return QuickCheck(len(y_fit), len(y_held_out), errors, _words(right, len(y_fit), len(y)))
 
 
 def _without_rare_classes(X: Any, y: Any) -> tuple[Any, Any]:
@@ -92,7 +95,7 @@ def _without_rare_classes(X: Any, y: Any) -> tuple[Any, Any]:
     return X[common], y[common]
 
 
-def _words(right: dict[str, Any], n_fit: int) -> str:
+def _words(right: dict[str, Any], n_fit: int, n_all: int) -> str:
     """One sentence: who made which errors, and whether the difference is more than chance."""
     own, *rivals = right
     wrong = {name: int(np.count_nonzero(~answers)) for name, answers in right.items()}
@@ -105,4 +108,7 @@ def _words(right: dict[str, Any], n_fit: int) -> str:
         verdict = f"{own} is better"
     else:
         verdict = f"{best} is better"
-    return f"Error on {n_rows} rows after a trial fit to {n_fit} others: {shares}; {verdict}."
+    more = ""
+    if n_all > FAR_MORE * n_fit:
+        more = f" A fit to all {n_all:,} rows should have a lower error."
+    return f"Error on {n_rows} rows after a trial fit to {n_fit} others: {shares}; {verdict}.{more}"

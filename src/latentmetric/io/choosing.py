@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from latentmetric.characters import shortened
@@ -258,7 +259,9 @@ def find_column(names: Sequence[str], wanted: str, file: str | Path) -> int:
         return places[0]
     place = _by_number(wanted, len(names))
     if place is None:
-        raise ValueError(f"{file} has no column {wanted!r} among its {len(names)}: {listed(names)}")
+        near = get_close_matches(wanted, names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": {listed(names)}"
+        raise ValueError(f"{file} has no column {wanted!r} among its {len(names)}{hint}")
     return place
 
 
