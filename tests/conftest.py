@@ -9,6 +9,10 @@ import pytest
 from helpers import make_blobs
 from hypothesis import HealthCheck, settings
 
+# Some virtual machines announce AMX and then end a process that uses it, as PyTorch does in half
+# precision.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
 settings.register_profile(
     "fixed",
     derandomize=True,

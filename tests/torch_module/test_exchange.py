@@ -141,3 +141,53 @@ def test_a_class_without_latents_is_refused(blobs):
     model = MaPML(random_state=0).partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(ValueError, match="1 of 4 classes have no latent examples, such as 3"):
         LatentVoteLoss.from_estimator(model)
+
+
+def test_only_latents_that_stood_for_a_row_become_references():
+    """A class of two rows leaves three of its five latent examples at their random start."""
+    y = torch.tensor([0] * 40 + [1] * 2)
+    torch.manual_seed(0)
+    X = torch.tensor([[10.0, 0.0], [0.0, 10.0]])[y] + torch.randn(42, 2)
+    loss = LatentVoteLoss(2, 2, 5)
+    for _ in range(3):
+        loss(X, y)
+    model = loss.eval().to_estimator(X, y)
+    assert len(model.latent_examples_) == int((loss.counts > 0).sum()) < 10
+    query = torch.tensor([[4.0, 0.5]])
+    found = model.predict_proba(query.numpy())
+    np.testing.assert_allclose(found, loss.predict_proba(query).detach(), atol=1e-6)
+
+
+def test_a_class_that_was_never_seen_is_named():
+    loss = LatentVoteLoss(3, 2, 2)
+    X, y = torch.randn(20, 2), torch.arange(20) % 3
+    loss(X[y < 2], y[y < 2])
+    with pytest.raises(ValueError, match="class 2 has no latent example yet"):
+        loss.to_estimator(X, y)
+    with pytest.raises(TypeError, match="must be a MahalanobisLinear, got Linear"):
+        loss.to_estimator(X, y, metric=torch.nn.Linear(2, 2))
+
+
+def test_latents_without_rows_vote_as_in_the_model(rng):
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 6)) + 3 * np.eye(6)[y]
+    model = MaPML(n_latents=20, random_state=0).fit(X, y)
+    model.latent_counts_[::4] = 0
+    loss = LatentVoteLoss.from_estimator(model).eval().double()
+    head = MahalanobisLinear.from_estimator(model).double()
+    squared = torch.cdist(head(torch.tensor(X)), loss.latents).square()
+    assert torch.allclose(
+        loss.get_logits(head(torch.tensor(X)))[:, 0],
+        torch.logsumexp(-squared[:, loss.of_latents == 0] / loss.temperature, dim=1),
+    )
+
+
+@pytest.mark.parametrize(("kept", "loaded"), [(5, 3), (3, 5)])
+def test_a_state_of_another_size_leaves_the_loss_as_it_was(kept, loaded):
+    loss = LatentVoteLoss(3, 2, kept).eval()
+    X = torch.randn(7, 2)
+    before = loss.predict_proba(X)
+    message = rf"is of {3 * loaded} latent examples, but this loss has {3 * kept}"
+    with pytest.raises(ValueError, match=message):
+        loss.load_state_dict(LatentVoteLoss(3, 2, loaded).state_dict())
+    assert torch.equal(loss.predict_proba(X), before)

@@ -117,3 +117,14 @@ def test_without_active_triplets_the_loss_is_zero():
     rows = torch.tensor([[0.0], [100.0]], requires_grad=True)
     value = loss(rows, torch.tensor([0, 1]))
     assert value == 0
+
+
+def test_a_network_that_diverged_is_not_hidden():
+    loss = LatentMarginLoss(3, 4)
+    labels = torch.arange(12) % 3
+    loss(torch.randn(12, 4), labels)
+    rows = torch.full((12, 4), torch.nan, requires_grad=True)
+    value = loss(rows, labels)
+    value.backward()
+    assert value.isnan()
+    assert loss.latents.isfinite().all(), "what is known of the rows stays clean"

@@ -125,3 +125,17 @@ def test_a_latent_that_no_row_is_near_is_refilled():
     for _ in range(60):
         loss(rows, labels)
     assert loss.latents[1].item() == pytest.approx(0.05, abs=0.06)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_row_too_long_for_its_square_changes_nothing(dtype):
+    """Its squared distances would overflow, and stay in the running means."""
+    loss = LatentVoteLoss(2, 3, margin=1.0).to(dtype)
+    rows, labels = torch.randn(20, 3, dtype=dtype), torch.arange(20) % 2
+    loss(rows, labels)
+    spoilt = rows.clone()
+    spoilt[0] = torch.finfo(dtype).max ** 0.5
+    loss(spoilt, labels)
+    assert loss.spreads.isfinite().all()
+    assert loss.latents.isfinite().all()
+    assert loss(rows, labels).isfinite()

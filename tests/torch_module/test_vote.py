@@ -277,3 +277,14 @@ def test_the_length_of_the_noise():
 def test_wrong_parameters_are_named(parameter, value, error):
     with pytest.raises(error, match=parameter):
         LatentVoteLoss(3, 4, **{parameter: value})
+
+
+def test_arguments_that_are_no_tensors_are_named():
+    loss = LatentVoteLoss(3, 4, np.array([1, 2, 3]))
+    assert loss.sizes.tolist() == [1, 2, 3]
+    with pytest.raises(TypeError, match="labels must be a tensor, got list"):
+        loss(torch.zeros(2, 4), [0, 1])
+    with pytest.raises(TypeError, match="embeddings must be a tensor, got ndarray"):
+        loss.predict(np.zeros((2, 4)))
+    with pytest.raises(ValueError, match="temperature"):
+        LatentVoteLoss(3, 4, temperature=1e-46)

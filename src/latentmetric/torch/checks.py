@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from latentmetric.validation.parameters import Integer
 
 def counts_of(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
     """The number of latent examples of each class."""
+    if isinstance(latents_per_class, np.ndarray | Tensor):
+        latents_per_class = latents_per_class.tolist()
     if not isinstance(latents_per_class, Sequence) or isinstance(latents_per_class, str):
         return [Integer(1).check("latents_per_class", latents_per_class)] * n_classes
     if len(latents_per_class) != n_classes:
@@ -28,6 +31,7 @@ def counts_of(latents_per_class: int | Sequence[int], n_classes: int) -> list[in
 
 def check_rows(embeddings: Tensor, n_features: int) -> None:
     """Raise unless these are embeddings of this length."""
+    _check_tensor("embeddings", embeddings)
     if embeddings.ndim != 2 or embeddings.shape[1] != n_features:
         raise ValueError(
             f"embeddings have shape {tuple(embeddings.shape)}, but this loss was made for "
@@ -43,6 +47,7 @@ def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: 
     Codes are looked at on a CPU only: a GPU would have to be waited for.
     """
     check_rows(embeddings, n_features)
+    _check_tensor("labels", labels)
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(
             f"labels have shape {tuple(labels.shape)}, but there are {len(embeddings)} embeddings; "
@@ -60,6 +65,11 @@ def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: 
             f"labels are from {low} to {high}, but this loss was made for {n_classes} classes, "
             f"with codes from 0 to {n_classes - 1}"
         )
+
+
+def _check_tensor(name: str, values: Any) -> None:
+    if not isinstance(values, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(values).__name__}")
 
 
 def refuse_references(ref_emb: Any, ref_labels: Any) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +29,12 @@ from latentmetric.validation.parameters import Integer, Number, OneOf
 
 UPDATES = ("gradient", "mean")
 """How latent examples learn."""
+
+FLOAT32_RANGE = (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
+"""What a temperature can be as a buffer."""
+
+RARE = 1e-3
+"""The count of a latent example that stands for no row, but has a vote."""
 
 LATENT_RATE = 1e-2
 """The learning rate of latent examples, unless another one is given."""
@@ -70,7 +77,7 @@ class LatentLoss(nn.Module, ABC):
         self.memory = Number(1).check("memory", memory)
         if temperature is None:
             temperature = self.default_temperature
-        degree = Number(0, open_low=True).check("temperature", temperature)
+        degree = Number(*FLOAT32_RANGE).check("temperature", temperature)
         sizes = torch.tensor(counts_of(latents_per_class, self.n_classes))
         places = torch.randn(int(sizes.sum()), self.n_features) / sqrt(self.n_features)
         if self.update == "gradient":
@@ -84,6 +91,7 @@ class LatentLoss(nn.Module, ABC):
         for name, part in Layout.of(sizes)._asdict().items():
             self.register_buffer(name, part, persistent=False)
         hooked: Any = self
+        hooked.register_load_state_dict_pre_hook(_check_sizes)
         hooked.register_load_state_dict_post_hook(_lay_out)
 
     def extra_repr(self) -> str:
@@ -136,7 +144,7 @@ class LatentLoss(nn.Module, ABC):
         Returns
         -------
         Tensor
-            In float32, or in float64 if the embeddings are.
+            In float32, or in float64 if the loss is, after ``loss.double()``.
         """
         refuse_references(ref_emb, ref_labels)
         check_batch(embeddings, labels, self.n_classes, self.n_features)
@@ -224,8 +232,10 @@ class LatentLoss(nn.Module, ABC):
         -------
         MaPML
         """
+        if not isinstance(metric, MahalanobisLinear | None):
+            raise TypeError(f"metric must be a MahalanobisLinear, got {type(metric).__name__}")
         components = None if metric is None else metric.components()
-        points, sizes = as_array(self.latents), as_array(self.sizes)
+        points, sizes = self._voters()
         learned = LearnedLatents(points, sizes, float(self.temperature), components)
         return estimator_of(learned, features, labels, classes)
 
@@ -254,9 +264,22 @@ class LatentLoss(nn.Module, ABC):
         loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
         with torch.no_grad():
             loss.latents.copy_(torch.from_numpy(known.points))
-            loss.counts.copy_(torch.from_numpy(known.counts))
+            # One without rows votes in the model, too, and only in training takes a row's place.
+            loss.counts.copy_(torch.from_numpy(known.counts).clamp(min=RARE))
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
+
+    def _voters(self) -> tuple[Any, Any]:
+        """The latent examples that have a vote, and how many each class has."""
+        known = as_array(self.counts) > 0
+        known |= not known.any()
+        sizes = np.bincount(as_array(self.of_latents)[known], minlength=self.n_classes)
+        if not sizes.all():
+            raise ValueError(
+                f"class {sizes.argmin()} has no latent example yet, because the loss has not seen "
+                "a row of it in training; train with rows of every class"
+            )
+        return as_array(self.latents)[known], sizes
 
     @property
     def _layout(self) -> Layout:
@@ -292,6 +315,16 @@ def row_weights(indices_tuple: Any, rows: Tensor) -> Tensor:
     chosen = torch.cat([numbers.reshape(-1) for numbers in indices_tuple])
     times = rows.new_zeros(len(rows)).index_add(0, chosen, rows.new_ones(len(chosen)))
     return times / times.max().clamp(min=1)
+
+
+def _check_sizes(loss: LatentLoss, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
+    """Refuse the state of another number of latent examples before any of it is copied."""
+    sizes = state.get(f"{prefix}sizes")
+    if sizes is not None and int(sizes.sum()) != len(loss.latents):
+        raise ValueError(
+            f"the state is of {int(sizes.sum())} latent examples, but this loss has "
+            f"{len(loss.latents)}; make it with latents_per_class={sizes.tolist()}"
+        )
 
 
 def _lay_out(loss: LatentLoss, keys: Any) -> None:

@@ -100,7 +100,10 @@ class LatentMarginLoss(LatentLoss):
         active = (hinges > 0) & targets.found[:, :, None] & impostors.found[:, None, :]
         losses = torch.where(active, hinges, 0).sum(dim=(1, 2))
         n_active = mean_over_processes(active.sum().to(losses.dtype))
-        return (weights * losses).sum() / n_active.clamp(min=1)
+        # Triplets are of latent examples, which leave out rows that are not finite. The loss must
+        # not: a network that diverged would go unnoticed.
+        diverged = (0 * rows).sum()
+        return (weights * losses).sum() / n_active.clamp(min=1) + diverged
 
     def _mined(self, labels: Tensor, state: State, own: Tensor) -> tuple[Mined, Mined]:
         """The nearest latent examples of the same class and of others, for each anchor."""

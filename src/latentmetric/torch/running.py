@@ -2,8 +2,8 @@
 
 Plain functions on tensors. None of them asks for the value of a tensor, so a loss compiles to one
 graph and a GPU is never waited for. Classes are codes from 0 on, and latent examples are sorted by
-class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C) + m·d). Where the rows of
-a batch vote, B² more distances.
+class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C·K) + m·d), where K is the
+most latent examples of a class. Where the rows of a batch vote, B² more distances.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from latentmetric.core.likelihood import ALONE
 
 EMPTY = 0.5
 """A latent example that stands for fewer rows than this is empty: a row takes its place."""
+
+LARGEST = 1e-6
+"""The largest squared length of a row, as a share of the largest number: sums must be finite."""
 
 TINY = 1e-30
 """A bound for divisions by numbers of rows."""
@@ -110,9 +113,10 @@ def _order_within(chosen: Tensor, layout: Layout) -> Tensor:
 
 
 def _seen(rows: Tensor) -> Tensor:
-    """Which rows count: one that is not finite must not stay in a running mean for ever."""
-    finite: Tensor = rows.isfinite().all(dim=1)
-    return finite
+    """Which rows count: one whose distances are not finite must not stay in a mean for ever."""
+    squared = rows.detach().square().sum(dim=1)
+    counted: Tensor = squared < LARGEST * torch.finfo(rows.dtype).max
+    return counted
 
 
 def observed(
