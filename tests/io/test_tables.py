@@ -157,8 +157,8 @@ def test_columns_by_name_and_number(tmp_path):
     np.testing.assert_array_equal(by_number.labels, LABELS)
     with pytest.raises(ValueError, match=r"no column 'z' among its 5: a, b, c, d, label"):
         open_table(path, choice=Choice(label="z"))
-    with pytest.raises(ValueError, match=r"no column 'lable' among its 5; did you mean 'label'\?"):
-        open_table(path, choice=Choice(label="lable"))
+    with pytest.raises(ValueError, match=r"no column 'labels' among its 5; did you mean 'label'\?"):
+        open_table(path, choice=Choice(label="labels"))
 
 
 COLUMNS = ["table.csv", "table.parquet", "table.arrow"]
