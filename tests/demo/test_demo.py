@@ -44,7 +44,6 @@ def test_the_demo_prints_its_tables_and_writes_its_files(few, tmp_path, monkeypa
         assert word in printed.out
     assert (folder / "report.html").as_uri() in printed.out
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert (folder / "latent_examples.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_rich_the_demo_names_the_extra(monkeypatch):

@@ -7,14 +7,12 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the report.")] = Path(
-        "demo"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
 ) -> None:
     """Show what this is for, on digits, in less than a minute; write a report.
 
-    Compares k-NN, logistic regression and MaPML on clean images, with noise and with wrong labels,
-    turns away images of an unknown digit, and then adds that digit to the model.
+    Compares k-NN, logistic regression, SVC and MaPML on clean images, with noise and with wrong
+    labels, turns away images of an unknown digit, and then adds that digit to the model.
     """
     from latentmetric import demo as digits
 

@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-
-from latentmetric.demo.contenders import MAPML, SMALL_MAPML, contest
+from latentmetric.demo.contenders import MAPML, contest
 from latentmetric.demo.open_world import new_class, unknown_rows
 from latentmetric.demo.printing import Printer
 from latentmetric.demo.tasks import (
@@ -29,10 +27,9 @@ from latentmetric.demo.tasks import (
 from latentmetric.demo.words import about_clean, about_noise, about_wrong_labels
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.persistence.replacing import check_replaceable
-from latentmetric.viz.gallery import plot_latent_examples
 from latentmetric.viz.report import write_report
 
-PICTURE, REPORT = "latent_examples.png", "report.html"
+REPORT = "report.html"
 
 EXPLAINED = (
     "References are what a query is compared with. The calibration error is how far stated "
@@ -41,11 +38,10 @@ EXPLAINED = (
 
 
 def show(folder: Path) -> None:
-    """Fit the models, print what they do, write the picture and the report into the folder."""
+    """Fit the models, print what they do, write the report into the folder."""
     _check_libraries()
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (PICTURE, REPORT):
-        check_replaceable(folder / name)
+    check_replaceable(folder / REPORT)
     since = perf_counter()
     printer = Printer()
     with printer.working():
@@ -56,7 +52,7 @@ def show(folder: Path) -> None:
         )
         printer.say(EXPLAINED)
         model = _clean(printer, task)
-        _noisy(printer, task, folder)
+        _noisy(printer, task)
         _wrong_labels(printer, task)
         _open_world(printer, task)
         _report(printer, model, task, folder)
@@ -66,10 +62,9 @@ def show(folder: Path) -> None:
 
 def _check_libraries() -> None:
     try:
-        import matplotlib  # noqa: F401
         import rich.console  # noqa: F401
     except ImportError as error:
-        message = "the demo needs rich and matplotlib: pip install 'latentmetric[demo]'"
+        message = "the demo needs rich: pip install 'latentmetric[demo]'"
         raise SystemExit(message) from error
 
 
@@ -83,18 +78,13 @@ def _clean(printer: Printer, task: Task) -> MaPML:
     return model
 
 
-def _noisy(printer: Printer, task: Task, folder: Path) -> None:
-    """Show what noise does, and draw what few latent examples make of it."""
+def _noisy(printer: Printer, task: Task) -> None:
     printer.heading(
         f"2. Noise on the training images: {SIGMA} of {GREY_LEVELS} grey levels; clean test images"
     )
-    made = noisy(task)
-    results = contest(made, partial(_announce, printer, "noisy images"))
+    results = contest(noisy(task), partial(_announce, printer, "noisy images"))
     printer.table(results)
     printer.say(about_noise(results))
-    shown = np.clip(made.X_train, 0, GREY_LEVELS)  # darker than black is black
-    figure = plot_latent_examples(results[SMALL_MAPML].model, shown, made.y_train, IMAGE_SHAPE)
-    figure.savefig(folder / PICTURE, dpi=150)
 
 
 def _wrong_labels(printer: Printer, task: Task) -> None:
@@ -128,7 +118,6 @@ def _lead_on(printer: Printer, folder: Path) -> None:
     """Where to look, and what to do next."""
     page = (folder / REPORT).resolve()
     printer.heading("See for yourself")
-    printer.say(f"{folder / PICTURE}: noisy images, and (framed) what MaPML makes of them")
     printer.say(f"{folder / REPORT}: everything about the model of part 1. Open it in a browser:")
     printer.say(f"    {page.as_uri()}")
     printer.heading("Next: your own rows, in a table with a column of labels")
