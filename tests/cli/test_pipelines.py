@@ -153,7 +153,7 @@ def test_what_is_refused(folder, tmp_path):
     done = call("fit", folder / "train.csv", *common, code=1)
     assert "as categories with --one-hot color (fit, compare, doubts)" in done.stderr
     done = call("fit", folder / "train.csv", *common, "--ignore", "color", code=1)
-    assert "the cell is empty (fit with --impute fills it in)" in done.stderr
+    assert "the cell is empty (fit and compare fill it in with --impute median)" in done.stderr
     done = call("fit", folder / "train.csv", *common, "--one-hot", "hue", code=1)
     assert "has no column 'hue'" in done.stderr
     done = call("fit", folder / "train.csv", *common, "--one-hot", "kind", code=1)

@@ -29,15 +29,15 @@ def test_of_methods_that_are_as_good_the_fastest():
     assert found.method == "MaPML"
     assert found.words == (
         "Use MaPML. Its error, 11.00 %, cannot be told from the lowest, SVC's 10.00 %, on these "
-        "folds, and of the methods that are as good it answers fastest."
+        "folds, and of the methods that are this close it answers fastest."
     )
 
 
 @pytest.mark.parametrize(
     ("rivals", "words"),
     [
-        (["SVC"], "SVC is as good, as far as these folds can tell, but answers more slowly."),
-        (["SVC", "LMNN"], "SVC and LMNN are as good, as far as these folds can tell, but answer"),
+        (["SVC"], "SVC (10.50 %) is too close to tell from it on these folds, and answers more"),
+        (["SVC", "LMNN"], "SVC (10.50 %) and LMNN (10.50 %) are too close to tell from it"),
     ],
 )
 def test_the_best_is_also_the_fastest(rivals, words):

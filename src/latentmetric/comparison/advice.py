@@ -101,6 +101,10 @@ class _Results:
     def share(self, method: str) -> str:
         return percent(float(self.errors[method].mean()))
 
+    def named(self, methods: list[str]) -> list[str]:
+        """Methods with their errors."""
+        return [f"{method} ({self.share(method)})" for method in methods]
+
     def excess(self, method: str) -> float:
         """How much larger the error is than the lowest."""
         return float((self.errors[method] - self.errors[self.best]).mean())
@@ -126,13 +130,13 @@ def _reason(results: _Results, chosen: str, equal: list[str]) -> str:
         return f"Its error, {error}, is the lowest, by more than chance explains."
     if chosen == best:
         return (
-            f"Its error, {error}, is the lowest. {_listed(others)} "
-            f"{'is' if len(others) == 1 else 'are'} as good, as far as these folds can tell, but "
+            f"Its error, {error}, is the lowest. {_listed(results.named(others))} "
+            f"{'is' if len(others) == 1 else 'are'} too close to tell from it on these folds, and "
             f"{'answers' if len(others) == 1 else 'answer'} more slowly."
         )
     return (
         f"Its error, {error}, cannot be told from the lowest, {best}'s {results.share(best)}, on "
-        "these folds, and of the methods that are as good it answers fastest."
+        "these folds, and of the methods that are this close it answers fastest."
     )
 
 

@@ -215,7 +215,7 @@ class TextFile:
                         f"{shortened(cells[place], 40)!r} is not a number{self._hint(cells[place])}"
                     )
                     if not cells[place].strip():
-                        what = "the cell is empty (fit with --impute fills it in)"
+                        what = "the cell is empty (fit and compare fill it in with --impute median)"
                     is_first = line == first and not self.has_header
                     is_name = "; if it names the column, add --header" if is_first else ""
                     return ValueError(

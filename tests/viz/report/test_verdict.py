@@ -54,7 +54,7 @@ def said(evidence):
 def test_the_headline_tells_what_is_beyond_chance(evidence):
     found = beside(evidence, 20, 2)
     text = headline(found, compared(found))
-    assert text == "MaPML is better than rival 0, neither better nor worse than rival 1"
+    assert text == "MaPML is better than rival 0, too close to tell from rival 1"
 
 
 def test_a_model_that_is_worse_is_called_worse_and_its_rival_recommended(evidence):

@@ -240,10 +240,10 @@ RULES: tuple[Callable[[Evidence, Context], list[Step]], ...] = (
     _training_rows,
     _more_latents,
     _more_rounds,
-    _another_start,
     _labels,
     _more_test_rows,
     _hard_pair,
     _probabilities,
+    _another_start,
 )
 """In the order of their weight."""

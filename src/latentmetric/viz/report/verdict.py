@@ -13,7 +13,7 @@ from latentmetric.viz.report.context import Context, figure, head_cell, paragrap
 from latentmetric.viz.report.evidence import EUCLID, Evidence, Vote
 from latentmetric.viz.report.markup import Html, counted, percent, points, tag
 
-EVEN = "neither better nor worse than"
+EVEN = "too close to tell from"
 """What is said of a difference that may be chance."""
 
 
