@@ -90,7 +90,7 @@ def number(value: float) -> str:
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{int(value):,}"
     size = abs(value)
-    if size >= 1e6 or 0 < size < 1e-3:
+    if size >= 1e9 or 0 < size < 1e-3:
         return f"{value:.3g}"
     return f"{value:,.{max(0, 3 - len(str(int(size))))}f}" if size >= 1 else f"{value:.3g}"
 
