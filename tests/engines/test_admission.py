@@ -32,6 +32,16 @@ def fresh(**parameters):
     return MaPML.as_published(**QUICK | parameters)
 
 
+def ordered(model, scale):
+    """Latent examples in units of the scale, sorted within each class.
+
+    Beside an outlier of 10⁹ all other rows are equal up to rounding, and which of them comes first
+    depends on the processor.
+    """
+    points = model.latent_examples_ / scale
+    return points[np.lexsort((*points.round(3).T, model.latent_labels_))]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("X", "y"), [pytest.param(X, y, id=name) for name, X, y in hard_cases()])
 def test_hard_data_gives_the_model_of_an_array(put, X, y, dtype):
@@ -41,9 +51,7 @@ def test_hard_data_gives_the_model_of_an_array(put, X, y, dtype):
     assert model.n_features_in_ == X.shape[1]
     assert model.latent_examples_.dtype == expected.latent_examples_.dtype
     scale = np.abs(expected.latent_examples_).max()
-    np.testing.assert_allclose(
-        model.latent_examples_ / scale, expected.latent_examples_ / scale, atol=1e-3
-    )
+    np.testing.assert_allclose(ordered(model, scale), ordered(expected, scale), atol=1e-3)
     np.testing.assert_array_equal(model.latent_labels_, expected.latent_labels_)
     assert np.all(np.isfinite(model.get_mahalanobis_matrix()))
     with warnings.catch_warnings():
