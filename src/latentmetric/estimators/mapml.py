@@ -35,7 +35,7 @@ from latentmetric.estimators.living_latents import LivingLatents
 from latentmetric.estimators.rejection import QUANTILES, score_quantiles
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import Unlabelled, divided
+from latentmetric.estimators.unlabelled import Unlabelled, check_can_join, divided
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
@@ -398,13 +398,7 @@ class MaPML(LivingLatents):
     def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
         if self.unlabelled is None:
             return y, sample_weight, None
-        if self.reference != "latent":
-            raise ValueError(
-                f"rows without labels join latent examples, but with reference={self.reference!r} "
-                'other rows vote; set reference="latent", or unlabelled=None'
-            )
-        caller = f"{type(self).__name__}.fit with unlabelled={self.unlabelled!r}"
-        refuse_remote(caller, "y.compute()", y=y)
+        check_can_join(self, y)
         return divided(y, self.unlabelled, sample_weight)
 
     def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:

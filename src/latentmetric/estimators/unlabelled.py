@@ -14,6 +14,7 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.engines.admission import refuse_remote
 from latentmetric.estimators.living import grown, respaced
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
@@ -45,6 +46,17 @@ class Unlabelled:
             return join(estimator, attributes, data.rows, numbers, None)
         numbers = numbers[self.given[order[numbers]] > 0]
         return join(estimator, attributes, data.rows, numbers, self.given[order[numbers]])
+
+
+def check_can_join(estimator: Any, y: Any) -> None:
+    """Raise unless rows without labels can join the latent examples of this fit."""
+    if estimator.reference != "latent":
+        raise ValueError(
+            f"rows without labels join latent examples, but with reference={estimator.reference!r} "
+            'other rows vote; set reference="latent", or unlabelled=None'
+        )
+    caller = f"{type(estimator).__name__}.fit with unlabelled={estimator.unlabelled!r}"
+    refuse_remote(caller, "y.compute()", y=y)
 
 
 def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
