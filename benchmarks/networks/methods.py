@@ -241,8 +241,8 @@ METHODS: dict[str, Method] = {
     "LatentVote (ours)": Method(
         latent_vote,
         (
-            {"normalised": False, "batch_votes": True, "smoothing": 0.1, "distortion": 0.0},
             {"normalised": False, "batch_votes": True, "smoothing": 0.1, "distortion": 0.5},
+            {"normalised": True, "batch_votes": True, "smoothing": 0.5, "distortion": 0.0},
             {"normalised": True, "margin": 0.5, "smoothing": 0.5, "distortion": 1.0},
             {"normalised": True, "batch_votes": True, "label_noise": True, "distortion": 1.0},
         ),

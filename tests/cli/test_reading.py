@@ -73,6 +73,59 @@ def test_an_id_is_kept_in_the_answers_and_is_not_a_feature(folder, table, name):
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_a_model_remembers_which_column_holds_the_labels_and_which_the_ids(folder, table, name):
+    """Two columns hold text, so that a file by itself does not tell; an array may be called y."""
+    of_arrays = name.endswith("npz")
+    label = "y" if of_arrays else "kind"
+    if not of_arrays:
+        assert "--label" in call("fit", name, "-o", "other", *QUICK, code=1).stderr
+    call("fit", name, "-o", "other", "--label", label, "--id", "who", *QUICK)
+    assert latentmetric.load("other").columns_in_ == {"label": label, "id": "who"}
+    done = call("evaluate", "other", name, "--json")
+    rows = np.array(table[NAMES]) if of_arrays else table[NAMES]
+    wrong = latentmetric.load("other").predict(rows) != table["kind"]
+    assert json.loads(done.stdout)["errors"] == wrong.sum()
+    call("predict", "other", name, "-o", "out.csv")
+    assert pandas.read_csv("out.csv")["who"].tolist() == table["who"].tolist()
+
+
+def test_what_a_command_names_goes_before_what_the_model_remembers(folder, table):
+    turned = table.assign(kind=table["kind"].map({"ant": "bee", "bee": "cow", "cow": "ant"}))
+    turned.assign(truth=table["kind"], number=range(60)).to_csv("turned.csv", index=False)
+    right = json.loads(call("evaluate", "model", "table.csv", "--json").stdout)["errors"]
+    found = call("evaluate", "model", "turned.csv", "--label", "truth", "--json")
+    assert json.loads(found.stdout)["errors"] == right
+    (folder / "labels.txt").write_text("\n".join(table["kind"]))
+    found = call("evaluate", "model", "turned.csv", "labels.txt", "--json")
+    assert json.loads(found.stdout)["errors"] == right
+    call("predict", "model", "turned.csv", "--id", "number", "-o", "out.csv")
+    assert pandas.read_csv("out.csv")["number"].tolist() == list(range(60))
+    call("predict", "model", "turned.csv", "--ignore", "who", "-o", "out.csv")
+    assert "who" not in pandas.read_csv("out.csv")
+
+
+def test_files_without_the_remembered_columns_are_read_as_before(folder, table):
+    table[[*NAMES, "kind"]].rename(columns={"kind": "sort"}).to_csv("renamed.csv", index=False)
+    done = call("evaluate", "model", "renamed.csv")
+    assert "labels: column 'sort'" in done.stderr
+    table[[*NAMES, "kind"]].to_csv("plain.csv", index=False, header=False)
+    call("evaluate", "model", "plain.csv")
+
+
+def test_a_fit_without_named_columns_remembers_none(folder, table):
+    table[[*NAMES, "kind"]].to_csv("plain.csv", index=False, header=False)
+    call("fit", "plain.csv", "-o", "other", *QUICK)
+    assert not hasattr(latentmetric.load("other"), "columns_in_")
+
+
+def test_another_fit_forgets_the_columns_of_the_first(folder, table):
+    model = latentmetric.load("model")
+    assert model.columns_in_ == {"label": "kind", "id": "who"}
+    model.fit(np.array(table[NAMES]), table["kind"].to_numpy(str))
+    assert not hasattr(model, "columns_in_")
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_neighbors_keep_the_id_of_their_row(folder, table, name):
     call("neighbors", "model", name, "--id", "who", "-k", 2, "-o", "out.csv")
     found = pandas.read_csv("out.csv")
@@ -149,7 +202,7 @@ def test_a_list_of_columns_to_ignore(folder, table):
 def test_numbers_with_a_decimal_comma(folder, table):
     table.drop(columns=["who", "kind"]).to_csv("comma.csv", index=False, sep=";", decimal=",")
     assert "--decimal ," in call("predict", "model", "comma.csv", code=1).stderr
-    expected = call("predict", "model", "table.csv").stdout
+    expected = call("predict", "model", "table.csv", "--ignore", "who").stdout
     assert call("predict", "model", "comma.csv", "--decimal", ",").stdout == expected
     assert "--decimal" in call("predict", "model", "comma.csv", "--decimal", "x", code=2).stderr
 
@@ -185,7 +238,7 @@ def test_a_table_that_still_holds_its_labels_can_be_predicted(folder, table):
     (folder / "labels.txt").write_text("\n".join(table["kind"]))
     call("fit", "bare.csv", "-o", "headless", *QUICK)
     call("fit", "rows.npy", "labels.txt", "-o", "arrays", *QUICK)
-    expected = call("predict", "model", "table.csv").stdout
+    expected = call("predict", "model", "table.csv", "--ignore", "who").stdout
     for model in ("headless", "arrays"):
         for name in ("bare.csv", "bare.parquet"):
             done = call("predict", model, name)

@@ -8,11 +8,18 @@ from latentmetric.comparison import Outcome, advise
 SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
 
 
-def outcomes(method, errors, seconds=1.0, n_queries=200):
+def outcomes(method, errors, seconds=1.0, n_queries=200, first=0):
+    """Wrong answers are those from row ``first`` on, so methods with the same one share them."""
     return [
-        Outcome(method, fold, error, 1.0, seconds, n_queries, 10)
+        Outcome(method, fold, right_but(round(error * n_queries), n_queries, first), 1.0, seconds, 10)
         for fold, error in enumerate(errors)
     ]
+
+
+def right_but(n_wrong, n_rows, first):
+    right = np.ones(n_rows, dtype=bool)
+    right[first : first + n_wrong] = False
+    return right
 
 
 def test_the_best_by_far():
@@ -29,14 +36,14 @@ def test_of_methods_that_are_as_good_the_fastest():
     assert found.method == "MaPML"
     assert found.words == (
         "Use MaPML. Its error, 11.00 %, cannot be told from the lowest, SVC's 10.00 %, on these "
-        "folds, and of the methods that are this close it answers fastest."
+        "rows, and of the methods that are this close it answers fastest."
     )
 
 
 @pytest.mark.parametrize(
     ("rivals", "words"),
     [
-        (["SVC"], "SVC (10.50 %) is too close to tell from it on these folds, and answers more"),
+        (["SVC"], "SVC (10.50 %) is too close to tell from it on these rows, and answers more"),
         (["SVC", "LMNN"], "SVC (10.50 %) and LMNN (10.50 %) are too close to tell from it"),
     ],
 )
@@ -62,12 +69,20 @@ def test_another_method_is_recommended_where_it_is_as_good_and_faster():
 
 
 def test_a_difference_of_a_few_rows_is_no_difference():
-    """Even if it is the same in each fold, so that its variance is 0."""
-    euclid, better = [0.1] * 4, [0.09] * 4
+    """A coin falls five times on the same side with a probability of 6 %, and six times of 3 %."""
+    euclid, better = [0.1] * 5, [0.09] * 5
     few = outcomes("Euclid", euclid, 0.1, 100) + outcomes("MaPML", better, 1.0, 100)
-    many = outcomes("Euclid", euclid, 0.1, 200) + outcomes("MaPML", better, 1.0, 200)
-    assert advise(few).method == "Euclid"  # 4 errors more
-    assert advise(many).method == "MaPML"  # 8 errors more
+    assert advise(few).method == "Euclid"  # 5 errors more
+    few += outcomes("Euclid", [0.1] * 6, 0.1, 100)[5:] + outcomes("MaPML", [0.09] * 6, 1, 100)[5:]
+    assert advise(few).method == "MaPML"  # 6 errors more
+
+
+def test_rows_that_each_gets_wrong_alone_are_weighed_against_each_other():
+    """The same errors differ by more than chance on rows in common, not on rows of each."""
+    better = outcomes("MaPML", [0.1] * 5, 1.0)
+    shared, apart = (outcomes("Euclid", [0.115] * 5, 0.1, first=place) for place in (0, 100))
+    assert advise(better + shared).method == "MaPML"  # 15 rows against 0
+    assert advise(better + apart).method == "Euclid"  # 115 against 100
 
 
 def test_only_folds_that_all_methods_have_finished_count():

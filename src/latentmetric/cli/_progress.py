@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from latentmetric.characters import visible
+from latentmetric.characters import percent, visible
 from latentmetric.cli._errors import note
-from latentmetric.estimators.progress import (
-    History,
-    measured,
-    refinement,
-    seconds_left,
-    watched_by,
-)
+from latentmetric.estimators.progress import History, refinement, seconds_left, watched_by
 
-IN_THE_BAR = ("start", "objective", "validation_error", "loo_error")
-"""What of a round has room beside the bar."""
+ERRORS = {"validation_error": "validation error", "loo_error": "error on training rows"}
+"""The errors that rounds are judged by, in words."""
+
+
+def judged(record: Mapping[str, Any]) -> str:
+    """What a round is worth: its errors or, where an algorithm measures none, its objective."""
+    errors = [f"{words} {percent(record[key])}" for key, words in ERRORS.items() if key in record]
+    if not errors and "objective" in record:
+        return f"objective {record['objective']:.4g}"
+    return ", ".join(errors)
 
 
 class Follower:
@@ -62,20 +64,16 @@ class Follower:
         """A round is over."""
         self.n_rounds += 1
         record, left = history[-1], seconds_left(history, n_rounds)
-        remaining = "" if left is None else f", about {left:.0f} s left"
-        if self._bar is None and self._each_round:
-            self.say(
-                f"{self._title}round {record['round']} of {n_rounds}{refinement(record)}"
-                + (f": {values}" if (values := measured(record)) else "")
-                + remaining
-            )
-        elif self._bar is not None:
-            shown = {key: record[key] for key in IN_THE_BAR if key in record}
+        remaining = "" if left is None else f"about {left:.0f} s left"
+        detail = ", ".join(part for part in (judged(record), remaining) if part)
+        title = f"{self._title}round {record['round']} of {n_rounds}{refinement(record)}"
+        if self._bar is not None:
             self._bar.update(
-                self._task, completed=record["round"], total=n_rounds,
-                description=f"{self._title}round {record['round']}/{n_rounds}{refinement(record)}",
-                detail=f"{measured(shown)}{remaining}",
+                self._task, completed=record["round"], total=n_rounds, description=title,
+                detail=detail,
             )  # fmt: skip
+        elif self._each_round:
+            self.say(f"{title}: {detail}" if detail else title)
         return self.interrupted
 
     def say(self, line: str) -> None:

@@ -119,7 +119,14 @@ def read_for(
 
     Rows are as the file has them; those of a pipeline have yet to pass its steps.
     """
-    choice = replace(choice, labelled=labelled, missing=model.takes_missing_values)
+    columns = getattr(model.estimator, "columns_in_", {})
+    choice = replace(
+        choice,
+        labelled=labelled,
+        missing=model.takes_missing_values,
+        usual_label=columns.get("label"),
+        usual_id=columns.get("id"),
+    )
     names, words = model.feature_names, model.text_columns
     if words and (names is None or choice.key):
         raise ValueError(

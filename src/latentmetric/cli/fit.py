@@ -15,7 +15,6 @@ import numpy as np
 import typer
 
 from latentmetric import save
-from latentmetric.characters import percent
 from latentmetric.cli._errors import INTERRUPTED, in_words, note
 from latentmetric.cli._output import (
     Overwrite,
@@ -31,18 +30,15 @@ from latentmetric.cli._parameters import (
     takes_parameters,
 )
 from latentmetric.cli._preparing import Preparation, fitted_steps, joined, prepares
-from latentmetric.cli._progress import followed, keeping_the_best
+from latentmetric.cli._progress import ERRORS, followed, judged, keeping_the_best
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
 from latentmetric.estimators.progress import iterations, refinement
-from latentmetric.io import Choice
+from latentmetric.io import Choice, Table
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.models import check_names
 
 if TYPE_CHECKING:
     from latentmetric.comparison import QuickCheck
-
-MEASURED = {"validation_error": "validation error", "loo_error": "error on training rows"}
-"""Errors of the round that was kept, and how the summary names them."""
 
 QUICK_SECONDS = 10
 """A fit that took longer is not compared with other methods, because that might take as long."""
@@ -101,13 +97,16 @@ def fit(
         advice = "name another folder with --checkpoint"
         refuse_what_is_read(checkpoint, checkpoint / FILE_NAME, [features, labels], advice)
     table = read_table(features, labels, preparation.choice(choice))
-    check_names(table.labels, table.feature_names)
+    columns = _columns(table)
+    check_names(table.labels, table.feature_names, columns)
     since = perf_counter()
     steps, rows = fitted_steps(preparation, table)
     with followed() as follower, keeping_the_best(follower):
         model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None and steps is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    if columns:
+        model.columns_in_ = columns
     _save(joined(steps, model), out)
     facts = _facts(model, out, perf_counter() - since, follower.interrupted)
     facts["columns"] = table.rows.shape[1]
@@ -121,6 +120,12 @@ def fit(
         note(TOO_LONG)
     if follower.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _columns(table: Table) -> dict[str, str]:
+    """The names by which later commands find the labels and the ids in files like this one."""
+    names = {"label": table.label_name, "id": table.id_name}
+    return {role: name for role, name in names.items() if name}
 
 
 def _beside_others(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
@@ -198,8 +203,7 @@ def _report(model: Any, facts: dict[str, Any], beside: QuickCheck | None, json: 
         say(f"Interrupted after round {facts['rounds']}; {kept} was kept.")
     if facts["kept_round"] == 0 and facts["rounds"]:
         say("No round was better than round 0, so nothing that was learned is used.")
-    known = [name for name in MEASURED if name in facts]
-    errors = "".join(f", {MEASURED[name]} {percent(facts[name])}" for name in known)
+    errors = f", {found}" if (found := judged(facts)) else ""
     start = f", start {facts['start']}" if "start" in facts else ""
     say(
         f"{facts['model']}: {facts['estimator']}{start}, {kept}{errors}, "
@@ -231,4 +235,4 @@ def _name(record: Mapping[str, Any]) -> str:
 
 def _judgement(record: Mapping[str, Any]) -> dict[str, float]:
     """What the round that was kept was judged by."""
-    return {name: record[name] for name in (*MEASURED, "loss") if name in record}
+    return {name: record[name] for name in (*ERRORS, "loss") if name in record}

@@ -1,7 +1,8 @@
 """Which method to use, in words, from the results of a comparison.
 
 Methods whose errors differ by less than chance explains are counted as equally good; of these the
-one that answers fastest is recommended.
+one that answers fastest is recommended. Chance is judged row by row, as in the line after a fit and
+in the report.
 """
 
 from __future__ import annotations
@@ -13,14 +14,8 @@ import numpy as np
 
 from latentmetric.characters import percent
 from latentmetric.comparison.cross_validation import Outcome
-from latentmetric.core.types import Floats
-
-STANDARD_ERRORS = 2
-"""A difference of errors counts if it is more than this many of its standard errors."""
-
-FEWEST_ERRORS = 5
-"""A difference of fewer errors in all folds does not count: a coin falls five times on the same
-side with a probability of 3 %."""
+from latentmetric.core.types import Bools, Floats
+from latentmetric.evaluation.significance import paired
 
 
 @dataclass(frozen=True)
@@ -48,11 +43,12 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from latentmetric.comparison import Outcome, advise
     >>> found = [
-    ...     Outcome(method, fold, error, 0.1, 0.1, 100, 10)
+    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10)
     ...     for fold in range(3)
-    ...     for method, error in (("Euclid", 0.2), ("MaPML", 0.1))
+    ...     for method, n_right in (("Euclid", 80), ("MaPML", 90))
     ... ]
     >>> advise(found).words
     'Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains.'
@@ -70,11 +66,13 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
 
 @dataclass(frozen=True)
 class _Results:
-    """Errors of each method on the folds that all of them have finished."""
+    """Answers of each method on the folds that all of them have finished."""
 
     errors: dict[str, Floats]
+    """Of each fold."""
+    right: dict[str, Bools]
+    """Of each row."""
     query_seconds: dict[str, float]
-    n_queries: int
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> _Results | None:
@@ -84,14 +82,14 @@ class _Results:
         folds = sorted(set.intersection(*map(set, table.values()))) if table else []
         if len(table) < 2 or len(folds) < 2:
             return None
-        first = next(iter(table.values()))
+        found = {name: [own[fold] for fold in folds] for name, own in table.items()}
         return cls(
-            {name: np.array([own[fold].error for fold in folds]) for name, own in table.items()},
+            {name: np.array([fold.error for fold in own]) for name, own in found.items()},
+            {name: np.concatenate([fold.right for fold in own]) for name, own in found.items()},
             {
-                name: float(np.median([own[fold].query_seconds for fold in folds]))
-                for name, own in table.items()
+                name: float(np.median([fold.query_seconds for fold in own]))
+                for name, own in found.items()
             },
-            sum(first[fold].n_queries for fold in folds),
         )
 
     @property
@@ -110,16 +108,8 @@ class _Results:
         return float((self.errors[method] - self.errors[self.best]).mean())
 
     def equals_best(self, method: str) -> bool:
-        """Whether chance explains how much larger the error is than the lowest.
-
-        The training rows of folds overlap: the variance is corrected for that as Nadeau and
-        Bengio propose.
-        """
-        difference = self.errors[method] - self.errors[self.best]
-        n_folds = len(difference)
-        variance = float(difference.var(ddof=1)) * (1 / n_folds + 1 / (n_folds - 1))
-        few = self.excess(method) * self.n_queries < FEWEST_ERRORS - 0.5
-        return few or bool(difference.mean() <= STANDARD_ERRORS * variance**0.5)
+        """Whether chance explains how much larger the error is than the lowest."""
+        return not paired(self.right[self.best], self.right[method]).beyond_chance
 
 
 def _reason(results: _Results, chosen: str, equal: list[str]) -> str:
@@ -131,12 +121,12 @@ def _reason(results: _Results, chosen: str, equal: list[str]) -> str:
     if chosen == best:
         return (
             f"Its error, {error}, is the lowest. {_listed(results.named(others))} "
-            f"{'is' if len(others) == 1 else 'are'} too close to tell from it on these folds, and "
+            f"{'is' if len(others) == 1 else 'are'} too close to tell from it on these rows, and "
             f"{'answers' if len(others) == 1 else 'answer'} more slowly."
         )
     return (
         f"Its error, {error}, cannot be told from the lowest, {best}'s {results.share(best)}, on "
-        "these folds, and of the methods that are this close it answers fastest."
+        "these rows, and of the methods that are this close it answers fastest."
     )
 
 

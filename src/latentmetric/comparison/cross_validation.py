@@ -13,9 +13,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.comparison.methods import METHODS, answering, fit_method
 from latentmetric.comparison.timing import timed
+from latentmetric.core.types import Bools
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """The result of one method on one fold."""
 
@@ -23,16 +24,24 @@ class Outcome:
     """Its name in ``METHODS``."""
     fold: int
     """The number of the fold, from 0."""
-    error: float
-    """The share of the fold's rows that are predicted wrongly."""
+    right: Bools
+    """Whether each row of the fold is predicted correctly."""
     fit_seconds: float
     """The time of a fit, the choice of parameters included."""
     query_seconds: float
     """The time to predict all rows of the fold."""
-    n_queries: int
-    """The rows of the fold."""
     references: int
     """Rows or latent examples that a query is compared with; 0 if there are none."""
+
+    @property
+    def error(self) -> float:
+        """The share of the fold's rows that are predicted wrongly."""
+        return float(np.mean(~self.right))
+
+    @property
+    def n_queries(self) -> int:
+        """The rows of the fold."""
+        return len(self.right)
 
 
 def compare(
@@ -100,10 +109,8 @@ def compare(
             model, fit_seconds = fitted[kind]
             ready = answering(method, model, X_train, y_train)
             predicted, query_seconds = timed(partial(ready.predict, X_test))
-            yield Outcome(
-                method, fold, float(np.mean(predicted != y[test])), fit_seconds, query_seconds,
-                len(test), ready.references,
-            )  # fmt: skip
+            right = predicted == y[test]
+            yield Outcome(method, fold, right, fit_seconds, query_seconds, ready.references)
 
 
 def _prepared(steps: Any, rows: Any, queries: Any) -> tuple[Any, Any]:

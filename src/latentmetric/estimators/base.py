@@ -68,7 +68,7 @@ EARLY_STOPPING: dict[str, Rule] = {
 FREE_PARAMETERS = ("n_jobs", "verbose")
 """Parameters that may differ when a fit is resumed; the number of threads may change rounding."""
 
-NOT_ALWAYS_SET = ("components_", "feature_names_in_", "score_quantiles_")
+NOT_ALWAYS_SET = ("columns_in_", "components_", "feature_names_in_", "score_quantiles_")
 """Fitted attributes that a fit may lack although the one before had them."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -50,6 +50,9 @@ class Choice:
         objects.
     missing : bool, default=False
         Whether features may be missing: gaps become NaN instead of an error.
+    usual_label, usual_id : str, default=None
+        What ``label`` and ``id`` are in a file that has such a column or array, if they are not
+        given: the names in the file that a model was fitted with.
     """
 
     key: str | None = None
@@ -63,6 +66,8 @@ class Choice:
     labelled: bool = True
     categories: Sequence[str] = ()
     missing: bool = False
+    usual_label: str | None = None
+    usual_id: str | None = None
 
     @property
     def wanted(self) -> list[str]:
@@ -70,6 +75,14 @@ class Choice:
         lists = (*self.ignore, *self.categories)
         listed = [part.strip() for entry in lists for part in entry.split(",")]
         return [name for name in (self.label, self.id, *lists, *listed) if name]
+
+    def settled(self, names: Sequence[str]) -> Choice:
+        """The choice for a file with these names: the usual label and id, where it has them."""
+        taken = {*self.wanted, *(self.names or ()), self.key}
+        free = {name for name, times in Counter(names).items() if times == 1} - taken
+        label = self.usual_label if self.usual_label in free else None
+        identity = self.usual_id if self.usual_id in free else None
+        return replace(self, label=self.label or label, id=self.id or identity)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Table:
     """The id of each row, if requested: whole numbers or text."""
     id_name: str | None = None
     """The name of the id in the file."""
+    label_name: str | None = None
+    """The name of the labels in the file, if it has them."""
     words: list[int] = field(default_factory=list)
     """The features that are words, by their places; rows are objects if there are any."""
 
@@ -96,11 +98,12 @@ def open_table(
         with source.opened():
             file = form.open(path, choice, name)
             if isinstance(file, ArrayFile):
-                table = _from_arrays(file, choice, labels is None)
+                table = _from_arrays(file, choice.settled(list(file.shapes)), labels is None)
             elif isinstance(file, ColumnFile):
-                table = _from_columns(file, choice, labels is None)
+                table = _from_columns(file, choice.settled(file.names), labels is None)
             else:
-                table = _from_text(file, choice, labels is None)
+                names = file.names if file.has_header else []
+                table = _from_text(file, choice.settled(names), labels is None)
         if isinstance(table.rows, RowFile):
             rows = _Checked(SourceRows(table.rows, source), path, choice.missing)
             table = replace(table, rows=rows)
@@ -163,7 +166,7 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
     if len(_of_length(file, len(rows))) > 1:
         found = f"labels: {file.named(label)} (--label chooses another)"
     labels = _as_stored(file.values(label), file.named(label))
-    return replace(table, labels=labels, notes=[*table.notes, found])
+    return replace(table, labels=labels, label_name=label, notes=[*table.notes, found])
 
 
 def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
@@ -232,6 +235,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
         _notes(columns, roles, choice, needed),
         None if id_name is None else file.ids(id_name),
         id_name,
+        None if labels is None or roles.label is None else file.names[roles.label],
     )
     if not roles.words:
         return table
@@ -262,7 +266,9 @@ def _from_text(file: TextFile, choice: Choice, own_labels: bool) -> Table:
         labels = as_labels(texts[0])
     names = [file.names[place] for place in roles.features] if file.has_header else None
     id_name = None if roles.id is None else file.names[roles.id]
-    table = Table(rows, labels, names, _notes(columns, roles, choice, needed), ids, id_name)
+    label_name = file.names[label] if label is not None and file.has_header else None
+    notes = _notes(columns, roles, choice, needed)
+    table = Table(rows, labels, names, notes, ids, id_name, label_name)
     if not roles.words:
         return table
     return _with_words(table, rows, [column.tolist() for column in words], roles, file.names)

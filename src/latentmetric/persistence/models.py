@@ -38,6 +38,7 @@ from latentmetric.persistence.values import (
     check_versions,
     classes_as_json,
     classes_from_json,
+    columns_from_json,
     count_from_json,
     feature_names_from_json,
     history_as_json,
@@ -104,10 +105,13 @@ def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
     return _contents(model)
 
 
-def check_names(labels: Any, feature_names: list[str] | None) -> None:
-    """Raise, before a fit, if its classes and feature names could not be saved."""
+def check_names(
+    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
+) -> None:
+    """Raise, before a fit, if its classes and the names of columns could not be saved."""
     classes = classes_as_json(np.unique(labels))
-    check_document_size({"classes": classes, "feature_names": feature_names})
+    names = {"feature_names": feature_names, "columns": columns}
+    check_document_size({"classes": classes} | names)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -159,6 +163,7 @@ def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "classes": classes_as_json(estimator.classes_),
         "n_features": int(estimator.n_features_in_),
         "feature_names": None if names is None else names.tolist(),
+        "columns": getattr(estimator, "columns_in_", None),
         "n_references": len(model.references),
         "scale": float(model.coordinates.scale),
         "temperature": float(model.temperature),
@@ -235,13 +240,15 @@ def _common_attributes(
     document: dict[str, Any], checked: _CheckedArrays, classes: Any
 ) -> dict[str, Any]:
     names = feature_names_from_json(document.get("feature_names"), checked.n_features)
+    columns = columns_from_json(document.get("columns"))
+    not_always = {"feature_names_in_": names, "columns_in_": columns}
     return {
         "classes_": classes,
         "n_features_in_": checked.n_features,
         "history_": rounds_from_json(document.get("history")),
         "n_iter_": count_from_json(document.get("n_iter"), "n_iter"),
         "best_iter_": count_from_json(document.get("best_iter"), "best_iter"),
-    } | ({} if names is None else {"feature_names_in_": names})
+    } | {name: value for name, value in not_always.items() if value is not None}
 
 
 def _model(

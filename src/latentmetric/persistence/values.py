@@ -72,6 +72,9 @@ WORDS = {"start": STARTS}
 GROUPS = {"seconds", "start_losses", "start_errors"}
 """Under these names, a record holds numbers by name."""
 
+COLUMNS = ("label", "id")
+"""Columns of a file of features whose names a model may know, beside those of the features."""
+
 NOT_FINITE = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 
 
@@ -277,6 +280,19 @@ def feature_names_from_json(stored: Any, n_features: int) -> Labels | None:
     if len(stored) != n_features:
         raise ModelFileError(f"{len(stored)} feature names are given for {n_features} features")
     return np.array(stored, dtype=object)
+
+
+def columns_from_json(stored: Any) -> dict[str, str] | None:
+    """The names of the labels and of the ids in the file that a model was fitted with, or None."""
+    if stored is None:
+        return None
+    if (
+        not isinstance(stored, dict)
+        or not stored.keys() <= set(COLUMNS)
+        or not all(isinstance(name, str) for name in stored.values())
+    ):
+        raise ModelFileError(f"the columns are not names of {' and '.join(COLUMNS)}")
+    return stored
 
 
 def number_from_json(stored: Any, name: str, least: float) -> float:
