@@ -11,7 +11,9 @@ SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
 def outcomes(method, errors, seconds=1.0, n_queries=200, first=0):
     """Wrong answers are those from row ``first`` on, so methods with the same one share them."""
     return [
-        Outcome(method, fold, right_but(round(error * n_queries), n_queries, first), 1.0, seconds, 10)
+        Outcome(
+            method, fold, right_but(round(error * n_queries), n_queries, first), 1.0, seconds, 10
+        )
         for fold, error in enumerate(errors)
     ]
 
