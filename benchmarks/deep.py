@@ -30,7 +30,7 @@ from networks.scores import k_means_latents, search_scores, three_nearest
 from networks.tasks import TASKS, Rows, Task
 from networks.training import EPOCHS, Trained
 
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2, 3, 4)
 CHOOSING_SEED = 100
 RAW = "cosine, raw features"
 NEAR_BEST = 0.95

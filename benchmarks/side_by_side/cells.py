@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -59,7 +60,7 @@ def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cel
         facts = json.loads(out.read_text()) if out.exists() else {}
         if passed:
             return {**_stopped(passed, limits, facts), **facts}
-        return {**_ended(process.returncode, facts, errors), **facts}
+        return {**_ended(process.returncode, facts, errors, limits), **facts}
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str | None:
@@ -98,17 +99,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _stopped(passed: str, limits: Limits, facts: Cell) -> Cell:
+def _stopped(passed: str, limits: Limits, facts: Cell, asked: str = "") -> Cell:
     phase = "queries" if "fit_seconds" in facts else "fit"
-    reason = f"passed {limits.text(passed)} in the {phase}"
+    reason = f"passed {limits.text(passed)} in the {phase}{asked}"
     return {"state": "stopped", "reason": reason, "limit": passed, "phase": phase}
 
 
-def _ended(code: int, facts: Cell, errors: Path) -> Cell:
+def _ended(code: int, facts: Cell, errors: Path, limits: Limits) -> Cell:
     if code == 0 and "error" in facts:
         return {"state": "finished"}
     lines = errors.read_text(errors="replace").strip().splitlines()
-    return {"state": "failed", "reason": lines[-1] if lines else f"ended with code {code}"}
+    last = lines[-1] if lines else f"ended with code {code}"
+    asked = re.search(r"MemoryError: Unable to allocate ([\d.]+ [PTG]iB)", last)
+    if asked:
+        return _stopped("gigabytes", limits, facts, f": asked for {asked[1]} at once")
+    return {"state": "failed", "reason": last}
 
 
 def predicted(by_size: Mapping[int, Cell], size: int, limits: Limits) -> Cell | None:

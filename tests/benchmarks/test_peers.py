@@ -115,6 +115,12 @@ def test_a_process_that_takes_too_much_memory_is_stopped():
     assert found == {**stopped("gigabytes"), "reason": "passed 0.2 GB in the fit"}
 
 
+def test_a_process_that_asks_for_too_much_memory_at_once_has_passed_the_limit():
+    found = child("import numpy; numpy.empty((200_000, 1280, 1280))")
+    reason = "passed 12 GB in the fit: asked for 2.38 TiB at once"
+    assert found == {**stopped("gigabytes"), "reason": reason}
+
+
 def test_a_process_that_is_stopped_leaves_what_it_knew():
     text = "import sys; open(sys.argv[1], 'w').write('{\"fit_seconds\": 3}')\nwhile True: pass"
     found = child(text, Limits(0.5, 12))
