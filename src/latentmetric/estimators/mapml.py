@@ -181,8 +181,8 @@ class MaPML(LivingLatents):
     latent_labels_ : ndarray of shape (n_latents,)
         The class of each latent example.
     latent_counts_ : ndarray of shape (n_latents,)
-        The number of rows that each latent example stands for, as last counted; with
-        ``sample_weight``, their weight.
+        The number of rows of its class nearest to each latent example, as counted before the last
+        pass of the refinement moved it; with ``sample_weight``, their weight.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: ``M = components_.T @ components_``.
     margins_ : ndarray of shape (n_classes,)
