@@ -49,7 +49,7 @@ class Printer:
 
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("method", no_wrap=True)
-        for column in ("error", "references", "fit", "1000 queries", "calibration error"):
+        for column in ("error", "references", "fit", "per query", "calibration error"):
             table.add_column(column, justify="right")
         for name, measured in results.items():
             table.add_row(name, *_cells(measured))
@@ -61,6 +61,10 @@ def _cells(measured: Measured) -> list[str]:
         percent(measured.error, 2),
         f"{measured.references:,}" if measured.references else "none",
         duration(measured.fit_seconds),
-        duration(1000 * measured.query_seconds / measured.rows),
+        _microseconds(measured.query_seconds / measured.rows),
         "none" if measured.calibration is None else percent(measured.calibration, 1),
     ]
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.0f} µs"
