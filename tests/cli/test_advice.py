@@ -50,11 +50,13 @@ def test_a_feature_that_is_named_like_an_id_is_doubted(folder, table):
 def test_labels_that_most_rows_have_to_themselves_are_doubted(folder, table):
     table["who"] = np.arange(60)
     table.to_csv("who.csv", index=False)
-    done = call("fit", "who.csv", "--label", "who", "--ignore", "kind", "-o", "m", *QUICK)
-    assert (
+    doubted = (
         "Warning: 60 of 60 classes have a single row, of 60 rows in all; are these really labels? "
         "--label names another column"
-    ) in done.stderr
+    )
+    options = ("--label", "who", "--ignore", "kind")
+    assert doubted in call("fit", "who.csv", *options, "-o", "m", *QUICK).stderr
+    assert doubted in call("doubts", "who.csv", *options, "--max-iter", 0, "--refine", 0).stderr
     assert "really labels" not in call("fit", "train.csv", "-o", "m", *QUICK).stderr
 
 
@@ -167,10 +169,10 @@ def test_labels_that_the_model_does_not_know_are_put_beside_those_it_knows(folde
 
 
 def test_a_misspelt_file_gets_a_suggestion(folder):
-    done = call("fit", "trian.csv", "-o", "m", code=1)
-    assert "trian.csv does not exist; did you mean 'train.csv'?" in done.stderr
-    done = call("predict", "modle", "train.csv", code=1)
-    assert "modle: no such file or directory; did you mean 'model'?" in done.stderr
+    done = call("fit", "trains.csv", "-o", "m", code=1)
+    assert "trains.csv does not exist; did you mean 'train.csv'?" in done.stderr
+    done = call("predict", "models", "train.csv", code=1)
+    assert "models: no such file or directory; did you mean 'model'?" in done.stderr
     assert "did you mean" not in call("fit", "other.npy", "-o", "m", code=1).stderr
     assert "did you mean" not in call("fit", "nowhere/train.csv", "-o", "m", code=1).stderr
 

@@ -61,10 +61,11 @@ def _cells(measured: Measured) -> list[str]:
         percent(measured.error, 2),
         f"{measured.references:,}" if measured.references else "none",
         duration(measured.fit_seconds),
-        _microseconds(measured.query_seconds / measured.rows),
+        _milliseconds(measured.query_seconds / measured.rows),
         "none" if measured.calibration is None else percent(measured.calibration, 1),
     ]
 
 
-def _microseconds(seconds: float) -> str:
-    return f"{1e6 * seconds:,.0f} µs"
+def _milliseconds(seconds: float) -> str:
+    """The time of one query, in one unit for all methods; not every terminal has a µ."""
+    return f"{1000 * seconds:.3f} ms"
