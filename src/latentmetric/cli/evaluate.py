@@ -78,12 +78,13 @@ def evaluate(
 
 
 def _known(classes: Any, labels: Any) -> str:
-    """The first classes, and whether labels differ from classes by their capitals alone."""
-    first = [repr(shortened(label, LONGEST_LABEL)) for label in classes[:CLASSES_NAMED]]
+    """The first classes, and whether all labels differ from classes by their capitals alone."""
+    names = classes[:CLASSES_NAMED].tolist()
+    first = [shortened(repr(label), LONGEST_LABEL) for label in names]
     more = len(classes) - len(first)
     shown = f"{', '.join(first)}{f' and {more} more' if more else ''}"
-    folded = [{str(name).casefold() for name in names.tolist()} for names in (classes, labels)]
-    if folded[0] & folded[1]:
+    known, given = ({str(name).casefold() for name in some.tolist()} for some in (classes, labels))
+    if given <= known:
         return f"{shown}: only capitals differ; write the labels as the model does"
     return shown
 
