@@ -132,7 +132,8 @@ def test_fit_reports_the_start_the_refinement_and_the_leave_one_out_error(folder
     model = latentmetric.load(tmp_path / "model")
     first, kept = model.history_[0], model.history_[model.best_iter_]
     assert f"MaPML, start {first['start']}, round {kept['round']} (refinement " in done.stdout
-    assert f", error on training rows {percent(kept['loo_error'])}, " in done.stdout
+    error = f", error on training rows {percent(kept['loo_error'])} (no estimate for new rows), "
+    assert error in done.stdout
     lines = done.stderr.splitlines()
     for record in model.history_[5:7]:
         refined = " (refinement 1)" if record["round"] == 6 else ""
@@ -320,9 +321,9 @@ def test_compare(folder):
 
 
 def test_compare_with_scikit_learn_and_a_recommendation(folder):
-    methods = "euclid-scaled,knn,logistic,svm"
+    methods = "euclid-scaled,knn,logistic,svm,forest"
     shown = call("compare", folder / "train.csv", "--methods", methods, "--folds", 2).stdout
-    for name in ("Euclid-scaled", "tuned-k-NN", "logistic-regression", "SVC"):
+    for name in ("Euclid-scaled", "tuned-k-NN", "logistic-regression", "SVC", "random-forest"):
         assert f"  {name} " in shown
     assert "none" in shown, "logistic regression has no references"
     assert shown.splitlines()[-1].startswith("Use ")

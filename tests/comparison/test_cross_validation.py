@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,6 +14,7 @@ from latentmetric.comparison import METHODS, compare
 PLAIN = {
     "Euclid": Euclidean(),
     "Euclid-scaled": make_pipeline(StandardScaler(), Euclidean()),
+    "random-forest": RandomForestClassifier(random_state=1),
     "MaPML": MaPML(random_state=1),
     "MaPML-O": MaPML(random_state=1, reference="original"),
 }
@@ -45,5 +47,5 @@ def test_references_are_what_queries_are_compared_with():
     found = {outcome.method: outcome.references for outcome in compare(X, y, n_folds=2)}
     assert found["Euclid"] == found["tuned-k-NN"] == found["MaPML-O"] == found["LMNN"] == 60
     assert found["MaPML"] == 6
-    assert found["logistic-regression"] == 0
+    assert found["logistic-regression"] == found["random-forest"] == 0
     assert 0 < found["SVC"] <= 60

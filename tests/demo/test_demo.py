@@ -40,7 +40,7 @@ def test_the_demo_prints_its_tables_and_writes_its_files(few, tmp_path, monkeypa
     for name in contenders.NAMES:
         assert printed.out.count(name) >= 3
         assert f"noisy images: {name}" in printed.err, "progress where there is no terminal"
-    for word in ("error", "references", "fit", "queries", "calibration", "compare table.csv"):
+    for word in ("error", "references", "fit", "per query", "calibration", "compare table.csv"):
         assert word in printed.out
     assert (folder / "report.html").as_uri() in printed.out
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -84,7 +84,7 @@ def test_measurements_agree_with_the_model(few):
 def test_words_are_about_the_numbers(few):
     results = contenders.contest(few, lambda name: None)
     results = {
-        name: replace(measured, wrong=place, rows=20, references=1000 + place)
+        name: replace(measured, right=np.arange(20) >= place, references=1000 + place)
         for place, (name, measured) in enumerate(results.items())
     }
     assert words.about_clean(results) == (
@@ -100,6 +100,27 @@ def test_words_are_about_the_numbers(few):
     told = words.about_wrong_labels(results, few, wrong)
     assert told.startswith("With 10 % of the labels wrong, 3-NN gets 0.0 %")
     assert "and MaPML 20.0 % of the test images wrong." in told
+    assert told.endswith("about as good as tuned SVC: chance explains the difference.")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        (10, 40, "MaPML is better than tuned SVC, by more than chance explains."),
+        (40, 10, "MaPML is worse than tuned SVC, by more than chance explains."),
+        (10, 12, "MaPML is about as good as tuned SVC: chance explains the difference."),
+    ],
+)
+def test_wrong_labels_end_with_a_verdict(few, ours, theirs, verdict):
+    wrong = dict.fromkeys(contenders.NAMES, 20) | {
+        contenders.MAPML: ours, contenders.SUPPORT: theirs,
+    }  # fmt: skip
+    results = {
+        name: contenders.Measured(None, np.arange(100) >= n_wrong, 9, 1.0, 0.1, None)
+        for name, n_wrong in wrong.items()
+    }
+    told = words.about_wrong_labels(results, few, tasks.mislabelled(few))
+    assert told.endswith(f" of the test images wrong. {verdict}")
 
 
 def test_the_missing_class_is_turned_away_and_then_added(few):
@@ -117,8 +138,12 @@ def test_the_missing_class_is_turned_away_and_then_added(few):
 
 def test_the_table_fits_into_80_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    measured = contenders.Measured(None, 172, 540, 1257, 12.345, 12.3, 0.1234)
+    measured = contenders.Measured(None, np.arange(540) >= 172, 1257, 12.345, 12.3, 0.1234)
     Printer().table(dict.fromkeys(contenders.NAMES, measured))
     printed = capsys.readouterr().out
     assert "…" not in printed
     assert max(map(len, printed.splitlines())) <= 80
+    header = printed.split("─")[0]
+    assert "per query" in header
+    assert not any(letter.isdigit() for letter in header), "it would look like a number of a row"
+    assert "22.778 ms" in printed

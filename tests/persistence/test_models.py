@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mutations import CODE_EVENTS, NEW_CHECKSUMS, OLD_CHECKSUMS, Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 import latentmetric
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, ModelFileError, save
@@ -197,6 +198,11 @@ def test_models_that_cannot_be_saved_are_reported_and_nothing_is_written(tmp_pat
     refused = [
         (Euclidean(), NotFittedError, "not fitted"),
         (_Mine(**FEW).fit(X, y), TypeError, "_Mine cannot be saved: a model file holds no code"),
+        (
+            GridSearchCV(Euclidean(), {"n_neighbors": [1]}, cv=2).fit(X, y),
+            TypeError,
+            r"GridSearchCV cannot .* or a Pipeline that ends in one; save its best_estimator_",
+        ),
         (Euclidean().fit(X, y).set_params(n_neighbors=0), ValueError, "n_neighbors"),
         (MaPML(**FEW).fit(X, y).set_params(max_norm="x"), TypeError, "max_norm"),
         (MaPML(**FEW).fit(X, y).set_params(n_components=7), ValueError, "n_components"),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import typer
@@ -58,14 +60,22 @@ def one_line_errors() -> Iterator[None]:
 
 @contextmanager
 def visible_usage_errors() -> Iterator[None]:
-    """Escape the messages about wrong arguments, which typer shows and which repeat them."""
+    """Escape the messages about wrong arguments, and suggest what may have been meant."""
     try:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):
-            message = visible(error.format_message())
+            message = visible(_plainer(error.format_message()))
             error.format_message = lambda: message
         raise
+
+
+def _plainer(message: str) -> str:
+    """A message about a wrong argument without what is typer's own, and with the closest word."""
+    plain = message.replace(": Value error, ", ": ")
+    found = re.search(r"'([^']*)' is not one of (.*)", plain)
+    near = get_close_matches(found[1], re.findall("'([^']*)'", found[2]), 1) if found else []
+    return f"{plain} Did you mean {near[0]!r}?" if near else plain
 
 
 def show_traceback(kind: Any, error: BaseException, trace: Any) -> None:

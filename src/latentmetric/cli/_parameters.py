@@ -121,8 +121,15 @@ def _named(kinds: list[type[Any]]) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """Without the marks of docstrings, which a terminal would show as they are."""
-    return re.split(r"(?<=\.) (?=[A-Z0-9])", text)[0].replace("``", "").replace("[", "\\[")
+    """Without the marks of docstrings, which a terminal would show as they are.
+
+    No sentence ends within brackets: (Alg. 1) is one of its words.
+    """
+    ends = [found.start() for found in re.finditer(r"(?<=\.) (?=[A-Z0-9])", text)]
+    first = next(
+        (text[:end] for end in ends if text.count("(", 0, end) == text.count(")", 0, end)), text
+    )
+    return first.replace("``", "").replace("[", "\\[")
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.cli._errors import note
+from latentmetric.characters import shortened
+from latentmetric.cli._errors import in_words, note
 from latentmetric.cli._signature import made_of, option
 from latentmetric.io import Choice, Table, open_table
 from latentmetric.io.cells import BOOLEANS
-from latentmetric.io.formats import suffixes
-from latentmetric.io.text import as_numbers
-from latentmetric.persistence.model_file import ModelFileError, is_model_file
+from latentmetric.io.formats import similar_name, suffixes
+from latentmetric.io.typed import as_numbers
+from latentmetric.persistence.model_file import ModelFileError, holds_model, is_model_file
 from latentmetric.validation.pipelines import Piped
 
 STANDARD_INPUT = Path("-")
@@ -101,8 +102,16 @@ reads_tables = made_of(
 """Options that say how to read files, for a command that takes a ``choice``."""
 
 
-def read_table(features: Path, labels: Path | None, choice: Choice) -> Table:
-    """Open a table and note on standard error what was read from where."""
+def read_table(
+    features: Path, labels: Path | None, choice: Choice, *, models: str = "features come second"
+) -> Table:
+    """Open a table and note on standard error what was read from where.
+
+    ``models`` says where the command takes a model, for whoever gives one in place of rows.
+    """
+    for path in (features, labels):
+        if path is not None and holds_model(path):
+            raise ValueError(f"{path} is a model file, not a file of rows or labels; {models}")
     if features == STANDARD_INPUT and sys.stdin is None:
         raise ValueError("features are read from standard input, but it is closed")
     source = sys.stdin.buffer if features == STANDARD_INPUT else features
@@ -124,6 +133,7 @@ def read_for(
         choice,
         labelled=labelled,
         missing=model.takes_missing_values,
+        for_model=True,
         usual_label=columns.get("label"),
         usual_id=columns.get("id"),
     )
@@ -141,9 +151,36 @@ def read_for(
             f"{features} has {table.rows.shape[1]} features, but the model was fitted with "
             f"{n_features}"
         )
+    _note_unknown_words(model, table)
     if table.labels is None:
         return table
     return replace(table, labels=_like(table.labels, model.estimator))
+
+
+def _note_unknown_words(model: Piped, table: Table) -> None:
+    """Say which words the steps of a model encode as none of their categories."""
+    names = table.feature_names or []
+    for place, known in model.categories.items():
+        if place not in table.words:
+            continue
+        unknown = [word for word in table.rows[:, place].tolist() if word not in known]
+        if unknown:
+            note(
+                f"Warning: column {names[place]!r} has a value that the model was "
+                f"not fitted with in {len(unknown):,} of {len(table.rows):,} rows, such as "
+                f"{shortened(unknown[0], 40)!r}; it counts as none of the known ones"
+            )
+
+
+def note_rare_labels(labels: Any) -> None:
+    """Say so where labels look like numbers or names of rows: most classes would have one row."""
+    counts = np.unique(labels, return_counts=True)[1]
+    n_single = int((counts == 1).sum())
+    if 2 * n_single >= len(counts):
+        note(
+            f"Warning: {n_single:,} of {len(counts):,} classes have a single row, of "
+            f"{len(labels):,} rows in all; are these really labels? --label names another column"
+        )
 
 
 def _like(labels: Any, model: Any) -> Any:
@@ -172,6 +209,8 @@ def load_model(path: Path, features_follow: bool = True) -> Piped:
 
     try:
         return Piped.of(load(path))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{in_words(error)}{similar_name(path)}") from error
     except ModelFileError as error:
         if is_model_file(path) or not features_follow:
             raise

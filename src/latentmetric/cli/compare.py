@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from latentmetric.comparison.timing import duration
 from latentmetric.io import Choice
 
 OTHER_NAMES = {
+    "forest": "random-forest",
     "hr-sgd": "HRSGD",
     "k-nn": "tuned-k-NN",
     "knn": "tuned-k-NN",
@@ -48,13 +50,15 @@ def compare(
 ) -> None:
     """Compare methods on your data by cross-validation, and say which to use.
 
-    All methods see the same folds. Those of this package have their default parameters; those of
-    tuned-k-NN, logistic-regression and SVC are chosen on training rows, which counts as part of
-    the fit. --impute, --normalize and --one-hot come before every method, fitted to the training
-    rows of each fold. Ctrl-C prints the results so far; the exit code is then 130.
+    All methods see the same folds. Those of this package and random-forest have their default
+    parameters; those of tuned-k-NN, logistic-regression and SVC are chosen on training rows, which
+    counts as part of the fit. --impute, --normalize and --one-hot come before every method, fitted
+    to the training rows of each fold. Ctrl-C prints the results so far; the exit code is then 130.
     """
     names = _chosen(methods)
-    table = read_table(features, labels, preparation.choice(choice))
+    table = read_table(
+        features, labels, preparation.choice(choice), models="compare fits its own and takes none"
+    )
     assert table.labels is not None
     rows, known = sample_rows(table.rows, table.labels, max_rows, random_state)
     if len(known) < len(table.labels):
@@ -62,9 +66,12 @@ def compare(
             f"compared on {len(known):,} rows drawn at random from {len(table.labels):,} "
             "(--max-rows)"
         )
+    _check_folds(known, folds)
     outcomes: list[Outcome] = []
     interrupted = False
-    with followed(each_round=False) as follower:
+    with followed(each_round=False) as follower, warnings.catch_warnings():
+        # What scikit-learn says of classes with fewer rows than folds has been said above.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
 
         def about_to(method: str, fold: int) -> None:
             follower.begin(f"{method}, fold {fold + 1} of {folds}")
@@ -81,6 +88,31 @@ def compare(
     if interrupted:
         note("Interrupted; the table holds the folds that were finished.")
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_folds(labels: Any, folds: int) -> None:
+    """Refuse more folds than any class has rows; say so where some classes have fewer."""
+    classes, counts = np.unique(labels, return_counts=True)
+    names, largest = classes.tolist(), int(counts.argmax())
+    most = int(counts[largest])
+    if most < 2:
+        raise ValueError(
+            f"each of {len(names):,} classes, such as {names[0]!r}, has 1 row, so none can be "
+            "tested; are these really labels? --label names another column"
+        )
+    if most < folds:
+        raise ValueError(
+            f"no class has as many rows as there are folds, {folds}: the largest, "
+            f"{names[largest]!r}, has {most}; lower --folds to at most {most}"
+        )
+    n_rare, smallest = int((counts < folds).sum()), int(counts.argmin())
+    if n_rare:
+        rows = "1 row" if counts[smallest] == 1 else f"{counts[smallest]} rows"
+        note(
+            f"Warning: {n_rare:,} of {len(names):,} classes have fewer rows than there are folds, "
+            f"{folds}, such as {names[smallest]!r} with {rows}; some folds do not test them, and a "
+            "single row is always wrong (--folds sets the number)"
+        )
 
 
 def _chosen(methods: str) -> list[str]:

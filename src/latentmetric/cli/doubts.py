@@ -26,6 +26,7 @@ from latentmetric.cli._tables import (
     Json,
     Labels,
     load_latents,
+    note_rare_labels,
     read_for,
     read_table,
     reads_tables,
@@ -111,7 +112,9 @@ def _fitted(
         table = read_for(piped, features, labels, choice, labelled=True)
         return piped.estimator, table, prepared(piped, table.rows)
     fitted = make_estimator(DEFAULT_ESTIMATOR, {"label_noise": True} | parameters)
-    table = read_table(features, labels, preparation.choice(choice))
+    given = "a model is given with --model"
+    table = read_table(features, labels, preparation.choice(choice), models=given)
+    note_rare_labels(table.labels)
     _, rows = fitted_steps(preparation, table)
     with followed():
         fitted.fit(rows, table.labels)

@@ -29,6 +29,9 @@ SMALLEST_SHARE = 1e-3
 
 CLASSES_SHOWN = 25
 
+CLASSES_NAMED = 5
+"""Classes that a message names."""
+
 LONGEST_LABEL = 60
 """Characters of a label that are shown; longer ones are cut in the middle."""
 
@@ -54,10 +57,9 @@ def evaluate(
     true = _codes_of(fitted.classes_, table.labels)
     known = true >= 0
     if not known.any():
-        first = shortened(fitted.classes_[0], LONGEST_LABEL)
         raise ValueError(
             f"the model knows none of the labels of {labels or features}, such as "
-            f"{table.labels[0].item()!r}; it knows {first} and {len(fitted.classes_) - 1} more"
+            f"{table.labels[0].item()!r}; it knows {_known(fitted.classes_, table.labels)}"
         )
     rows = prepared(piped, table.rows)
     shares = fitted.predict_proba(rows) if _has_probabilities(fitted) else None
@@ -73,6 +75,18 @@ def evaluate(
         print_json(facts)
     else:
         _show(facts)
+
+
+def _known(classes: Any, labels: Any) -> str:
+    """The first classes, and whether all labels differ from classes by their capitals alone."""
+    names = classes[:CLASSES_NAMED].tolist()
+    first = [shortened(repr(label), LONGEST_LABEL) for label in names]
+    more = len(classes) - len(first)
+    shown = f"{', '.join(first)}{f' and {more} more' if more else ''}"
+    known, given = ({str(name).casefold() for name in some.tolist()} for some in (classes, labels))
+    if given <= known:
+        return f"{shown}: only capitals differ; write the labels as the model does"
+    return shown
 
 
 def _codes_of(classes: Any, labels: Any) -> Ints:

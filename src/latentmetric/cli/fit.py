@@ -31,7 +31,14 @@ from latentmetric.cli._parameters import (
 )
 from latentmetric.cli._preparing import Preparation, fitted_steps, joined, prepares
 from latentmetric.cli._progress import ERRORS, followed, judged, keeping_the_best
-from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
+from latentmetric.cli._tables import (
+    Features,
+    Json,
+    Labels,
+    note_rare_labels,
+    read_table,
+    reads_tables,
+)
 from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.io import Choice, Table
 from latentmetric.persistence.checkpoints import FILE_NAME
@@ -47,6 +54,9 @@ TOO_LONG = (
     f"not compared with k-NN and logistic regression, because the fit took more than "
     f"{QUICK_SECONDS} s; latentmetric compare does that"
 )
+
+NO_ESTIMATE = " (no estimate for new rows)"
+"""Beside the error on training rows, which a fit lowers by its own choices."""
 
 
 @takes_parameters
@@ -96,9 +106,12 @@ def fit(
     if checkpoint is not None:
         advice = "name another folder with --checkpoint"
         refuse_what_is_read(checkpoint, checkpoint / FILE_NAME, [features, labels], advice)
-    table = read_table(features, labels, preparation.choice(choice))
+    table = read_table(
+        features, labels, preparation.choice(choice), models="fit learns a new model and takes none"
+    )
     columns = _columns(table)
     check_names(table.labels, table.feature_names, columns)
+    note_rare_labels(table.labels)
     since = perf_counter()
     steps, rows = fitted_steps(preparation, table)
     with followed() as follower, keeping_the_best(follower):
@@ -204,6 +217,8 @@ def _report(model: Any, facts: dict[str, Any], beside: QuickCheck | None, json: 
     if facts["kept_round"] == 0 and facts["rounds"]:
         say("No round was better than round 0, so nothing that was learned is used.")
     errors = f", {found}" if (found := judged(facts)) else ""
+    if "loo_error" in facts:
+        errors += NO_ESTIMATE
     start = f", start {facts['start']}" if "start" in facts else ""
     say(
         f"{facts['model']}: {facts['estimator']}{start}, {kept}{errors}, "

@@ -58,8 +58,8 @@ def compare(
     """Cross-validate methods on the same folds, and yield each result as soon as it is known.
 
     The estimators of this package have their default parameters. Those of tuned-k-NN,
-    logistic-regression and SVC are chosen on training rows, which counts as part of the fit. Fits
-    and queries that take little time are repeated.
+    logistic-regression and SVC are chosen on training rows, which counts as part of the fit;
+    random-forest has scikit-learn's defaults. Fits and queries that take little time are repeated.
 
     Parameters
     ----------

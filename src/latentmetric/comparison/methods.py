@@ -13,7 +13,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
-from latentmetric.evaluation.rivals import SCALED, TUNED, fit_rival
+from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, fit_rival
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import VOTING, plain
 
@@ -22,7 +22,7 @@ ORIGINAL = "-O"
 
 METHODS = {
     "Euclid": "Euclidean",
-    **{name: name for name in (SCALED, *TUNED)},
+    **{name: name for name in (SCALED, *TUNED, FOREST)},
     "MaPML": "MaPML",
     "MaPML" + ORIGINAL: "MaPML",
     **{name: name for name in ESTIMATORS if name not in ("Euclidean", "MaPML")},

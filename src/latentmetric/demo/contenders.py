@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.comparison.timing import timed
+from latentmetric.core.types import Bools
 from latentmetric.demo.tasks import Task
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
@@ -28,14 +29,13 @@ RIVALS = {TUNED: "tuned-k-NN", LOGISTIC: "logistic-regression", SUPPORT: "SVC"}
 NAMES = (EUCLID, TUNED, LOGISTIC, SUPPORT, MAPML, SMALL_MAPML)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
     """A fitted method, and how it did on the test rows."""
 
     model: Any
-    wrong: int
-    rows: int
-    """Rows of the test."""
+    right: Bools
+    """Whether each row of the test is predicted correctly."""
     references: int
     """Rows or latent examples that a query is compared with; 0 if there are none."""
     fit_seconds: float
@@ -43,6 +43,16 @@ class Measured:
     """For all rows of the test."""
     calibration: float | None
     """None of a method without probabilities."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the test."""
+        return len(self.right)
+
+    @property
+    def wrong(self) -> int:
+        """Wrong answers."""
+        return int(np.count_nonzero(~self.right))
 
     @property
     def error(self) -> float:
@@ -70,8 +80,7 @@ def _measure(name: str, task: Task, label_noise: bool) -> Measured:
     predicted, query_seconds = timed(partial(model.predict, task.X_test))
     return Measured(
         model,
-        int(np.count_nonzero(predicted != task.y_test)),
-        len(task.y_test),
+        predicted == task.y_test,
         references,
         fit_seconds,
         query_seconds,

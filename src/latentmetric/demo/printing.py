@@ -49,7 +49,7 @@ class Printer:
 
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("method", no_wrap=True)
-        for column in ("error", "references", "fit", "1000 queries", "calibration error"):
+        for column in ("error", "references", "fit", "per query", "calibration error"):
             table.add_column(column, justify="right")
         for name, measured in results.items():
             table.add_row(name, *_cells(measured))
@@ -61,6 +61,11 @@ def _cells(measured: Measured) -> list[str]:
         percent(measured.error, 2),
         f"{measured.references:,}" if measured.references else "none",
         duration(measured.fit_seconds),
-        duration(1000 * measured.query_seconds / measured.rows),
+        _milliseconds(measured.query_seconds / measured.rows),
         "none" if measured.calibration is None else percent(measured.calibration, 1),
     ]
+
+
+def _milliseconds(seconds: float) -> str:
+    """The time of one query, in one unit for all methods; not every terminal has a µ."""
+    return f"{1000 * seconds:.3f} ms"

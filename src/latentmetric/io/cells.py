@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isnan
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """Words that are numbers, in lower case."""
@@ -18,6 +19,13 @@ MISSING_NUMBERS = ("", "?", "na", "n/a", "nan", "null", "none", "<na>")
 def is_missing(cell: str) -> bool:
     """Whether a cell says that its number is missing."""
     return cell.strip().lower() in MISSING_NUMBERS
+
+
+def advice_on(number: float, for_model: bool) -> str:
+    """What to do about a number that is not finite; a model needs every number of its rows."""
+    if for_model and isnan(number):
+        return "fill it in, or fit the model again with --impute"
+    return "fill it in or remove the row"
 
 
 def value(cell: str, decimal: str) -> float:

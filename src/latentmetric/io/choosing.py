@@ -50,6 +50,9 @@ class Choice:
         objects.
     missing : bool, default=False
         Whether features may be missing: gaps become NaN instead of an error.
+    for_model : bool, default=False
+        Whether the rows are for a model that is fitted already, which needs all of its columns:
+        messages then do not advise to leave one out.
     usual_label, usual_id : str, default=None
         What ``label`` and ``id`` are in a file that has such a column or array, if they are not
         given: the names in the file that a model was fitted with.
@@ -66,6 +69,7 @@ class Choice:
     labelled: bool = True
     categories: Sequence[str] = ()
     missing: bool = False
+    for_model: bool = False
     usual_label: str | None = None
     usual_id: str | None = None
 
@@ -118,6 +122,8 @@ class Roles:
 
 def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Roles:
     """Decide what each column is for; ``own_labels`` if no other file has the labels."""
+    if not own_labels:
+        _refuse_labels_alone(columns, choice)
     wanted = None
     if choice.key is not None:
         wanted = [find_column(columns.names, choice.key, columns.file)]
@@ -149,6 +155,18 @@ def assign_roles(columns: ColumnsOfFile, choice: Choice, own_labels: bool) -> Ro
         _refuse_same_names(columns, features)
     left_out = sorted(set(others) - set(features))
     return Roles(features, label, id_place, left_out, [p for p in features if p in words])
+
+
+def _refuse_labels_alone(columns: ColumnsOfFile, choice: Choice) -> None:
+    """Refuse a first file without numbers where a second one is given: they may be swapped."""
+    if "text" in columns.kinds and not {*columns.kinds} & {"number", "list", "nested"}:
+        if choice.categories or choice.names is not None:
+            return
+        place = columns.kinds.index("text")
+        raise ValueError(
+            f"{columns.file} has no column of numbers, only {columns.described(place)}; features "
+            "come first and labels second: are the two files swapped?"
+        )
 
 
 def _places(columns: ColumnsOfFile, entries: Sequence[str]) -> set[int]:
@@ -318,18 +336,24 @@ def places_of(wanted: Sequence[str], names: list[str], file: str | Path) -> list
     return [places[name] for name in wanted]
 
 
-def only_column(names: list[str], choice: Choice, file: str | Path) -> int:
-    """The place of the labels in a file of their own."""
+def only_column(
+    names: list[str], choice: Choice, file: str | Path, first: Sequence[str] = ()
+) -> int:
+    """The place of the labels in a file of their own; ``first`` is a line that may name columns."""
     if choice.label is not None:
         return find_column(names, choice.label, file)
     if len(names) == 1:
         return 0
     known = [place for place, name in enumerate(names) if _is_label_name(name)]
-    if len(known) != 1:
+    if len(known) == 1:
+        return known[0]
+    if first:
         raise ValueError(
-            f"{file} has {len(names)} columns ({listed(names)}): name one with --label"
+            f"{file} has {len(names)} columns, and its first line is {listed(first)!r}; say which "
+            f"has the labels with --label and its number or, if that line is a header (--header), "
+            f"its name, as --label {shlex.quote(first[-1])}"
         )
-    return known[0]
+    raise ValueError(f"{file} has {len(names)} columns ({listed(names)}): name one with --label")
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:

@@ -15,6 +15,9 @@ import numpy as np
 from latentmetric.io.rows import RowFile, needs
 from latentmetric.validation.labels import as_words, text_array, words_of
 
+FILL_IN = "; fill it in, or fit with --impute"
+"""What to do about a number that is missing."""
+
 
 class ColumnFile(ABC):
     """The columns of a file: their names and kinds, and rows of some of them."""
@@ -153,7 +156,7 @@ class ColumnRows(RowFile):
         for place, name in enumerate(self.columns):
             column = _unpacked(table.column(place))
             if not self._missing:
-                _refuse_nulls(column, self._file.path, name, start)
+                _refuse_nulls(column, self._file.path, name, start, FILL_IN)
             rows[:, place] = _numbers(column)
         return rows
 
@@ -203,10 +206,12 @@ def _dtype_of(kind: Any) -> np.dtype[Any]:
     return np.dtype(np.float64 if types.is_decimal(held) else held.to_pandas_dtype())
 
 
-def _refuse_nulls(column: Any, path: Path, name: str, start: int) -> None:
+def _refuse_nulls(column: Any, path: Path, name: str, start: int, advice: str = "") -> None:
     if column.null_count:
         row = start + int(column.is_null().to_numpy().argmax())
-        raise ValueError(f"{path}: column {name!r} has no value in row {row} (counted from 0)")
+        raise ValueError(
+            f"{path}: column {name!r} has no value in row {row} (counted from 0){advice}"
+        )
 
 
 def _without_dictionary(kind: Any) -> Any:

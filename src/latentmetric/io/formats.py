@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +69,7 @@ def _text(delimiter: str | None = None) -> Opener:
         known=choice.names,
         wanted=choice.wanted,
         missing=choice.missing,
+        for_model=choice.for_model,
     )
 
 
@@ -102,6 +104,9 @@ FORMATS = (
     Format(".feather", "columns", _columns(open_arrow)),
 )
 
+SIMILAR = 0.75
+"""From this share of equal characters on, a name may have been meant by another."""
+
 STREAM = FORMATS[0]
 """The format of what comes without a name, as on standard input."""
 
@@ -111,10 +116,20 @@ def suffixes(kinds: Sequence[Kind] = KINDS) -> list[str]:
     return [known.suffix for known in FORMATS if known.kind in kinds]
 
 
+def similar_name(path: Path) -> str:
+    """What may have been meant by a name that does not exist, for messages; empty if unknown."""
+    try:
+        names = [found.name for found in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, 1, SIMILAR)
+    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+
+
 def format_of(path: Path, kinds: Sequence[Kind] = KINDS) -> Format:
     """The format of a file by its name; refuse what does not exist or has another name."""
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+        raise FileNotFoundError(f"{path} does not exist{similar_name(path)}")
     name = path.name.lower()
     fitting = [f for f in FORMATS if f.kind in kinds and name.endswith(f.suffix)]
     if not fitting:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.arrays import ArrayFile
+from latentmetric.io.cells import advice_on
 from latentmetric.io.choosing import (
     Choice,
     ColumnsOfFile,
@@ -29,8 +30,10 @@ from latentmetric.io.columns import ColumnFile, ColumnRows
 from latentmetric.io.files import Source, SourceRows
 from latentmetric.io.formats import STREAM, Format, format_of
 from latentmetric.io.headers import LABEL_NAMES, is_header_of_labels
+from latentmetric.io.identifiers import doubt_about
 from latentmetric.io.rows import RowFile
-from latentmetric.io.text import TextFile, as_ids, as_labels
+from latentmetric.io.text import TextFile
+from latentmetric.io.typed import as_ids, as_labels
 from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
@@ -105,7 +108,7 @@ def open_table(
                 names = file.names if file.has_header else []
                 table = _from_text(file, choice.settled(names), labels is None)
         if isinstance(table.rows, RowFile):
-            rows = _Checked(SourceRows(table.rows, source), path, choice.missing)
+            rows = _Checked(SourceRows(table.rows, source), path, choice)
             table = replace(table, rows=rows)
         if labels is not None:
             table = _with_labels(table, name, Path(labels), choice)
@@ -240,7 +243,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     if not roles.words:
         return table
     texts = [[str(word) for word in file.ids(file.names[place])] for place in roles.words]
-    held = None if rows is None else np.asarray(_Checked(rows, file.path, choice.missing))
+    held = None if rows is None else np.asarray(_Checked(rows, file.path, choice))
     return _with_words(table, held, texts, roles, file.names)
 
 
@@ -324,7 +327,9 @@ def _labels_of(
             name = fitting[0] if fitting else next(iter(file.shapes))
         values = file.values(file.find(name))
         return _as_stored(values, file.named(name)), [f"labels: {file.named(name)}"]
-    place = only_column(file.names, choice, path)
+    has_names = isinstance(file, ColumnFile) or file.has_header or choice.header is not None
+    first = () if has_names else file.sample[0]
+    place = only_column(file.names, choice, path, first)
     if isinstance(file, ColumnFile):
         note = f"labels: column {file.names[place]!r} of {path}"
         return _column(file, file.names[place]), [note]
@@ -393,19 +398,20 @@ def _check(table: Table, name: str) -> None:
 class _Checked(RowFile):
     """Rows of a file; a value that is not finite is refused with its place."""
 
-    def __init__(self, rows: RowFile, path: Path, missing: bool) -> None:
-        self._rows, self._path, self._missing = rows, path, missing
+    def __init__(self, rows: RowFile, path: Path, choice: Choice) -> None:
+        self._rows, self._path, self._choice = rows, path, choice
         self.shape, self.dtype, self.feature_names = rows.shape, rows.dtype, rows.feature_names
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         block = self._rows[slice(start, stop)]
-        bad = first_not_finite(block, self._missing)
+        bad = first_not_finite(block, self._choice.missing)
         if bad is not None:
             names = self.feature_names
             column = repr(names[bad[1]]) if names else f"{bad[1]} (from 0 as well)"
             raise ValueError(
                 f"{self._path}, row {start + bad[0]} (counted from 0), column {column}: "
-                f"{block[bad]} is not a finite number; fill it in or remove the row"
+                f"{block[bad]} is not a finite number; "
+                f"{advice_on(block[bad], self._choice.for_model)}"
             )
         return block
 
@@ -433,4 +439,7 @@ def _notes(columns: ColumnsOfFile, roles: Roles, choice: Choice, labels_needed: 
         notes.append(f"id: column {columns.names[roles.id]!r} of {columns.file}")
     if out:
         notes.append(f"left out: {listed(out)}")
+    if choice.names is None and choice.key is None:
+        numbers = [columns.names[place] for place in roles.features if place not in roles.words]
+        notes += doubt_about(numbers)
     return notes

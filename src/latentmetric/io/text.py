@@ -10,12 +10,11 @@ import codecs
 import csv
 import gzip
 import io
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite, nan
+from math import nan
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -25,8 +24,8 @@ from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
 from latentmetric.io.cells import (
     DECIMAL_COMMA,
+    advice_on,
     booleans_in,
-    is_boolean,
     is_missing,
     is_value,
     value,
@@ -44,9 +43,6 @@ SAMPLE = 20
 
 MISSING = ("", "nan", "NaN", "NaT", "<NA>")
 """What a cell of labels holds where NumPy or pandas wrote a missing one."""
-
-WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-"""Text that an int64 gives back letter by letter."""
 
 GZIP_MARK = b"\x1f\x8b"
 
@@ -86,6 +82,8 @@ class TextFile:
     """The first records of data."""
     missing: bool = False
     """Whether numbers may be missing."""
+    for_model: bool = False
+    """Whether a model that is fitted already needs the columns."""
 
     def kind(self, place: int) -> str:
         """What most of the first cells of a column hold: "number" (Booleans are) or "text"."""
@@ -172,7 +170,7 @@ class TextFile:
         if bad is not None:
             raise ValueError(
                 f"{self._place(bad[0], features[bad[1]])}: {rows[bad]} is not a finite number; "
-                "fill it in or remove the row"
+                f"{advice_on(rows[bad], self.for_model)}"
             )
 
     def check_labels(self, labels: np.ndarray[Any, Any], place: int) -> None:
@@ -211,18 +209,26 @@ class TextFile:
                 if not is_value(cells[place], self.decimal) and not (
                     self.missing and is_missing(cells[place])
                 ):
-                    what = (
-                        f"{shortened(cells[place], 40)!r} is not a number{self._hint(cells[place])}"
-                    )
-                    if not cells[place].strip():
-                        what = "the cell is empty (fit and compare fill it in with --impute median)"
                     is_first = line == first and not self.has_header
                     is_name = "; if it names the column, add --header" if is_first else ""
                     return ValueError(
-                        f"{self.name}, line {line}, column {self.names[place]!r}: {what}; fix "
-                        f"it, or leave the column out with --ignore{is_name}"
+                        f"{self.name}, line {line}, column {self.names[place]!r}: "
+                        f"{self._no_number(cells[place])}{is_name}"
                     )
         return ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}")
+
+    def _no_number(self, cell: str) -> str:
+        """What is wrong with a cell, and what to do: a model needs all of its columns."""
+        is_empty = not cell.strip()
+        what = "the cell is empty" if is_empty else f"{shortened(cell, 40)!r} is not a number"
+        if not self.for_model:
+            filled = " (fit and compare fill it in with --impute median)" if is_empty else ""
+            return (
+                f"{what}{self._hint(cell)}{filled}; fix it, or leave the column out with --ignore"
+            )
+        if is_missing(cell):
+            return f"{what}; fill it in, or fit the model again with --impute"
+        return f"{what}{self._hint(cell)}; fix it, because the model needs the column"
 
 
 def open_text(
@@ -236,6 +242,7 @@ def open_text(
     known: Sequence[str] | None = None,
     wanted: Sequence[str] = (),
     missing: bool = False,
+    for_model: bool = False,
 ) -> TextFile:
     """Read the first lines and detect what is None.
 
@@ -271,7 +278,7 @@ def open_text(
     below = records[int(has_header) :]
     return TextFile(
         path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below,
-        missing,
+        missing, for_model,
     )  # fmt: skip
 
 
@@ -295,47 +302,6 @@ def _has_header(
             "--header or --no-header"
         )
     return found
-
-
-def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whole numbers where these print exactly as the texts, other numbers likewise, else the texts.
-
-    So no two texts become one label: 1.0 and 1.00 differ, and 007 is a name.
-    """
-    distinct, places = np.unique(texts, return_inverse=True)
-    words = distinct.tolist()
-    if all(map(WHOLE_NUMBER.fullmatch, words)):
-        return distinct.astype(np.int64)[places]
-    if all(map(_is_given_back, words)):
-        numbers = distinct.astype(np.float64)
-        if len(np.unique(numbers)) == len(numbers):  # 0.0 and -0.0 are equal
-            return numbers[places]
-    return texts
-
-
-def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers where all texts are such, however written: for labels known to be numbers."""
-    words = texts.tolist()
-    if not all(is_value(word) and not is_boolean(word) for word in words):
-        return texts
-    numbers = texts.astype(np.float64)
-    return numbers if (np.abs(numbers) < 2**53).all() else texts
-
-
-def as_ids(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Whole numbers where these print exactly as the texts, else the texts."""
-    if not all(map(WHOLE_NUMBER.fullmatch, texts.tolist())):
-        return texts
-    return texts.astype(np.int64)
-
-
-def _is_given_back(text: str) -> bool:
-    """Whether a finite float prints exactly as the text."""
-    try:
-        number = float(text)
-    except ValueError:
-        return False
-    return isfinite(number) and repr(number) == text
 
 
 def _opened(path: Path, encoding: str) -> TextIO:

@@ -95,9 +95,11 @@ def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
     """The document and the arrays of a fitted estimator, after a check of its parameters."""
     name = type(model).__name__
     if name not in ESTIMATORS or type(model) is not estimator_class(name):
+        found = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(
             f"{type(model).__module__}.{type(model).__qualname__} cannot be saved: a model file "
-            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}"
+            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
+            f"ends in one{found}"
         )
     model = plain(model)
     model.check_parameters()

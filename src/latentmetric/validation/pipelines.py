@@ -94,6 +94,20 @@ class Piped:
             return []
         return sorted(set(_texts(self.steps, list(range(self.first.n_features_in_)))))
 
+    @property
+    def categories(self) -> dict[int, set[Any]]:
+        """What each feature may hold that a step encodes and takes anything else for nothing."""
+        if self.steps is None:
+            return {}
+        taking = _taking(self.steps, list(range(self.first.n_features_in_)))
+        return {
+            place: set(known.tolist())
+            for step, places in taking
+            if type(step).__name__ == "OneHotEncoder" and step.handle_unknown != "error"
+            if len(step.categories_) == len(places)
+            for place, known in zip(places, step.categories_, strict=True)
+        }
+
 
 def check_step(path: str, step: Any) -> None:
     """Refuse a step that is not a standard one, or holds one that is not; ``path`` names it."""
@@ -164,16 +178,31 @@ def _all_steps(step: Any) -> Iterator[Any]:
 
 
 def _texts(step: Any, places: list[int]) -> list[int]:
-    """Which of the columns at these places hold words, judging by the step that takes them."""
+    """Which of the columns at these places hold words, judging by the steps that take them."""
+    return [place for taking, own in _taking(step, places) for place in _words_among(taking, own)]
+
+
+def _taking(step: Any, places: list[int]) -> list[tuple[Any, list[int]]]:
+    """The single steps that the columns at these places come to, each with its own places."""
     kind = type(step).__name__
     if kind == "Pipeline":
         held = [inner for _, inner in step.steps if not _is_word(inner)]
         following = [inner for inner in held if type(inner).__name__ != "SimpleImputer"]
         taking = held[:1] + following[:1]  # an imputer leaves the columns in their places
-        return [place for inner in taking for place in _texts(inner, places)]
+        return [found for inner in taking for found in _taking(inner, places)]
     if kind == "ColumnTransformer":
         parts = fitted_columns(step)
-        return [places[column] for _, inner, columns in parts for column in _texts(inner, columns)]
+        return [
+            found
+            for _, inner, columns in parts
+            for found in _taking(inner, [places[column] for column in columns])
+        ]
+    return [(step, places)]
+
+
+def _words_among(step: Any, places: list[int]) -> list[int]:
+    """Which of the columns hold words, judging by what a fitted step knows of them."""
+    kind = type(step).__name__
     if kind == "SimpleImputer":
         return [place for place, held in zip(places, step.statistics_, strict=True)
                 if isinstance(held, str)]  # fmt: skip

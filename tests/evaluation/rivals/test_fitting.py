@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from latentmetric.evaluation.rivals import SCALED, TUNED, fit_rival
+from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, fit_rival
 from latentmetric.evaluation.rivals.choosing import Task
 
-NAMES = [SCALED, *TUNED]
+NAMES = [SCALED, *TUNED, FOREST]
 
 
 @pytest.mark.parametrize("name", TUNED)
@@ -42,11 +43,19 @@ def test_logistic_regression_converges():
     np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), oracle.predict(test))
 
 
+def test_a_forest_has_the_defaults_of_scikit_learn_and_the_seed():
+    X, y = make_blobs()
+    rival = fit_rival(FOREST, X[:160], y[:160], random_state=3, n_jobs=1)
+    plain = RandomForestClassifier(random_state=3, n_jobs=1).fit(X[:160], y[:160])
+    assert rival.pipeline[-1].get_params() == plain.get_params()
+    np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), plain.predict(X[160:]))
+
+
 def test_references_are_what_a_query_is_compared_with():
     X, y = make_blobs()
     found = {name: fit_rival(name, X, y).references for name in NAMES}
     assert found[SCALED] == found["tuned-k-NN"] == len(y)
-    assert found["logistic-regression"] == 0
+    assert found["logistic-regression"] == found[FOREST] == 0
     assert 0 < found["SVC"] <= len(y)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -28,6 +29,9 @@ TUNED: dict[str, Callable[[Task], Chosen]] = {
     "SVC": support_vectors,
 }
 """How the parameters of each rival are chosen, by its name."""
+
+FOREST = "random-forest"
+"""The name of scikit-learn's random forest, of which nothing is chosen: its defaults do well."""
 
 SMALL_WORK = 10**7
 """Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
@@ -54,7 +58,8 @@ class Rival:
         classifier = self.pipeline[-1]
         if isinstance(classifier, SVC):
             return int(classifier.n_support_.sum())
-        return 0 if isinstance(classifier, LogisticRegression) else self.n_rows
+        has_none = isinstance(classifier, LogisticRegression | RandomForestClassifier)
+        return 0 if has_none else self.n_rows
 
 
 def fit_rival(
@@ -73,6 +78,9 @@ def fit_rival(
     """
     if name == SCALED:
         return _fitted(Chosen(Euclidean(n_neighbors), True, f"k = {n_neighbors}"), X, y)
+    if name == FOREST:
+        forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
+        return _fitted(Chosen(forest, False, "scikit-learn's defaults"), X, y)
     codes = np.unique(y, return_inverse=True)[1]
     task = Task(X, codes, np.random.default_rng(random_state), n_jobs, bounded)
     small = len(codes) * task.width <= SMALL_WORK
