@@ -52,7 +52,7 @@ def feature_parts(evidence: Evidence, context: Context) -> list[Html | None]:
             "How far a row moves under the metric if one feature grows by one standard deviation "
             "and the others stay, in percent of the farthest of these moves. This is how much a "
             "feature counts in a distance, and no proof that it helps: a feature that has nothing "
-            "to do with the classes has a weight, too, and from a start that standardizes the "
+            "to do with the classes has a weight, too, and from a start that standardises the "
             "columns all weights begin equal. Features that vary together share their weight.",
             class_="caption",
         ),
