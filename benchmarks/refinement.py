@@ -86,8 +86,8 @@ def draw(results: dict) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0, 0].set_ylabel("test error, %")
     *others, last = map(str, PASSES)
-    points = f"dots along each line, from its left end: {', '.join(others)} and {last} passes after the rounds"
-    figure.suptitle(points, fontsize="medium")
+    passes = f"{', '.join(others)} and {last} passes after the rounds"
+    figure.suptitle(f"dots along each line, from its left end: {passes}", fontsize="medium")
     axes[0, -1].legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=150)
