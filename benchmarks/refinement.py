@@ -69,6 +69,7 @@ def cells(name: str) -> Iterator[tuple[str, dict[str, int], bool]]:
 def draw(results: dict) -> None:
     """Error against seconds, one panel per set, one line per number of rounds."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     sets = results["cells"]
     figure, axes = plt.subplots(1, len(sets), figsize=(4 * len(sets), 3.4), squeeze=False)
@@ -77,11 +78,17 @@ def draw(results: dict) -> None:
             line = [found[f"{rounds} rounds, {passes} passes"] for passes in PASSES]
             axis.plot(
                 [point["seconds"] for point in line], [point["error"] for point in line], "o-",
-                label=f"{rounds} rounds",
+                label="1 round" if rounds == 1 else f"{rounds} rounds",
             )  # fmt: skip
         axis.set(title=name, xlabel="seconds of the fit", xscale="log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0, 0].set_ylabel("test error, %")
-    axes[0, -1].legend(title=f"then {', '.join(map(str, PASSES))} passes", fontsize="small")
+    *others, last = map(str, PASSES)
+    passes = f"{', '.join(others)} and {last} passes after the rounds"
+    figure.suptitle(f"dots along each line, from its left end: {passes}", fontsize="medium")
+    axes[0, -1].legend(fontsize="small")
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=150)
 

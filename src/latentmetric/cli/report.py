@@ -47,7 +47,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Fit no k-NN, logistic regression and map for the page."),
+        typer.Option("--quick", help="Fit no k-NN, logistic regression, SVC and map for the page."),
     ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -56,10 +56,10 @@ def report(
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
     Give test rows, and with --train the rows that the model was fitted on. The page opens with a
-    verdict: k-NN and logistic regression are tuned on the training rows and compared with the model
-    on the test rows. Without --train there is no verdict, a part of the test rows takes the place
-    of the training rows, and the page says so. Rows are shown by their numbers, counted from 0, or
-    by the column that --id names. The page is one file, opens offline and sends no request.
+    verdict: k-NN, logistic regression and SVC are tuned on the training rows and compared with the
+    model on the test rows. Without --train there is no verdict, a part of the test rows takes the
+    place of the training rows, and the page says so. Rows are shown by their numbers, counted from
+    0, or by the column that --id names. The page is one file, opens offline and sends no request.
     """
     shape = _shape(image_shape)
     if features == train == STANDARD_INPUT:

@@ -6,9 +6,11 @@ from helpers import make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, fit_rival
 from latentmetric.evaluation.rivals.choosing import Task
+from latentmetric.evaluation.rivals.support_vectors import CANDIDATES, answers
 
 NAMES = [SCALED, *TUNED, FOREST]
 
@@ -112,3 +114,22 @@ def test_a_bounded_fit_takes_no_more_rows_than_time_allows(monkeypatch):
     assert rival.pipeline[-1].max_iter == 40
     assert fit_rival("logistic-regression", X, y).n_rows == len(y)
     assert fit_rival("tuned-k-NN", X, y, bounded=True).n_rows == len(y)
+
+
+@pytest.mark.parametrize(("name", "value"), [("MOST_WORK", 60 * 60 * 6), ("MOST_ROWS", 60)])
+def test_a_bounded_svc_takes_no_more_rows_than_time_allows(monkeypatch, name, value):
+    X, y = make_blobs()
+    monkeypatch.setattr(f"latentmetric.evaluation.rivals.support_vectors.{name}", value)
+    assert fit_rival("SVC", X, y, bounded=True).n_rows == 60
+    assert fit_rival("SVC", X, y).n_rows == len(y)
+
+
+@pytest.mark.parametrize("far", [0, 1e4])
+def test_svc_is_chosen_by_the_answers_that_it_would_give(far):
+    X, y = make_blobs()
+    X = X + far
+    known, asked = X[:160], X[160:]
+    for (factor, penalty), found in zip(CANDIDATES, answers(known, y[:160], asked), strict=True):
+        gamma = factor / (X.shape[1] * known.var())
+        plain = SVC(C=penalty, gamma=gamma).fit(known, y[:160])
+        np.testing.assert_array_equal(found, plain.predict(asked))

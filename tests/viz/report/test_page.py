@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
-from latentmetric.viz.report.baselines import LOGISTIC, NEIGHBORS
+from latentmetric.viz.report.baselines import LOGISTIC, NEIGHBORS, SUPPORT
 from latentmetric.viz.report.markup import distinct, percent
 
 SECTIONS = [
@@ -47,7 +47,7 @@ def test_errors_agree_with_the_models_and_with_scikit_learn(digits, digits_page)
     original = MaPML(**model.get_params()).fit(X_train, y_train)
     original.set_references(X_train, y_train)
     errors = bars(digits_page)
-    assert list(errors) == ["MaPML", NEIGHBORS, LOGISTIC, "Euclid", "MaPML-O"]
+    assert list(errors) == ["MaPML", NEIGHBORS, LOGISTIC, SUPPORT, "Euclid", "MaPML-O"]
     euclid = Euclidean().fit(X_train, y_train).score(X_test, y_test)
     assert errors["Euclid"] == pytest.approx(100 * (1 - euclid), abs=0.005)
     assert errors["MaPML"] == pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005)

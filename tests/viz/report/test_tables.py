@@ -128,3 +128,13 @@ def test_labels_are_not_broken_inside_words(page):
     style = "".join(element.text for element in page.root.all("style"))
     assert "overflow-wrap: anywhere" not in style
     assert "word-break" not in style
+
+
+def test_captions_say_what_a_weight_is_not_and_in_which_units_numbers_are(page, digits_page):
+    metric = page.section("spectrum").text
+    assert "no proof that it helps" in metric
+    assert "The shares in the table of directions are measured in standard deviations" in metric
+    images = digits_page.section("spectrum").text
+    assert "in the units of the columns" in images
+    assert "table of directions" not in images, "there is none"
+    assert "depends on the units of the columns" in page.section("classes").text

@@ -51,6 +51,11 @@ def said(evidence):
     return unescape(" ".join(join(step) for step in next_steps(evidence, context)))
 
 
+def read(evidence):
+    """The next steps without their markup."""
+    return re.sub("<[^>]+>", "", said(evidence))
+
+
 def test_the_headline_tells_what_is_beyond_chance(evidence):
     found = beside(evidence, 20, 2)
     text = headline(found, compared(found))
@@ -80,7 +85,8 @@ def test_a_start_that_nearly_won_is_named(evidence):
     first = {"start": "within", "start_losses": {"within": 0.1, "denoised": 0.105, "euclidean": 1}}
     model.history_ = [first | {"round": 0}, *model.history_[1:]]
     assert "“denoised” was nearly as good as “within” on" in said(replace(evidence, model=model))
-    assert 'start="denoised" (--start denoised)' in said(replace(evidence, model=model))
+    assert 'start="denoised" (--start denoised)' in read(replace(evidence, model=model))
+    assert "<code>--start denoised</code>" in said(replace(evidence, model=model)), "in one line"
     first["start_losses"]["denoised"] = 0.095
     better = "“denoised” had a lower loss than “within” on the sample that chose between them, but"
     assert f"{better} not by enough." in said(replace(evidence, model=model))
@@ -173,3 +179,64 @@ def test_a_rival_with_fewer_rows_is_pointed_out(tmp_path, monkeypatch):
     )
     (notice,) = page.section("verdict").all("p", class_="notice")
     assert "fitted on 60 of the 160 training rows" in notice.text
+
+
+def test_a_rival_with_fewer_rows_is_named_with_them(evidence):
+    found = beside(evidence, 20, 2)
+    found.baselines[0] = replace(found.baselines[0], n_rows=60)
+    lines = compared(found)
+    assert headline(found, lines).startswith(
+        "MaPML is better than rival 0 (60 of 160 training rows), too close to tell from rival 1"
+    )
+    assert [line.called for line in lines[1:3]] == [
+        "rival 0, 60 of 160 training rows",
+        "rival 1",
+    ]
+
+
+def test_svc_is_a_rival_unless_there_are_many_classes(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], y[:160])
+    rows = {"X_train": X[:160], "y_train": y[:160]}
+    page = Page.read(write_report(model, X[160:], y[160:], tmp_path / "page.html", **rows))
+    verdict = page.section("verdict")
+    assert "tuned SVC" in verdict.one("h2").text
+    assert "tuned SVC" in [head.text for head in verdict.one("tbody").all("th")]
+    assert "left out" not in verdict.text
+    monkeypatch.setattr("latentmetric.viz.report.baselines.SUPPORT_CLASSES", 2)
+    page = Page.read(write_report(model, X[160:], y[160:], tmp_path / "page.html", **rows))
+    assert "tuned SVC" not in page.section("verdict").text
+    assert "SVC was left out" in page.section("verdict").text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "the 20 nearest rows vote, with more weight for nearer ones."),
+        ({"weights": "uniform", "n_neighbors": 3}, "the 3 nearest rows vote, with equal weights."),
+        ({"weights": "uniform", "n_neighbors": 1}, "the nearest row decides."),
+    ],
+)
+def test_the_page_says_what_euclid_is(tmp_path, parameters, said):
+    X, y = make_blobs()
+    model = MaPML(max_iter=1, n_steps=300, random_state=0, **parameters).fit(X[:160], y[:160])
+    rows = {"X_train": X[:160], "y_train": y[:160]}
+    page = Page.read(
+        write_report(model, X[160:], y[160:], tmp_path / "page.html", quick=True, **rows)
+    )
+    words = f"Euclid learns nothing: under the Euclidean distance, {said}"
+    assert words in page.section("verdict").text
+
+
+def test_the_page_says_below_which_score_a_label_is_doubtful(tmp_path):
+    X, y = make_blobs()
+    wrong = y.copy()
+    wrong[:3] = (wrong[:3] + 1) % 3
+    far = 20 * np.eye(3, X.shape[1])[y] + X
+    cut_off = "a score below 5\N{NO-BREAK SPACE}%"
+    for labels, doubtful in ((y, False), (wrong, True)):
+        model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(far[:160], labels[:160])
+        rows = {"X_train": far[:160], "y_train": labels[:160], "quick": True}
+        page = Page.read(write_report(model, far[160:], y[160:], tmp_path / "page.html", **rows))
+        assert cut_off in page.section("doubts").text
+        assert (f"doubtful ({cut_off})" in page.section("verdict").text) == doubtful

@@ -74,7 +74,8 @@ def fit_rival(
 ) -> Rival:
     """A rival, its parameters chosen on these rows, fitted to all of them.
 
-    If it is ``bounded``, logistic regression takes only as many rows as a bounded time allows.
+    If it is ``bounded``, logistic regression and SVC take only as many rows as a bounded time
+    allows.
     """
     if name == SCALED:
         return _fitted(Chosen(Euclidean(n_neighbors), True, f"k = {n_neighbors}"), X, y)

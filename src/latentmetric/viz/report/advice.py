@@ -9,8 +9,9 @@ from typing import Any
 from latentmetric.evaluation.calibration import calibration
 from latentmetric.evaluation.significance import paired
 from latentmetric.viz.report.context import Context
+from latentmetric.viz.report.doubtful import CUT_OFF
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Content, counted, percent, points, tag
+from latentmetric.viz.report.markup import Content, code, counted, percent, points, tag
 from latentmetric.viz.summaries import confused_pairs, curve, is_number
 
 NEARLY = 0.1
@@ -67,7 +68,9 @@ def _more_latents(evidence: Evidence, context: Context) -> list[Step]:
         (
             tag("b", "More latents: "),
             f"with all rows as references ({name}) the error is {points(match.fewer)} lower, "
-            f"beyond chance. Raise n_latents, now {evidence.model.n_latents} (--n-latents).",
+            f"beyond chance. Raise n_latents, now {evidence.model.n_latents} (",
+            code("--n-latents"),
+            ").",
         )
     ]
 
@@ -88,7 +91,9 @@ def _more_rounds(evidence: Evidence, context: Context) -> list[Step]:
             (
                 tag("b", "More rounds: "),
                 f"the last {measured.unit} was the best, and still improved. Raise {name}, now "
-                f"{getattr(model, name, '–')} (--{name.replace('_', '-')}).",
+                f"{getattr(model, name, '–')} (",
+                code(f"--{name.replace('_', '-')}"),
+                ").",
             )
         ]
     return []
@@ -119,7 +124,11 @@ def _another_start(evidence: Evidence, context: Context) -> list[Step]:
     return [
         (
             tag("b", "Another start: "),
-            f'{said} Fit once with start="{name}" (--start {name}) and compare.',
+            f"{said} Fit once with ",
+            code(f'start="{name}"'),
+            " (",
+            code(f"--start {name}"),
+            ") and compare.",
         )
     ]
 
@@ -134,8 +143,11 @@ def _not_raced(evidence: Evidence) -> list[Step]:
     return [
         (
             tag("b", "Another start: "),
-            f'start was set to {start!r}. start="auto" (--start auto) tries all of them '
-            "and takes the best.",
+            f"start was set to {start!r}. ",
+            code('start="auto"'),
+            " (",
+            code("--start auto"),
+            ") tries all of them and takes the best.",
         )
     ]
 
@@ -146,16 +158,20 @@ def _labels(evidence: Evidence, context: Context) -> list[Step]:
     doubts = evidence.doubts
     if doubts is not None and doubts.n_unlikely:
         many = doubts.n_unlikely > MANY_DOUBTS * doubts.n_judged
-        noisy = (
-            " If they are wrong, correct them; if there are too many to correct, fit with "
-            "label_noise=True (--label-noise)."
+        noisy: Step = (
+            " If they are wrong, correct them; if there are too many to correct, fit with ",
+            code("label_noise=True"),
+            " (",
+            code("--label-noise"),
+            ").",
         )
         steps.append(
             (
                 tag("b", "Look at these labels: "),
                 tag("a", f"{doubts.n_unlikely:,} of {counted(doubts.n_judged, 'label')}",
                     href="#doubts"),
-                f" {'is' if doubts.n_unlikely == 1 else 'are'} doubtful." + (noisy if many else ""),
+                f" {'is' if doubts.n_unlikely == 1 else 'are'} doubtful (a score below {CUT_OFF}).",
+                *(noisy if many else ()),
             )
         )  # fmt: skip
     return steps
@@ -215,7 +231,11 @@ def _probabilities(evidence: Evidence, context: Context) -> list[Step]:
         (
             tag("b", "Trust probabilities less: "),
             tag("a", f"they promise {points(surplus)} too much", href="#reliability"),
-            ". early_stopping=True (--early-stopping) fits them to held-out rows.",
+            ". ",
+            code("early_stopping=True"),
+            " (",
+            code("--early-stopping"),
+            ") fits them to held-out rows.",
         )
     ]
 
@@ -229,8 +249,9 @@ def _training_rows(evidence: Evidence, context: Context) -> list[Step]:
     return [
         (
             tag("b", "Pass the training rows "),
-            "(X_train and y_train, or --train): the verdict compares with k-NN and logistic "
-            "regression tuned on them.",
+            "(X_train and y_train, or ",
+            code("--train"),
+            "): the verdict compares with k-NN, logistic regression and SVC tuned on them.",
         )
     ]
 

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from latentmetric.core.types import Floats, Ints
 from latentmetric.evaluation.rivals import fit_rival
 
 NEIGHBORS, LOGISTIC = "tuned k\N{NON-BREAKING HYPHEN}NN", "logistic regression"
+SUPPORT = "tuned SVC"
 
-RIVALS = {NEIGHBORS: "tuned-k-NN", LOGISTIC: "logistic-regression"}
+RIVALS = {NEIGHBORS: "tuned-k-NN", LOGISTIC: "logistic-regression", SUPPORT: "SVC"}
 """What the page calls them, and what ``latentmetric.evaluation.rivals`` does."""
+
+SUPPORT_CLASSES = 100
+"""With more classes, there is no SVC: it compares every two of them, which would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ def fitted_baselines(
     """Every rival with its answers; its samples are the same whatever else the page shows."""
     found = []
     for name, rival_name in RIVALS.items():
+        if name == SUPPORT and len(np.unique(codes)) > SUPPORT_CLASSES:
+            continue
         about_to(name)
         rival = fit_rival(rival_name, rows, codes, n_jobs=n_jobs, bounded=True)
         found.append(Baseline(name, rival.pipeline.predict(queries), rival.n_rows, rival.chosen))

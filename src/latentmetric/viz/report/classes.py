@@ -79,8 +79,8 @@ def _head(text: str) -> Html:
     number_column = text not in ("class", MOST_CONFUSED)
     button = tag("button", text, type="button")
     sorting = "descending" if text == "error" else None
-    return tag("th", button, scope="col", class_="number" if number_column else None,
-               aria_sort=sorting)  # fmt: skip
+    kind = "number" if number_column else "whole" if text == MOST_CONFUSED else None
+    return tag("th", button, scope="col", class_=kind, aria_sort=sorting)
 
 
 def _filter(n_lines: int) -> Html | None:
@@ -126,6 +126,8 @@ def _margin_words(evidence: Evidence) -> Html:
         said = (
             "The margin is how much nearer, in squared distance, a latent example should be to "
             "latent examples of its own class than to those of other classes. The more the rows of "
-            "a class scatter around its latent examples, the larger its margin."
+            "a class scatter around its latent examples, the larger its margin. It is in the "
+            "square of the metric's own unit, which depends on the units of the columns: compare "
+            "margins of classes with each other only."
         )
     return paragraph(said, class_="caption")

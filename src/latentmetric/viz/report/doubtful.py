@@ -26,6 +26,9 @@ LISTED = 30
 UNLIKELY = 0.05
 """A label with a lower score is doubtful."""
 
+CUT_OFF = f"{100 * UNLIKELY:g}\N{NO-BREAK SPACE}%"
+"""The same in words."""
+
 
 @dataclass(frozen=True)
 class Doubt:

@@ -12,7 +12,7 @@ from latentmetric.viz.report.context import (
     section,
     table,
 )
-from latentmetric.viz.report.doubtful import UNLIKELY, Doubt, Doubts
+from latentmetric.viz.report.doubtful import CUT_OFF, Doubt, Doubts
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.markup import Html, counted, percent, tag
 from latentmetric.viz.report.rows import LabelledRows
@@ -28,7 +28,10 @@ def doubt_section(evidence: Evidence, context: Context) -> Html:
         )
         return section("doubts", "Doubtful labels", paragraph(said))
     if not doubts.worst:
-        said = f"No label of {counted(doubts.n_judged, 'row')} is doubtful."
+        said = (
+            f"No label of {counted(doubts.n_judged, 'row')} is doubtful: none has a score below "
+            f"{CUT_OFF}."
+        )
         return section("doubts", "Doubtful labels", paragraph(said))
     return section(
         "doubts",
@@ -47,8 +50,7 @@ def doubt_section(evidence: Evidence, context: Context) -> Html:
 def _words(doubts: Doubts, evidence: Evidence) -> str:
     said = (
         f"{counted(doubts.n_unlikely, 'label', 'labels')} of {doubts.n_judged:,} "
-        f"{'has' if doubts.n_unlikely == 1 else 'have'} a score below "
-        f"{100 * UNLIKELY:g}\N{NO-BREAK SPACE}%."
+        f"{'is' if doubts.n_unlikely == 1 else 'are'} doubtful, with a score below {CUT_OFF}."
     )
     if doubts.n_unlikely > len(doubts.worst):
         said += f" These are the {len(doubts.worst)} lowest."

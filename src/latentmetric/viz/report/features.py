@@ -50,16 +50,19 @@ def feature_parts(evidence: Evidence, context: Context) -> list[Html | None]:
         tag("div", figure("features", _chart(effects, context)), class_="charts"),
         paragraph(
             "How far a row moves under the metric if one feature grows by one standard deviation "
-            "and the others stay, in percent of the farthest of these moves. Features that vary "
-            "together share their weight.",
+            "and the others stay, in percent of the farthest of these moves. This is how much a "
+            "feature counts in a distance, and no proof that it helps: a feature that has nothing "
+            "to do with the classes has a weight, too, and from a start that standardises the "
+            "columns all weights begin equal. Features that vary together share their weight.",
             class_="caption",
         ),
         tag("h3", "The directions it stretches most"),
         _directions(directions, deviations, evidence, context),
         paragraph(
             "A direction is a mix of features, each in standard deviations: along it, features "
-            "with + grow while features with − fall. The classes at its ends are those whose means "
-            "lie farthest to each side.",
+            "with + grow while features with − fall. Its share is its part of the sum of squared "
+            "stretches of all directions, with features in standard deviations. The classes at its "
+            "ends are those whose means lie farthest to each side.",
             class_="caption",
         ),
     ]

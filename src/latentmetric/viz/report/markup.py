@@ -7,7 +7,7 @@ become markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -78,6 +78,11 @@ def breakable(text: str) -> Html:
     return join(re.split(r"(?<=[_/.\\])(?=\w)", text), separator="<wbr>")
 
 
+def code(text: str) -> Html:
+    """An option or an argument, which is never broken into two lines."""
+    return tag("code", text)
+
+
 def distinct(labels: Iterable[Any]) -> list[str]:
     """Each label as it is shown; labels that would look the same are told apart."""
     return told_apart((_readable(label, LONGEST_TEXT) for label in labels), LONGEST_TEXT)
@@ -108,3 +113,9 @@ def points(difference: float) -> str:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A count with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -7,7 +7,7 @@ import numpy as np
 from latentmetric.viz.report.charts import Line, line_chart
 from latentmetric.viz.report.context import Context, figure, paragraph, section
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.features import feature_parts
+from latentmetric.viz.report.features import feature_parts, is_table
 from latentmetric.viz.report.markup import Html, counted, number, tag
 from latentmetric.viz.summaries import Curve, Spectrum, spectrum
 
@@ -37,7 +37,7 @@ def spectrum_section(evidence: Evidence, context: Context) -> Html:
         *feature_parts(evidence, context),
         tag("h3", "How many directions matter"),
         tag("div", figure("eigenvalues", line_chart(line)), class_="charts"),
-        paragraph(_stretching(found), class_="caption"),
+        paragraph(_stretching(found), _units(evidence, context), class_="caption"),
     )
 
 
@@ -67,3 +67,19 @@ def _stretching(found: Spectrum) -> str:
         f"tenths from {found.directions_for(0.9):,}; the effective rank is "
         f"{found.effective_rank:,.0f}."
     )
+
+
+def _units(evidence: Evidence, context: Context) -> str:
+    """Why eigenvalues depend on units, and shares of directions do not."""
+    after = "" if evidence.piped.steps is None else " after the steps"
+    said = (
+        " An eigenvalue is the square of the factor by which a direction is stretched, in the "
+        f"units of the columns{after}: where columns have different units, those with small "
+        "numbers need the large eigenvalues, and few of them make up the sum."
+    )
+    if is_table(evidence, context):
+        said += (
+            " The shares in the table of directions are measured in standard deviations instead, "
+            "so they differ from the shares of this sum."
+        )
+    return said

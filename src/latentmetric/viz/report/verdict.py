@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from latentmetric.core.votes import n_voters
 from latentmetric.evaluation.significance import Paired, paired
+from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.viz.report.advice import next_steps
 from latentmetric.viz.report.bars import Bar, bar_chart
-from latentmetric.viz.report.baselines import Baseline
+from latentmetric.viz.report.baselines import SUPPORT, SUPPORT_CLASSES, Baseline
 from latentmetric.viz.report.context import Context, figure, head_cell, paragraph, section, table
 from latentmetric.viz.report.evidence import EUCLID, Evidence, Vote
-from latentmetric.viz.report.markup import Html, counted, percent, points, tag
+from latentmetric.viz.report.markup import (
+    Content,
+    Html,
+    code,
+    counted,
+    listed,
+    percent,
+    points,
+    tag,
+)
 
 EVEN = "too close to tell from"
 """What is said of a difference that may be chance."""
@@ -30,6 +41,13 @@ class Line:
     kind: str
     rival: bool
     """Whether one would use it instead of the model."""
+    fitted: str = ""
+    """How many of the training rows it was fitted on, if not all."""
+
+    @property
+    def called(self) -> str:
+        """Its name, with the rows it was fitted on if these are fewer than the model's."""
+        return f"{self.name}, {self.fitted}" if self.fitted else self.name
 
 
 def verdict_section(evidence: Evidence, context: Context) -> Html:
@@ -77,6 +95,7 @@ def _line(evidence: Evidence, method: Vote | Baseline) -> Line:
         _fitted(method, evidence) if isinstance(method, Baseline) else f"{voters(method)} vote",
         "" if own else "base" if rival or method.name == EUCLID else "alternative",
         rival,
+        _fewer_rows(method, evidence) if isinstance(method, Baseline) else "",
     )
 
 
@@ -87,9 +106,13 @@ def voters(vote: Vote) -> str:
 
 
 def _fitted(baseline: Baseline, evidence: Evidence) -> str:
+    n_rows = _fewer_rows(baseline, evidence) or f"{baseline.n_rows:,} training rows"
+    return f"{baseline.chosen}; {n_rows}"
+
+
+def _fewer_rows(baseline: Baseline, evidence: Evidence) -> str:
     n_all = len(evidence.originals)
-    some = f" of {n_all:,}" if baseline.n_rows < n_all else ""
-    return f"{baseline.chosen}; {baseline.n_rows:,}{some} training rows"
+    return f"{baseline.n_rows:,} of {n_all:,} training rows" if baseline.n_rows < n_all else ""
 
 
 def headline(evidence: Evidence, lines: list[Line]) -> str:
@@ -103,8 +126,9 @@ def headline(evidence: Evidence, lines: list[Line]) -> str:
         return f"{name} misclassifies {percent(lines[0].error)}; no verdict yet"
     named: dict[str, list[str]] = {"worse than": [], "better than": [], EVEN: []}
     for line in rivals:
-        named[_relation(line)].append(line.name.split(",")[0])
-    said = [f"{how} {' and '.join(whom)}" for how, whom in named.items() if whom]
+        some = f" ({line.fitted})" if line.fitted else ""
+        named[_relation(line)].append(line.name.split(",")[0] + some)
+    said = [f"{how} {listed(whom)}" for how, whom in named.items() if whom]
     return f"{name} is {', '.join(said)}"
 
 
@@ -126,17 +150,19 @@ def _words(evidence: Evidence, lines: list[Line]) -> list[Html]:
     if rivals:
         said = [_sentence(line, evidence.is_test) for line in rivals]
         return [paragraph(first), *map(paragraph, said)]
+    missing: tuple[Content, ...]
     if evidence.has_training_rows:
-        missing = "k-NN and logistic regression were left out, so there is no verdict."
+        missing = ("k-NN, logistic regression and SVC were left out, so there is no verdict.",)
     else:
         missing = (
-            "Whether that is better than k-NN or logistic regression can only be said with the "
-            "training rows: pass them (X_train and y_train, or --train), and both are tuned on "
-            "them."
+            "Whether that is better than k-NN, logistic regression or SVC can only be said with "
+            "the training rows: pass them (X_train and y_train, or ",
+            code("--train"),
+            "), and all three are tuned on them.",
         )
     euclid = [line for line in lines if line.name == EUCLID and line.against]
     said = [_sentence(line, evidence.is_test) for line in euclid]
-    return [paragraph(first), paragraph(missing), *map(paragraph, said)]
+    return [paragraph(first), paragraph(*missing), *map(paragraph, said)]
 
 
 def _sentence(line: Line, is_test: bool) -> str:
@@ -145,7 +171,7 @@ def _sentence(line: Line, is_test: bool) -> str:
     assert match is not None
     if match.gained == match.lost:
         return (
-            f"{line.name}: {percent(line.error)}, as many errors. Each gets "
+            f"{line.called}: {percent(line.error)}, as many errors. Each gets "
             f"{counted(match.gained, 'row')} right that the other gets wrong."
         )
     more, sign = ("higher", 1) if match.fewer > 0 else ("lower", -1)
@@ -159,7 +185,7 @@ def _sentence(line: Line, is_test: bool) -> str:
         )
     else:
         sure = f" That may be chance ({_chance(match)})."
-    return f"{line.name}: {percent(line.error)}, {points(match.fewer)} {more}.{sure}"
+    return f"{line.called}: {percent(line.error)}, {points(match.fewer)} {more}.{sure}"
 
 
 def _chance(match: Paired) -> str:
@@ -175,7 +201,7 @@ def _p(match: Paired) -> str:
 def _bars(evidence: Evidence, lines: list[Line]) -> Html:
     n_queries = len(evidence.queries)
     bars = [
-        Bar(line.name, line.error, percent(line.error),
+        Bar(line.called, line.error, percent(line.error),
             sqrt(line.error * (1 - line.error) / n_queries), line.kind)
         for line in lines
     ]  # fmt: skip
@@ -267,10 +293,10 @@ def _seen(evidence: Evidence) -> list[Html]:
 
 
 def _sampled(evidence: Evidence) -> list[Html]:
-    """A warning where a rival had fewer training rows than the model."""
+    """A warning where a rival had fewer training rows than the model, or was left out."""
     n_all = len(evidence.originals)
     short = [baseline for baseline in evidence.baselines if baseline.n_rows < n_all]
-    return [
+    said = [
         paragraph(
             f"To save time, {baseline.name} was fitted on {baseline.n_rows:,} of the {n_all:,} "
             "training rows. With all of them it may be better than shown.",
@@ -278,6 +304,14 @@ def _sampled(evidence: Evidence) -> list[Html]:
         )
         for baseline in short
     ]
+    if evidence.baselines and all(baseline.name != SUPPORT for baseline in evidence.baselines):
+        said.append(
+            paragraph(
+                f"To save time, SVC was left out: there are more than {SUPPORT_CLASSES:,} classes.",
+                class_="notice",
+            )
+        )
+    return said
 
 
 def _after_steps(evidence: Evidence) -> str:
@@ -290,17 +324,30 @@ def _legend(evidence: Evidence) -> str:
     said = "Whiskers show one standard error."
     if evidence.baselines:
         said += (
-            " k-NN and logistic regression are tuned by cross-validation on training rows"
-            f"{_after_steps(evidence)}."
+            f" The parameters of {listed([baseline.name for baseline in evidence.baselines])} "
+            f"are chosen by cross-validation on training rows{_after_steps(evidence)}."
         )
     if evidence.is_test:
         said += (
             " p is the chance of a difference this large, or larger, between two methods that are "
             "equally good (McNemar's exact test on the same rows)."
         )
+    if any(vote.name == EUCLID for vote in evidence.votes):
+        said += f" Euclid learns nothing: under the Euclidean distance, {_nearest(evidence)}."
     if evidence.latent_model is not None:
         said += (
             " MaPML votes with its latent examples, MaPML-O with original rows under the same "
             "metric."
         )
     return said
+
+
+def _nearest(evidence: Evidence) -> str:
+    """Which rows vote in Euclid: as many as in the model, with the same weights."""
+    vote = next(vote for vote in evidence.votes if vote.name == EUCLID)
+    estimator = plain(evidence.model, VOTING)
+    n_nearest = n_voters(estimator.weights, estimator.n_neighbors, vote.n_references)
+    if n_nearest == 1:
+        return "the nearest row decides"
+    weights = "equal weights" if estimator.weights == "uniform" else "more weight for nearer ones"
+    return f"the {n_nearest:,} nearest rows vote, with {weights}"
