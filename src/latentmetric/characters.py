@@ -9,7 +9,7 @@ import io
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -42,6 +42,12 @@ def shortened(text: Any, longest: int) -> str:
         return whole
     end = (longest - 1) // 2
     return f"{whole[: longest - 1 - end]}…{whole[len(whole) - end :]}"
+
+
+def in_a_sentence(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: ``a``, ``a and b``, ``a, b and c``."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def told_apart(names: Iterable[Any], longest: int) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentmetric.characters import percent
+from latentmetric.characters import in_a_sentence, percent
 from latentmetric.comparison.cross_validation import Outcome
 from latentmetric.core.types import Bools, Floats
 from latentmetric.evaluation.significance import paired
@@ -120,7 +120,7 @@ def _reason(results: _Results, chosen: str, equal: list[str]) -> str:
         return f"Its error, {error}, is the lowest, by more than chance explains."
     if chosen == best:
         return (
-            f"Its error, {error}, is the lowest. {_listed(results.named(others))} "
+            f"Its error, {error}, is the lowest. {in_a_sentence(results.named(others))} "
             f"{'is' if len(others) == 1 else 'are'} too close to tell from it on these rows, and "
             f"{'answers' if len(others) == 1 else 'answer'} more slowly."
         )
@@ -141,7 +141,3 @@ def _about_mapml(results: _Results, chosen: str, equal: list[str]) -> list[str]:
         ]
     points = 100 * results.excess("MaPML")
     return [f"MaPML's error is {points:.2f} percentage points above that of {results.best}."]
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

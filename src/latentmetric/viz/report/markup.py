@@ -7,7 +7,7 @@ become markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -113,9 +113,3 @@ def points(difference: float) -> str:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A count with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

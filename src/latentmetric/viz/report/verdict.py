@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from latentmetric.characters import in_a_sentence
 from latentmetric.core.votes import n_voters
 from latentmetric.evaluation.significance import Paired, paired
 from latentmetric.validation.parameters import VOTING, plain
@@ -18,7 +19,6 @@ from latentmetric.viz.report.markup import (
     Html,
     code,
     counted,
-    listed,
     percent,
     points,
     tag,
@@ -128,7 +128,7 @@ def headline(evidence: Evidence, lines: list[Line]) -> str:
     for line in rivals:
         some = f" ({line.fitted})" if line.fitted else ""
         named[_relation(line)].append(line.name.split(",")[0] + some)
-    said = [f"{how} {listed(whom)}" for how, whom in named.items() if whom]
+    said = [f"{how} {in_a_sentence(whom)}" for how, whom in named.items() if whom]
     return f"{name} is {', '.join(said)}"
 
 
@@ -324,7 +324,7 @@ def _legend(evidence: Evidence) -> str:
     said = "Whiskers show one standard error."
     if evidence.baselines:
         said += (
-            f" The parameters of {listed([baseline.name for baseline in evidence.baselines])} "
+            f" The parameters of {in_a_sentence([baseline.name for baseline in evidence.baselines])} "
             f"are chosen by cross-validation on training rows{_after_steps(evidence)}."
         )
     if evidence.is_test:
