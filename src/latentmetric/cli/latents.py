@@ -28,8 +28,9 @@ def latents(
 ) -> None:
     """Write the latent examples of a model, with how many rows each stands for.
 
-    The rows are those counted in the fit, before the last pass of the refinement. Latent examples are numbered from 0, as in the answers of neighbors. Features have their names
-    if the model knows them. Those of a pipeline are in the units that fit was given, where its
+    The rows are those counted in the fit, before the last pass of the refinement. Latent
+    examples are numbered from 0, as in the answers of neighbors. Features have their names if
+    the model knows them. Those of a pipeline are in the units that fit was given, where its
     steps can be undone; a note says if not. An .npy file holds the features alone.
     """
     check_answers(out, [model], overwrite)

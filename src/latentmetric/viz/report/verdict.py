@@ -323,10 +323,8 @@ def _after_steps(evidence: Evidence) -> str:
 def _legend(evidence: Evidence) -> str:
     said = "Whiskers show one standard error."
     if evidence.baselines:
-        said += (
-            f" The parameters of {in_a_sentence([baseline.name for baseline in evidence.baselines])} "
-            f"are chosen by cross-validation on training rows{_after_steps(evidence)}."
-        )
+        names = in_a_sentence([baseline.name for baseline in evidence.baselines])
+        said += f" The parameters of {names} are chosen by cross-validation on training rows{_after_steps(evidence)}."
     if evidence.is_test:
         said += (
             " p is the chance of a difference this large, or larger, between two methods that are "
