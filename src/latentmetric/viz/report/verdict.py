@@ -324,7 +324,8 @@ def _legend(evidence: Evidence) -> str:
     said = "Whiskers show one standard error."
     if evidence.baselines:
         names = in_a_sentence([baseline.name for baseline in evidence.baselines])
-        said += f" The parameters of {names} are chosen by cross-validation on training rows{_after_steps(evidence)}."
+        said += f" The parameters of {names} are chosen by cross-validation on training rows"
+        said += f"{_after_steps(evidence)}."
     if evidence.is_test:
         said += (
             " p is the chance of a difference this large, or larger, between two methods that are "
