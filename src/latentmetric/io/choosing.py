@@ -81,7 +81,17 @@ class Choice:
         return [name for name in (self.label, self.id, *lists, *listed) if name]
 
     def settled(self, names: Sequence[str]) -> Choice:
-        """The choice for a file with these names: the usual label and id, where it has them."""
+        """The choice for one file: with the usual label and id, where it has them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The names of its columns or arrays.
+
+        Returns
+        -------
+        Choice
+        """
         taken = {*self.wanted, *(self.names or ()), self.key}
         free = {name for name, times in Counter(names).items() if times == 1} - taken
         label = self.usual_label if self.usual_label in free else None
