@@ -30,6 +30,12 @@ def rng():
 
 
 @pytest.fixture
+def short_passes(monkeypatch):
+    """Passes of the refinement over few rows take fewer steps, so that tests are fast."""
+    monkeypatch.setattr("latentmetric.core.refinement.FEWEST_STEPS", 30)
+
+
+@pytest.fixture
 def blobs():
     """Three overlapping classes in 6 dimensions, of which only 2 separate them."""
     return make_blobs()

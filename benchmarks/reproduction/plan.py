@@ -21,6 +21,8 @@ from latentmetric.estimators.oasis import OASIS
 
 GRID = tuple(10.0**exponent for exponent in range(-3, 4))
 """Factors of a parameter's base value that are searched, as in the paper."""
+MOST_FURTHER = 3
+"""How many factors beyond an end of the grid are tried while the error falls towards it."""
 
 METRIC_REG, AGGRESSIVENESS, LEARNING_RATE = 1.7, 0.001, 0.01
 """The base values of MaPML, OASIS and HR-SGD. They are fixed, and do not follow the defaults of the
@@ -87,6 +89,8 @@ class Method:
     """The method whose search this one shares."""
     try_out: Callable[[float], Any] | None = None
     """A cheaper estimator to fit in the search."""
+    beyond_grid: bool = True
+    """Whether factors beyond the ends of the grid mean something else than those at its ends."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +146,13 @@ def _exponent(value: float) -> int:
     return GRID.index(value) - 3
 
 
+EUCLID = Method(lambda value, seed: Euclidean(), searched=False, random=False)
+REDUCED_EUCLID = f"Euclid, {LMNN_FEATURES} components"
+"""What LMNN and HR-SGD begin with."""
+
 METHODS: dict[str, Method] = {
-    "Euclid": Method(lambda value, seed: Euclidean(), searched=False, random=False),
+    "Euclid": EUCLID,
+    REDUCED_EUCLID: replace(EUCLID, max_features=LMNN_FEATURES),
     "LMNN": Method(
         lambda value, seed: _lmnn(value, LMNN_ITERATIONS),
         random=False,
@@ -164,13 +173,14 @@ METHODS: dict[str, Method] = {
     "MaPML_5, refined": Method(lambda value, seed: MaPML(0.05, random_state=seed), searched=False),
     "k-means prototypes": _prototypes(0.10),
     "k-means prototypes, 5 %": _prototypes(0.05),
-    "PCA + k-NN": Method(_pca, random=False),
+    "PCA + k-NN": Method(_pca, random=False, beyond_grid=False),
     "LDA + k-NN": Method(
         lambda value, seed: make_pipeline(
             LinearDiscriminantAnalysis(solver="eigen", shrinkage=min(1.0, max(1e-4, 0.1 * value))),
             KNeighborsClassifier(3),
         ),
         random=False,
+        beyond_grid=False,
     ),
     "NCA": Method(
         lambda value, seed: make_pipeline(
@@ -189,6 +199,7 @@ METHODS: dict[str, Method] = {
 }
 PAPER_METHODS = ("Euclid", "OASIS", "HR-SGD", "LMNN", "MaPML_10")
 ALTERNATIVES = (
+    REDUCED_EUCLID,
     "HR-SGD, unbiased",
     "MaPML_10, refined",
     "k-means prototypes",
@@ -219,6 +230,7 @@ LARGE_STEPS = 100_000
 """S of MaPML on the large set."""
 SUBSET_METHODS = (
     "Euclid",
+    REDUCED_EUCLID,
     "OASIS",
     "HR-SGD",
     "HR-SGD, unbiased",

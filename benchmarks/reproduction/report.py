@@ -10,7 +10,7 @@ import numpy as np
 from reproduction import estimate
 from reproduction.claims import Results, Verdict
 from reproduction.figures import figures, save_figure
-from reproduction.plan import ALTERNATIVES, CUTS, RATIOS, mapml_name
+from reproduction.plan import ALTERNATIVES, CUTS, RATIOS, REDUCED_EUCLID, mapml_name
 
 _IMAGENET = {
     "Euclid": 35.65, "OASIS": 36.51, "HR-SGD": 36.15, "MaPML_5-O": 35.59, "MaPML_5": 33.92,
@@ -32,9 +32,13 @@ the 200 classes they are the paper's of all 1,000."""
 
 DATASETS = ("mnist", "cifar10", "cifar100", "imagenet200", "imagenet", "banking77", "clinc150")
 ROWS = (
-    "Euclid", "OASIS", "HR-SGD", "HR-SGD, unbiased", "HR-SGD, all features", "LMNN",
+    "Euclid", REDUCED_EUCLID, "OASIS", "HR-SGD", "HR-SGD, unbiased", "HR-SGD, all features", "LMNN",
     "MaPML_10-O", "MaPML_10",
 )  # fmt: skip
+AT_AN_END = (
+    "Searches whose best factor is the least or the largest that was tried, so that a better one "
+    "may lie beyond"
+)
 MORE_ROWS = ("MaPML_5, refined", "k-means prototypes, 5 %")
 
 
@@ -43,7 +47,8 @@ def write_report(
 ) -> Path:
     """Write the page and its figures to ``out``; the path of the page."""
     parts = ["# Reproduction of the paper's experiments", _facts(facts), _claims(verdicts)]
-    parts += ["## What was reduced\n\n" + "\n".join(f"- {cut}" for cut in CUTS)]
+    cuts = [*CUTS, f"{AT_AN_END}: {'; '.join(ends)}."] if (ends := results.at_an_end()) else CUTS
+    parts += ["## What was reduced\n\n" + "\n".join(f"- {cut}" for cut in cuts)]
     parts += [_table(results, name) for name in DATASETS if results.settings(name)]
     parts += [sentence] if (sentence := estimate.sentence(out)) else []
     for name, figure in figures(results).items():
@@ -76,7 +81,8 @@ def _table(results: Results, dataset: str) -> str:
     ]
     rows = results.trials(setting, "Euclid")[:1]
     made = "image-like rows, not ImageNet; " if rows and rows[0].get("made") else ""
-    lines = [f"## {dataset}", "", f"Setting: {made}{setting}. Test error in percent.", ""]
+    about = f"Setting: {made}{setting}. Test error in percent ± standard deviation over trials."
+    lines = [f"## {dataset}", "", about, ""]
     lines += ["| method | error | of Euclid's | paper | of Euclid's | CPU s | trials | fitted on |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [

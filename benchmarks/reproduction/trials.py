@@ -7,6 +7,7 @@ result is written under another name and then renamed, so that its file is compl
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time
@@ -24,6 +25,7 @@ from reproduction.plan import (
     LARGE_STEPS,
     LMNN_NOISE_ITERATIONS,
     METHODS,
+    MOST_FURTHER,
     SEARCH_ROWS_PER_CLASS,
     Method,
     Setting,
@@ -94,7 +96,7 @@ def limited(setting: Setting, method: Method, source: Source) -> tuple[Setting, 
 def search_parameter(
     trial: Trial, method: Method, split: Split, out: Path, tag: str
 ) -> dict[str, Any]:
-    """The value of the grid with the lowest validation error, searched once for all trials."""
+    """The value with the lowest validation error, searched once for all trials."""
     if not method.searched:
         return {"value": 1.0, "validation_errors": {}}
     name = method.searched_as or trial.method
@@ -103,20 +105,39 @@ def search_parameter(
         found: dict[str, Any] = json.loads(path.read_text())
         return found
     method, held = METHODS[name], validation_split(split, METHODS[name].search_rows)
-    errors = {}
-    for value in GRID:
+
+    def validation_error(value: float) -> float:
         model = method.try_out(value) if method.try_out else method.make(value, 0)
         measured = measure(for_setting(trial.setting, model), held)
-        errors[value] = (measured["error"] + measured.get("error_original", measured["error"])) / 2
-    best = min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
+        found: float = measured["error"] + measured.get("error_original", measured["error"])
+        return found / 2
+
+    errors = searched_errors(validation_error, MOST_FURTHER if method.beyond_grid else 0)
     result = {
-        "value": best,
+        "value": best_value(errors),
         "fit_rows": len(held.X_train),
         "held_out_rows": len(held.X_test),
         "validation_errors": {f"{v:g}": e for v, e in errors.items()},
     }
     write_json(path, result)
     return result
+
+
+def searched_errors(error_of: Callable[[float], float], most_further: int) -> dict[float, float]:
+    """The error of each value of the grid, and beyond the end of it that is best while it falls."""
+    errors = {value: error_of(value) for value in GRID}
+    for _ in range(most_further):
+        best = best_value(errors)
+        if best not in (min(errors), max(errors)):
+            break
+        further = best * 10 if best == max(errors) else best / 10
+        errors[further] = error_of(further)
+    return errors
+
+
+def best_value(errors: dict[float, float]) -> float:
+    """The value with the lowest error; of equals, the one nearest to 1."""
+    return min(errors, key=lambda value: (errors[value], abs(np.log10(value))))
 
 
 def validation_split(split: Split, max_rows: int) -> Split:

@@ -11,6 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from latentmetric import Euclidean, MaPML
 from latentmetric.comparison import METHODS, compare
 
+pytestmark = pytest.mark.usefixtures("short_passes")
+
 PLAIN = {
     "Euclid": Euclidean(),
     "Euclid-scaled": make_pipeline(StandardScaler(), Euclidean()),

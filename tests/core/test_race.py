@@ -8,7 +8,6 @@ from helpers import make_blobs
 
 from latentmetric import MaPML
 from latentmetric.core import race as race_module
-from latentmetric.core import refinement
 from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
 from latentmetric.core.population import LocalPopulation, positions_of
@@ -23,6 +22,8 @@ from latentmetric.core.race import (
 )
 from latentmetric.core.span import is_wide
 from latentmetric.core.starts import STARTS, start_from
+
+pytestmark = pytest.mark.usefixtures("short_passes")
 
 SETTINGS = Settings(
     n_steps=200, metric_reg=1.7, latent_reg=0.0, max_norm=np.inf, target_neighbors=3, impostors=3,
@@ -40,12 +41,6 @@ class Recorded(LocalPopulation):
     def sample(self, numbers):
         self.asked.append(np.asarray(numbers))
         return super().sample(numbers)
-
-
-@pytest.fixture(autouse=True)
-def _short_passes(monkeypatch):
-    """Passes over few rows as in a real race, but with fewer steps."""
-    monkeypatch.setattr(refinement, "FEWEST_STEPS", 30)
 
 
 def raced(X, y, share=0.1, seed=0):

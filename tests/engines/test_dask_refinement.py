@@ -45,11 +45,6 @@ def both(client):
     return partition.population, LocalPopulation.of(rows, codes)
 
 
-@pytest.fixture
-def few_steps(monkeypatch):
-    monkeypatch.setattr(refinement, "FEWEST_STEPS", 20)
-
-
 def latents_per_class(share, sizes):
     return np.concatenate(([0], np.cumsum(np.maximum(1, np.rint(share * sizes).astype(int)))))
 
@@ -197,8 +192,9 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
     )
 
 
+@pytest.mark.usefixtures("short_passes")
 @pytest.mark.parametrize("name", HARD)
-def test_hard_data_is_refined(client, few_steps, name):
+def test_hard_data_is_refined(client, name):
     X, y = next((X, y) for found, X, y in hard_cases() if found == name)
     expected = MaPML(**QUICK).fit(X, y)
     model = MaPML(**QUICK).fit(da.from_array(X, chunks=(7, -1)), y)
@@ -208,7 +204,9 @@ def test_hard_data_is_refined(client, few_steps, name):
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, few_steps, number):
+def test_a_fit_is_resumed_within_the_refinement(
+    client, tmp_path, monkeypatch, short_passes, number
+):
     X, y = make_unbalanced()
     rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
     parameters = QUICK | {"refine": 3, "start": "within"}
@@ -223,8 +221,9 @@ def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, f
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
+@pytest.mark.usefixtures("short_passes")
 @pytest.mark.parametrize("lost", ["one", "all"])
-def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, few_steps, lost):
+def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, lost):
     X, y = make_unbalanced()
     parameters = QUICK | {"refine": 1, "start": "within"}
     whole = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
@@ -242,13 +241,14 @@ def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, 
 
     monkeypatch.setattr(DaskPopulation, "gradient", kill_then_step)
     model = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
-    assert len(steps) == 20
+    assert len(steps) == refinement.FEWEST_STEPS
     assert len(killed) == (3 if lost == "all" else 1)
     np.testing.assert_allclose(model.latent_examples_, whole.latent_examples_, rtol=1e-4, atol=1e-4)
     client.wait_for_workers(3, timeout=60)
 
 
-def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch, few_steps):
+@pytest.mark.usefixtures("short_passes")
+def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch):
     monkeypatch.setattr(race, "RACE_ROWS", 200)
     monkeypatch.setattr(race, "ESTIMATION_ROWS", 150)
     monkeypatch.setattr(alternation, "JUDGED_ROWS", 100)

@@ -9,6 +9,8 @@ from latentmetric.engines import sorting
 from latentmetric.engines.sorting import sorted_by_class
 from latentmetric.io import open_rows
 
+pytestmark = pytest.mark.usefixtures("short_passes")
+
 
 @pytest.fixture
 def saved(tmp_path):

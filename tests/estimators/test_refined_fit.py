@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML, load, save
-from latentmetric.core import learning, passes, refinement
+from latentmetric.core import learning, passes
 from latentmetric.core.alternation import reduced
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
@@ -36,10 +36,7 @@ from latentmetric.export import to_faiss, to_onnx, to_sklearn
 QUICK = {"n_latents": 0.15, "n_steps": 300, "max_iter": 2, "random_state": 0, "start": "euclidean"}
 
 
-@pytest.fixture(autouse=True)
-def _short_passes(monkeypatch):
-    """Passes over few rows have fewer steps, so that tests are fast."""
-    monkeypatch.setattr(refinement, "FEWEST_STEPS", 30)
+pytestmark = pytest.mark.usefixtures("short_passes")
 
 
 def fit(X, y, **parameters):

@@ -5,6 +5,7 @@ import pytest
 from helpers import make_blobs
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -13,6 +14,13 @@ from latentmetric.evaluation.rivals.choosing import Task
 from latentmetric.evaluation.rivals.support_vectors import CANDIDATES, answers
 
 NAMES = [SCALED, *TUNED, FOREST]
+
+
+def as_scaled(rival, *parts):
+    """Rows as the classifier of a rival sees them."""
+    if rival.chosen.endswith("standardised"):
+        return [rival.pipeline[0].transform(part) for part in parts]
+    return parts
 
 
 @pytest.mark.parametrize("name", TUNED)
@@ -34,13 +42,20 @@ def test_many_neighbours_where_labels_are_noisy(rng):
     assert rival.chosen.startswith(f"k = {k}, ")
 
 
+@pytest.mark.parametrize("scale", [1.0, [1, 1, 1e3, 1e3, 1e3, 1e3]], ids=["plain", "other units"])
+def test_tuned_neighbours_answer_as_those_of_scikit_learn(scale):
+    X, y = make_blobs(n_rows=300)
+    X = X[:, ::-1] * scale
+    rival = fit_rival("tuned-k-NN", X[:200], y[:200])
+    found, train, test = rival.pipeline[-1], *as_scaled(rival, X[:200], X[200:])
+    oracle = KNeighborsClassifier(found.n_neighbors, weights=found.weights).fit(train, y[:200])
+    np.testing.assert_array_equal(rival.pipeline.predict(X[200:]), oracle.predict(test))
+
+
 def test_logistic_regression_converges():
     X, y = make_blobs()
     rival = fit_rival("logistic-regression", X[:160], y[:160])
-    scaler, found = rival.pipeline[0], rival.pipeline[-1]
-    train, test = X[:160], X[160:]
-    if rival.chosen.endswith("standardised"):
-        train, test = scaler.transform(train), scaler.transform(test)
+    found, train, test = rival.pipeline[-1], *as_scaled(rival, X[:160], X[160:])
     oracle = LogisticRegression(C=found.C, max_iter=1000).fit(train, y[:160])
     np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), oracle.predict(test))
 
