@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import json
 import os
@@ -28,6 +29,12 @@ RESULTS = Path(__file__).parent / "results"
 
 PUBLISHED_LMNN: dict[str, Any] = {"push": 0.5, "target_neighbors": 3}
 """The parameters of LMNN's authors, which the stored results are for, whatever the defaults are."""
+
+
+def no_options(doc: str | None) -> None:
+    """Answer --help and refuse arguments before anything is measured."""
+    form = argparse.RawDescriptionHelpFormatter
+    argparse.ArgumentParser(description=doc, formatter_class=form).parse_args()
 
 
 def gemm_gflops(dtype: type = np.float32, size: int = 4096, repeats: int = 3) -> float:

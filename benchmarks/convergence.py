@@ -8,7 +8,7 @@ Default parameters but for what the rows of the table name, seeds 0 to 3, ten ro
 from __future__ import annotations
 
 import numpy as np
-from common import gemm_gflops, machine_facts, table, write_json
+from common import gemm_gflops, machine_facts, no_options, table, write_json
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from latentmetric import MaPML
@@ -28,6 +28,7 @@ VARIANTS = {
 
 
 def main() -> None:
+    no_options(__doc__)
     results = {"machine": machine_facts(gemm_gflops()), "runs": []}
     for variant, parameters in VARIANTS.items():
         for name, load in SETS.items():

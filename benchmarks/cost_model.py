@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from common import RESULTS, machine_facts, table, write_json
+from common import RESULTS, machine_facts, no_options, table, write_json
 
 from latentmetric.core.alternation import FEWEST_ANCHORS, STEPS_PER_ANCHOR
 
@@ -65,6 +65,7 @@ def predicted(n: float, machines: int, unit: dict[str, float]) -> dict[str, Any]
 
 
 def main() -> None:
+    no_options(__doc__)
     unit = constants()
     cases = [predicted(n, machines, unit) for n in (1e8, 1e9) for machines in (10, 100)]
     rows = [

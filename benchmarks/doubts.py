@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from cleanlab.rank import get_label_quality_scores
-from common import gemm_gflops, machine_facts, table, write_json
+from common import gemm_gflops, machine_facts, no_options, table, write_json
 from data import load_benchmark
 from quality import mean_and_error
 from sklearn.linear_model import LogisticRegression
@@ -57,6 +57,7 @@ def scores_of(X: np.ndarray, noisy: np.ndarray, seed: int) -> dict[str, np.ndarr
 
 
 def main() -> None:
+    no_options(__doc__)
     results: dict[str, Any] = {"machine": machine_facts(gemm_gflops()), "cells": {}}
     lines = []
     for name in SETS:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
-from common import counted_alg1, gemm_gflops, machine_facts, table, write_json
+from common import counted_alg1, gemm_gflops, machine_facts, no_options, table, write_json
 from data import load_benchmark
 
 from latentmetric.core import metric
@@ -118,6 +118,7 @@ def measure_refinement(rows, state, components, moved, measure, generator) -> No
 
 
 def main() -> None:
+    no_options(__doc__)
     name, X, y = rows_and_labels()
     gflops = gemm_gflops()
     results = {"machine": machine_facts(gflops), "data": name, "parts": {}}

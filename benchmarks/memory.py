@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from common import PeakMemory, gemm_gflops, machine_facts, no_options, table, write_json
 
 from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
@@ -73,6 +73,7 @@ def measured(job: str, n_rows: int, latents: int) -> float:
 
 
 def main() -> None:
+    no_options(__doc__)
     context = multiprocessing.get_context("spawn")
     found = []
     for n_rows, latents in SIZES:

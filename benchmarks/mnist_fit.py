@@ -18,6 +18,7 @@ from common import (
     best_seconds,
     gemm_gflops,
     machine_facts,
+    no_options,
     table,
     take_memory,
     write_json,
@@ -32,6 +33,7 @@ TAKEN_BYTES = 2e9
 
 
 def main() -> None:
+    no_options(__doc__)
     take_memory(TAKEN_BYTES)
     gflops = gemm_gflops()
     with PeakMemory() as empty:

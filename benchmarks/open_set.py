@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 import numpy as np
-from common import gemm_gflops, machine_facts, table, write_json
+from common import gemm_gflops, machine_facts, no_options, table, write_json
 from data import Split, load_benchmark
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -115,6 +115,7 @@ def report(results: dict[str, list[dict]]) -> str:
 
 
 def main() -> None:
+    no_options(__doc__)
     results = measure(load_benchmark("clinc150"), parts())
     path = write_json("open_set", {"machine": machine_facts(gemm_gflops()), "auroc": results})
     path.with_suffix(".md").write_text(report(results) + "\n")

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
-from common import RESULTS, gemm_gflops, machine_facts, table, write_json
+from common import RESULTS, gemm_gflops, machine_facts, no_options, table, write_json
 from data import load_benchmark
 from quality import mean_and_error
 from sklearn.model_selection import train_test_split
@@ -47,6 +47,7 @@ def measure(name: str, passes: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    no_options(__doc__)
     path = RESULTS / "passes.json"
     results = json.loads(path.read_text()) if path.exists() else {"cells": {}}
     results.setdefault("machine", machine_facts(gemm_gflops()))

@@ -173,11 +173,13 @@ def main() -> None:
 
 
 def show(results: dict[str, Any]) -> None:
-    """Print the tables and draw the pictures."""
+    """Print the tables, keep them beside the cells, and draw the pictures."""
     if not results["cells"]:
         raise SystemExit(f"{RESULTS / NAME}.json has no cells yet")
     findings = Findings(results["cells"])
-    print(tables.report(findings, results["limits"]))
+    said = tables.report(findings, results["limits"])
+    print(said)
+    (RESULTS / f"{NAME}.md").write_text(f"# Other libraries side by side\n\n{said}\n")
     pictures.draw(findings, RESULTS / NAME)
 
 

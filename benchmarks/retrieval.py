@@ -49,8 +49,8 @@ FIXED: dict[str, Callable] = {
     "Euclid": lambda seed: plain(),
     "cosine": lambda seed: Normalizer(),
     "Euclid, 164 components": lambda seed: reduced(plain()),
-    "LMNN, default": lambda seed: reduced(LMNN(max_iter=LMNN_ITERATIONS, **PUBLISHED_LMNN)),
-    "MaPML, default": lambda seed: MaPML.as_published(random_state=seed),
+    "LMNN, as published": lambda seed: reduced(LMNN(max_iter=LMNN_ITERATIONS, **PUBLISHED_LMNN)),
+    "MaPML, as published": lambda seed: MaPML.as_published(random_state=seed),
 }
 CANDIDATES: dict[str, dict[str, Callable]] = {
     "MaPML, chosen": {
@@ -77,7 +77,7 @@ CANDIDATES: dict[str, dict[str, Callable]] = {
         ),
     },
 }
-DEFAULT_OF = {"LMNN, chosen": "LMNN, default", "MaPML, chosen": "MaPML, default"}
+DEFAULT_OF = {"LMNN, chosen": "LMNN, as published", "MaPML, chosen": "MaPML, as published"}
 RANDOM_METHODS = ("MaPML",)
 """Random methods, which are run with several seeds."""
 

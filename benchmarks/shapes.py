@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
-from common import best_seconds, gemm_gflops, machine_facts, table, write_json
+from common import best_seconds, gemm_gflops, machine_facts, no_options, table, write_json
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
@@ -74,6 +74,7 @@ def _published() -> MaPML:
 
 
 def main() -> None:
+    no_options(__doc__)
     right, seconds = maps(), wide()
     lines = [[name, f"{np.mean(values):.1f} % right"] for name, values in right.items()]
     lines += [[f"{name}, 200 × 4,096", f"{value:.2f} s"] for name, value in seconds.items()]

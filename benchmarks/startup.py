@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from common import machine_facts, table, write_json
+from common import machine_facts, no_options, table, write_json
 
 CODES = {
     "python": "pass",
@@ -32,6 +32,7 @@ def processor_seconds() -> float:
 
 
 def main() -> None:
+    no_options(__doc__)
     clock: dict[str, list[float]] = {name: [] for name in CODES}
     processor: dict[str, list[float]] = {name: [] for name in CODES}
     for _ in range(REPEATS):

@@ -11,6 +11,8 @@ from side_by_side.plan import PEERS, SETS, TABLE_SIZE
 
 SHORTEST_SECONDS = 0.05
 """Fits that take less say nothing about growth."""
+FEWEST_SIZES = 3
+"""Nor do fewer sizes: part of the time does not depend on n."""
 
 
 class Findings:
@@ -45,7 +47,14 @@ class Findings:
 
     def exponent(self, name: str, method: str) -> float | None:
         """Of n in the time of a fit: the slope of the logarithms over the finished sizes."""
-        return exponent(self.fit_seconds(name, method))
+        seconds = self.fit_seconds(name, method)
+        return exponent(seconds) if len(seconds) >= FEWEST_SIZES else None
+
+    def last_exponent(self, name: str, method: str) -> float | None:
+        """The same between the two largest of at least three sizes, where n matters most."""
+        seconds = self.fit_seconds(name, method)
+        last = dict(sorted(seconds.items())[-2:])
+        return exponent(last) if len(seconds) >= FEWEST_SIZES else None
 
     def end(self, name: str, method: str, limit: float) -> str:
         """The first size that was not finished, and why, or that was given more time."""

@@ -35,7 +35,7 @@ LABEL_SPACING = 0.045
 """Least distance between labels at the ends of lines, as a share of a panel's height."""
 
 End = tuple[int, float, Peer, float | None]
-"""The last point of a line, its method, and the exponent of n if there is more than one point."""
+"""The last point of a line, its method, and the exponent of n if there are enough points."""
 
 
 def draw(findings: Findings, out: Path) -> None:
