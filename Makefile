@@ -26,7 +26,7 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -52,7 +52,7 @@ audit: $(VENV)/.test
 # Old libraries warn of what newer ones among their own dependencies will remove. The tests with
 # the newest versions are where a warning is an error.
 test-oldest: $(OLDEST)/.test
-	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto -W ignore::DeprecationWarning
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist worksteal -W ignore::DeprecationWarning
 
 coverage: $(VENV)/.test
 	$(BIN)/coverage erase

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cleanlab.rank import get_label_quality_scores
 from common import gemm_gflops, machine_facts, no_options, table, write_json
 from data import load_benchmark
 from quality import mean_and_error
@@ -42,6 +41,8 @@ def with_wrong_labels(y: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 def scores_of(X: np.ndarray, noisy: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """How likely each label is, by three methods."""
+    from cleanlab.rank import get_label_quality_scores
+
     model = MaPML(label_noise=True, random_state=seed).fit(X, noisy)
     logistic = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
     nearest = KNeighborsClassifier(15)

@@ -11,8 +11,6 @@ from latentmetric.estimators.driver import PATIENCE
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 LEARNERS = {
     "MaPML": MaPML(max_iter=6, n_steps=200, random_state=0),
     "LMNN": LMNN(max_iter=60, tol=0, random_state=0),

@@ -11,8 +11,6 @@ from latentmetric.comparison import compare
 from latentmetric.core.parallel import for_each
 from latentmetric.evaluation import clustering_nmi, retrieval_scores
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 MODELS = [
     MaPML(n_steps=100, max_iter=2, random_state=0),
     MaPML(n_steps=100, reference="original", early_stopping=True, random_state=0),

@@ -12,8 +12,6 @@ from sklearn.exceptions import NotFittedError
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.core import model as model_module
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"n_steps": 100, "max_iter": 3, "random_state": 0}
 
 

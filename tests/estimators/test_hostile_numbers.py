@@ -1,10 +1,7 @@
 """Whatever the numbers are, a fit gives a sound model or is refused before any work."""
 
-import pytest
 from hostile import cases, outcome
 from hypothesis import HealthCheck, given, settings
-
-pytestmark = pytest.mark.usefixtures("short_passes")
 
 
 @settings(

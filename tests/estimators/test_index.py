@@ -9,8 +9,6 @@ from latentmetric import MaPML
 from latentmetric.datasets import make_image_like
 from latentmetric.estimators import index
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 
 @pytest.fixture(scope="module")
 def made():

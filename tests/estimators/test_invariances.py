@@ -9,8 +9,6 @@ from sklearn.datasets import load_digits
 
 from latentmetric import HRSGD, Euclidean, MaPML
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 seeds = st.integers(0, 2**31 - 1)
 QUICK = {"n_steps": 200, "max_iter": 3, "random_state": 0}
 

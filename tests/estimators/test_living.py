@@ -12,8 +12,6 @@ from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
 from latentmetric.core import race
 from latentmetric.viz import write_report
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"max_iter": 2, "n_steps": 500, "refine": 1, "random_state": 0}
 FITTED = (
     "classes_", "latent_examples_", "latent_labels_", "latent_counts_", "margins_", "components_"

@@ -18,8 +18,6 @@ from latentmetric.estimators import outcome
 from latentmetric.estimators.seeding import generator_from
 from latentmetric.estimators.settings import settings_of
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
 

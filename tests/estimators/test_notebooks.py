@@ -12,8 +12,6 @@ from latentmetric import MaPML
 from latentmetric.estimators.notebooks import fitted_facts
 from latentmetric.registry import ESTIMATORS, estimator_class
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"max_iter": 2, "n_steps": 100, "random_state": 0}
 
 

@@ -13,8 +13,6 @@ from latentmetric.datasets import make_image_like
 from latentmetric.evaluation import retrieval_scores
 from latentmetric.validation.parameters import plain
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 SMALL = MaPML(n_steps=100, max_iter=1, refine=1, random_state=0)
 
 OTHER_TYPES = [

@@ -14,8 +14,6 @@ from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, save
 from latentmetric.estimators import base
 from latentmetric.estimators.progress import watched_by
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 X, Y = make_blobs(60)
 NARROW = X[:, :3]
 

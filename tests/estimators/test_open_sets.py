@@ -8,8 +8,6 @@ from sklearn.preprocessing import StandardScaler
 
 from latentmetric import OASIS, Euclidean, MaPML
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"n_steps": 300, "max_iter": 2, "random_state": 0}
 
 

@@ -36,9 +36,6 @@ from latentmetric.export import to_faiss, to_onnx, to_sklearn
 QUICK = {"n_latents": 0.15, "n_steps": 300, "max_iter": 2, "random_state": 0, "start": "euclidean"}
 
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
-
 def fit(X, y, **parameters):
     return MaPML(**QUICK | parameters).fit(X, y)
 

@@ -15,8 +15,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 MODELS = [
     MaPML(8, n_steps=200, max_iter=2, random_state=0),
     MaPML(8, n_steps=200, max_iter=2, random_state=0, reference="original", weights="kernel"),

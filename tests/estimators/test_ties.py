@@ -5,8 +5,6 @@ import pytest
 
 from latentmetric import OASIS, Euclidean, MaPML
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 QUICK = {"max_iter": 1, "n_steps": 300, "random_state": 0}
 
 MODELS = {

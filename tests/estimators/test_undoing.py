@@ -13,8 +13,6 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, Stand
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
 from latentmetric.validation.pipelines import Piped
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 
 def there_and_back(steps, X, y):
     piped = Piped.of(make_pipeline(*map(clone, steps), model()).fit(X, y))

@@ -10,8 +10,6 @@ from latentmetric import MaPML
 from latentmetric.estimators import unlabelled
 from latentmetric.io import open_rows
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 
 def quick(**parameters):
     return MaPML(**({"n_steps": 500, "max_iter": 2, "random_state": 0} | parameters))

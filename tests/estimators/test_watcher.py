@@ -8,8 +8,6 @@ from latentmetric import HRSGD, LMNN, MaPML
 from latentmetric.estimators.progress import watched_by
 from latentmetric.io import open_rows
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 
 class Watcher:
     def __init__(self, stop_after=None):
