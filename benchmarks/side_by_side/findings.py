@@ -50,12 +50,6 @@ class Findings:
         seconds = self.fit_seconds(name, method)
         return exponent(seconds) if len(seconds) >= FEWEST_SIZES else None
 
-    def last_exponent(self, name: str, method: str) -> float | None:
-        """The same between the two largest of at least three sizes, where n matters most."""
-        seconds = self.fit_seconds(name, method)
-        last = dict(sorted(seconds.items())[-2:])
-        return exponent(last) if len(seconds) >= FEWEST_SIZES else None
-
     def end(self, name: str, method: str, limit: float) -> str:
         """The first size that was not finished, and why, or that was given more time."""
         for size, cell in self.by_size(name, method).items():

@@ -21,7 +21,6 @@ HEADER = [
     "peak, MB",
     "error, %",
     "growth in n",
-    "at the end",
     "most rows",
     "end",
 ]
@@ -33,8 +32,8 @@ def report(findings: Findings, limits: dict[str, float]) -> str:
         f"One thread for every method. Times are the processor's; a method ends at the size whose "
         f"process passes {limit:g} s or {limits['gigabytes']:g} GB. Fit, query, peak "
         f"and error are those of {TABLE_SIZE:,} training rows; growth is the exponent of n in the "
-        f"time of a fit over all finished sizes (at least {FEWEST_SIZES}), and at the end between "
-        "the last two. Each cell is one run on one sample of the rows."
+        f"time of a fit over all finished sizes (at least {FEWEST_SIZES}). Each cell is one run on "
+        "one sample of the rows."
     ]
     for name in findings.sets():
         lines = [line(findings, name, method, limit) for method in findings.methods(name)]
@@ -53,12 +52,12 @@ def line(findings: Findings, name: str, method: str, limit: float) -> list[str]:
     else:
         seconds, query, peak, error = figures
         texts = [f"{seconds:.2f}", f"{query:.1f}", f"{peak:.0f}", f"{error:.2f}"]
-    growth = (findings.exponent(name, method), findings.last_exponent(name, method))
+    growth = findings.exponent(name, method)
     most = max(findings.finished(name, method), default=None)
     return [
         label,
         *texts,
-        *("" if power is None else f"{power:.2f}" for power in growth),
+        "" if growth is None else f"{growth:.2f}",
         "none" if most is None else f"{most:,}",
         findings.end(name, method, limit),
     ]
