@@ -145,7 +145,7 @@ def stopped_note(findings: Findings, name: str, size: int) -> str:
         for method in findings.methods(name)
         if size not in findings.finished(name, method) and findings.passed_limit(name, method, size)
     ]
-    return "\n" + textwrap.fill(f"over the limit: {', '.join(missing)}", 84) if missing else ""
+    return "\n" + textwrap.fill(f"over the limit: {', '.join(missing)}", 78) if missing else ""
 
 
 def panel(axes: Any, title: str) -> None:
