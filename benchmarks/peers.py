@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, PEERS, SETS, SIZES
 
 CHILD = Path(__file__).parent / "side_by_side" / "child.py"
 NAME = "peers"
+FEWEST_ROWS = 200
+"""Fewer rows than features or classes say nothing about a method."""
 
 
 class Store:
@@ -46,44 +48,33 @@ class Store:
         return {int(size): cell for size, cell in found.items()}
 
     def keep(self, name: str, method: str, size: int, cell: Cell) -> None:
+        """A cell that failed does not take the place of another."""
         results = self.results()
         sizes = results["cells"].setdefault(name, {}).setdefault(method, {})
-        sizes[str(size)] = cell
-        write_json(NAME, results)
+        if cell["state"] != "failed" or sizes.get(str(size), cell)["state"] == "failed":
+            sizes[str(size)] = cell
+            write_json(NAME, results)
 
-    def forget(self, sets: list[str], methods: list[str], sizes: tuple[int, ...]) -> None:
-        """Drop the chosen cells; sizes of a smaller set stand for all of its rows."""
-        results = self.results()
-        for name in sets:
-            own = {str(size) for size in sizes_of(rows.n_rows(name), sizes)}
-            for method in methods:
-                found = results["cells"].get(name, {}).get(method, {})
-                for size in own & set(found):
-                    del found[size]
-        write_json(NAME, results)
-
-    def begin(self, limits: Limits, home: Path | None) -> None:
+    def begin(self, home: Path | None) -> None:
         results = self.results()
         results["machine"] = machine_facts(gemm_gflops())
         command = results["machine"]["command"]
-        results["machine"]["command"] = command.replace(str(home), "FOLDER")
+        results["machine"]["command"] = command.replace(f" {home}", " FOLDER")
         results["threads"] = 1
-        # A few cells may be given more later; the report says which.
-        results.setdefault("limits", {"seconds": limits.seconds, "gigabytes": limits.gigabytes})
         write_json(NAME, results)
 
 
-def plan(sets: list[str], sizes: tuple[int, ...]) -> Iterator[tuple[str, int]]:
-    for name in sets:
-        for size in sizes_of(rows.n_rows(name), sizes):
-            yield name, size
+def plan(sets: list[str], sizes: tuple[int, ...]) -> list[tuple[str, int]]:
+    """All sets and sizes; the rows of every set are looked for before anything is measured."""
+    return [(name, size) for name in sets for size in sizes_of(rows.n_rows(name), sizes)]
 
 
-def pending(store: Store, name: str, method: str, size: int) -> bool:
-    """Whether a cell is still to be run; one that failed is tried again."""
-    by_size = store.by_size(name, method)
-    done = size in by_size and by_size[size]["state"] != "failed"
-    return not done and not cells_of.given_up(by_size, size)
+def pending(by_size: dict[int, Cell], size: int, limits: Limits, fresh: bool) -> bool:
+    """Whether a cell is still to be run; one that failed, or had tighter limits, is tried again."""
+    if cells_of.given_up(by_size, size, limits):
+        return False
+    cell = by_size.get(size)
+    return fresh or not (cells_of.finished(cell) or (cell and cells_of.over_limit(cell, limits)))
 
 
 def measure(peer: Peer, folder: Path, home: Path | None, limits: Limits) -> Cell:
@@ -94,15 +85,19 @@ def measure(peer: Peer, folder: Path, home: Path | None, limits: Limits) -> Cell
 
 def run(
     store: Store,
-    sets: list[str],
+    planned: list[tuple[str, int]],
     methods: list[str],
-    sizes: tuple[int, ...],
     limits: Limits,
     home: Path | None,
+    fresh: bool,
 ) -> None:
     """All methods on one size before the next."""
-    for name, size in plan(sets, sizes):
-        wanted = [method for method in methods if pending(store, name, method, size)]
+    for name, size in planned:
+        wanted = [
+            method
+            for method in methods
+            if pending(store.by_size(name, method), size, limits, fresh)
+        ]
         with tempfile.TemporaryDirectory() as text:
             folder = Path(text)
             for method in wanted:
@@ -136,13 +131,33 @@ def chosen(text: str | None, known: list[str], what: str) -> list[str]:
     return [name for name in known if name in wanted]
 
 
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Sizes, separated by commas."""
+    if not all(part.strip().isdecimal() for part in text.split(",")):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of whole numbers, as in 2000,4000"
+        )
+    sizes = tuple(int(part) for part in text.split(","))
+    if min(sizes) < FEWEST_ROWS:
+        raise argparse.ArgumentTypeError(f"{min(sizes)} rows are fewer than {FEWEST_ROWS}")
+    return sizes
+
+
+def positive(text: str) -> float:
+    """A limit."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    return number
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
     parser.add_argument("--methods", help=f"of {', '.join(PEERS)}")
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="training rows")
-    parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS)
-    parser.add_argument("--limit-gigabytes", type=float, default=LIMIT_GIGABYTES)
+    parser.add_argument("--sizes", type=whole_numbers, default=SIZES, help="training rows")
+    parser.add_argument("--limit-seconds", type=positive, default=LIMIT_SECONDS)
+    parser.add_argument("--limit-gigabytes", type=positive, default=LIMIT_GIGABYTES)
     parser.add_argument("--environments", type=Path, help="folder of the virtual environments")
     parser.add_argument("--make-environments", type=Path, metavar="FOLDER")
     parser.add_argument("--fresh", action="store_true", help="measure the chosen cells again")
@@ -156,19 +171,18 @@ def main() -> None:
         environments.make(given.make_environments)
         return
     # As an exception, so that the process of the current cell is ended too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
     store = Store()
     if not given.report:
         sets = chosen(given.sets, list(SETS), "--sets")
         methods = chosen(given.methods, list(PEERS), "--methods")
-        sizes = tuple(int(size) for size in given.sizes.split(","))
+        planned = plan(sets, given.sizes)
         limits = Limits(given.limit_seconds, given.limit_gigabytes)
         for method in methods:
             environments.python_of(PEERS[method].environment, given.environments)
-        if given.fresh:
-            store.forget(sets, methods, sizes)
-        store.begin(limits, given.environments)
-        run(store, sets, methods, sizes, limits, given.environments)
+        store.begin(given.environments)
+        run(store, planned, methods, limits, given.environments, given.fresh)
     show(store.results())
 
 
@@ -177,7 +191,7 @@ def show(results: dict[str, Any]) -> None:
     if not results["cells"]:
         raise SystemExit(f"{RESULTS / NAME}.json has no cells yet")
     findings = Findings(results["cells"])
-    said = tables.report(findings, results["limits"])
+    said = tables.report(findings)
     print(said)
     (RESULTS / f"{NAME}.md").write_text(f"# Other libraries side by side\n\n{said}\n")
     pictures.draw(findings, RESULTS / NAME)

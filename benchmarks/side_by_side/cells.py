@@ -11,18 +11,22 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.05
-CLOCK_ALLOWANCE = 2
+CLOCK_ALLOWANCE = 4
 """How much longer than the limit a process may take by the clock, if others use the machine."""
+
+FARTHER = 1.5
+"""Sizes that are nearer to each other than this factor say nothing about larger ones."""
 
 Cell = dict[str, Any]
 """``state`` is "finished", "stopped" (it passed a limit), "predicted" (it would have) or
 "failed"; ``reason`` says why it is not finished, ``limit`` which limit it is about, and ``phase``
-where it was stopped; the rest is what child.py wrote."""
+where it was stopped; ``limits`` are those that it was run with, and ``used_seconds`` is the time
+of the processor that a process took until it was stopped. The rest is what child.py wrote."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Limits:
     def text(self, limit: str) -> str:
         return f"{self.seconds:g} s" if limit == "seconds" else f"{self.gigabytes:g} GB"
 
+    def stops_again(self, cell: Cell) -> bool:
+        """Whether a cell that passed a limit, or would have, would do so with these."""
+        known = cell.get("limits", {})
+        return bool(known.get(cell["limit"], 0) >= getattr(self, cell["limit"]))
+
 
 def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cell:
     """Run a command that writes its facts to the path given as its last argument."""
@@ -54,25 +63,34 @@ def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cel
                 start_new_session=True,
             )
             try:
-                passed = _watch(process, limits)
+                passed, used = _watch(process, limits)
             finally:
                 _end(process)
         facts = json.loads(out.read_text()) if out.exists() else {}
+        if passed == "clock":
+            reason = (
+                f"had {used:.0f} s of the processor in {CLOCK_ALLOWANCE * limits.seconds:.0f} s"
+            )
+            return {"state": "failed", "reason": f"{reason}: the machine is too busy"}
         if passed:
-            return {**_stopped(passed, limits, facts), **facts}
+            return {**_stopped(passed, limits, facts), "used_seconds": used, **facts}
         return {**_ended(process.returncode, facts, errors, limits), **facts}
 
 
-def _watch(process: subprocess.Popen[bytes], limits: Limits) -> str | None:
-    """Wait for the end, or for a limit to be passed; the limit that was."""
+def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[str | None, float]:
+    """Wait for the end, or for a limit to be passed; the limit that was, and the time taken."""
     deadline = time.monotonic() + CLOCK_ALLOWANCE * limits.seconds
+    used = 0.0
     while process.poll() is None:
-        if _processor_seconds(process.pid) > limits.seconds or time.monotonic() > deadline:
-            return "seconds"
+        used = max(used, _processor_seconds(process.pid))
+        if used > limits.seconds:
+            return "seconds", used
+        if time.monotonic() > deadline:
+            return "clock", used
         if _resident_megabytes(process.pid) > limits.megabytes:
-            return "gigabytes"
+            return "gigabytes", used
         time.sleep(POLL_SECONDS)
-    return None
+    return None, used
 
 
 def _resident_megabytes(pid: int) -> float:
@@ -102,7 +120,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _stopped(passed: str, limits: Limits, facts: Cell, asked: str = "") -> Cell:
     phase = "queries" if "fit_seconds" in facts else "fit"
     reason = f"passed {limits.text(passed)} in the {phase}{asked}"
-    return {"state": "stopped", "reason": reason, "limit": passed, "phase": phase}
+    kept = {"limit": passed, "limits": asdict(limits)}
+    return {"state": "stopped", "reason": reason, "phase": phase, **kept}
 
 
 def _ended(code: int, facts: Cell, errors: Path, limits: Limits) -> Cell:
@@ -119,7 +138,7 @@ def _ended(code: int, facts: Cell, errors: Path, limits: Limits) -> Cell:
 def predicted(by_size: Mapping[int, Cell], size: int, limits: Limits) -> Cell | None:
     """A cell that says which limit would be passed, by a power law through the last two sizes."""
     last = sorted(known for known, cell in by_size.items() if finished(cell) and known < size)[-2:]
-    if len(last) < 2:
+    if len(last) < 2 or last[1] < FARTHER * last[0]:
         return None
     seconds = _extrapolate(last, [_seconds(by_size[known]) for known in last], size)
     if seconds > limits.seconds:
@@ -135,7 +154,7 @@ def predicted(by_size: Mapping[int, Cell], size: int, limits: Limits) -> Cell | 
 
 def _prediction(limit: str, limits: Limits, amount: str) -> Cell:
     reason = f"predicted to pass {limits.text(limit)} ({amount})"
-    return {"state": "predicted", "reason": reason, "limit": limit}
+    return {"state": "predicted", "reason": reason, "limit": limit, "limits": asdict(limits)}
 
 
 def _extrapolate(sizes: list[int], values: list[float], size: int) -> float:
@@ -152,9 +171,11 @@ def finished(cell: Cell | None) -> bool:
     return cell is not None and cell["state"] == "finished"
 
 
-def given_up(by_size: Mapping[int, Cell], size: int) -> bool:
+def over_limit(cell: Cell, limits: Limits) -> bool:
+    """Whether a cell passed a limit, or would have, and would do so again."""
+    return cell["state"] in ("stopped", "predicted") and limits.stops_again(cell)
+
+
+def given_up(by_size: Mapping[int, Cell], size: int, limits: Limits) -> bool:
     """Whether a smaller size has already passed a limit, or would have."""
-    return any(
-        known < size and cell["state"] in ("stopped", "predicted")
-        for known, cell in by_size.items()
-    )
+    return any(known < size and over_limit(cell, limits) for known, cell in by_size.items())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from side_by_side.cells import Cell, finished
-from side_by_side.plan import PEERS, SETS, TABLE_SIZE
+from side_by_side.plan import LIMIT_SECONDS, PEERS, SETS, SIZES, TABLE_SIZE
 
 SHORTEST_SECONDS = 0.05
 """Fits that take less say nothing about growth."""
@@ -30,8 +30,9 @@ class Findings:
         return [peer.name for peer in sorted(present, key=lambda peer: not peer.ours)]
 
     def by_size(self, name: str, method: str) -> dict[int, Cell]:
+        """Without sizes below those of the plan, which somebody may have tried."""
         found = self._cells.get(name, {}).get(method, {})
-        return {int(size): found[size] for size in sorted(found, key=int)}
+        return {int(size): found[size] for size in sorted(found, key=int) if int(size) >= SIZES[0]}
 
     def finished(self, name: str, method: str) -> dict[int, Cell]:
         return {size: cell for size, cell in self.by_size(name, method).items() if finished(cell)}
@@ -50,13 +51,13 @@ class Findings:
         seconds = self.fit_seconds(name, method)
         return exponent(seconds) if len(seconds) >= FEWEST_SIZES else None
 
-    def end(self, name: str, method: str, limit: float) -> str:
+    def end(self, name: str, method: str) -> str:
         """The first size that was not finished, and why, or that was given more time."""
         for size, cell in self.by_size(name, method).items():
             if not finished(cell):
                 return f"{size:,} rows: {cell['reason']}"
-            if cell["fit_cpu_seconds"] > limit:
-                return f"{size:,} rows: passed {limit:g} s, but was let finish"
+            if cell["fit_cpu_seconds"] > LIMIT_SECONDS:
+                return f"{size:,} rows: passed {LIMIT_SECONDS:g} s, but was let finish"
         return ""
 
     def passed_limit(self, name: str, method: str, size: int) -> bool:
@@ -66,15 +67,16 @@ class Findings:
             for known, cell in self.by_size(name, method).items()
         )
 
-    def least_seconds(self, name: str, method: str, size: int, limit: float) -> float | None:
+    def least_seconds(self, name: str, method: str, size: int) -> float | None:
         """What a fit takes at least: it was measured, or this size or a smaller one took longer
-        than the limit, or was predicted to. None if that is not known."""
+        than its limit, or was predicted to. None if that is not known."""
         measured = self.figure(name, method, size, "fit_cpu_seconds")
-        too_long = any(
-            known <= size and cell.get("limit") == "seconds" and cell.get("phase") != "queries"
+        too_long = [
+            cell["limits"]["seconds"]
             for known, cell in self.by_size(name, method).items()
-        )
-        return limit if measured is None and too_long else measured
+            if known <= size and cell.get("limit") == "seconds" and cell.get("phase") != "queries"
+        ]
+        return max(too_long, default=None) if measured is None else measured
 
     def picture_size(self, name: str) -> int:
         """The largest size, up to that of the tables, that most of the methods finished."""

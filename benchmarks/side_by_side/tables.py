@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common import table
 from side_by_side.findings import FEWEST_SIZES, Findings
-from side_by_side.plan import PEERS, TABLE_SIZE
+from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, PEERS, TABLE_SIZE
 
 OURS = "MaPML"
 NCA = "scikit-learn NCA"
@@ -26,23 +26,22 @@ HEADER = [
 ]
 
 
-def report(findings: Findings, limits: dict[str, float]) -> str:
-    limit = limits["seconds"]
+def report(findings: Findings) -> str:
     parts = [
         f"One thread for every method. Times are the processor's; a method ends at the size whose "
-        f"process passes {limit:g} s or {limits['gigabytes']:g} GB. Fit, query, peak "
+        f"process passes {LIMIT_SECONDS:g} s or {LIMIT_GIGABYTES:g} GB. Fit, query, peak "
         f"and error are those of {TABLE_SIZE:,} training rows; growth is the exponent of n in the "
         f"time of a fit over all finished sizes (at least {FEWEST_SIZES}). Each cell is one run on "
         "one sample of the rows."
     ]
     for name in findings.sets():
-        lines = [line(findings, name, method, limit) for method in findings.methods(name)]
+        lines = [line(findings, name, method) for method in findings.methods(name)]
         parts.append(f"## {name}\n\n{table(HEADER, lines)}")
-    parts.append(f"## Bars\n\n{bars(findings, limit)}")
+    parts.append(f"## Bars\n\n{bars(findings)}")
     return "\n\n".join(parts)
 
 
-def line(findings: Findings, name: str, method: str, limit: float) -> list[str]:
+def line(findings: Findings, name: str, method: str) -> list[str]:
     label = f"**{method}**" if PEERS[method].ours else method
     keys = ("fit_cpu_seconds", "query_cpu_microseconds", "peak_megabytes", "error")
     figures = [findings.figure(name, method, TABLE_SIZE, key) for key in keys]
@@ -59,22 +58,22 @@ def line(findings: Findings, name: str, method: str, limit: float) -> list[str]:
         *texts,
         "" if growth is None else f"{growth:.2f}",
         "none" if most is None else f"{most:,}",
-        findings.end(name, method, limit),
+        findings.end(name, method),
     ]
 
 
-def bars(findings: Findings, limit: float) -> str:
-    lines = [speedup_bar(findings, limit), *lmnn_bars(findings, limit), *growth_bars(findings)]
+def bars(findings: Findings) -> str:
+    lines = [speedup_bar(findings), *lmnn_bars(findings), *growth_bars(findings)]
     return table(["bar", "measured", "met"], lines)
 
 
-def speedup_bar(findings: Findings, limit: float) -> list[str]:
-    """Compared with NCA of scikit-learn; a fit that was stopped took at least the limit."""
+def speedup_bar(findings: Findings) -> list[str]:
+    """Compared with NCA of scikit-learn; a fit that was stopped took at least its limit."""
     bar = (
         f"{OURS} on {BAR_SET}, {TABLE_SIZE:,} rows: at least {LEAST_SPEEDUP} times faster than "
         f"{NCA} at no more error"
     )
-    ours, theirs, least = _pair(findings, BAR_SET, NCA, TABLE_SIZE, limit)
+    ours, theirs, least = _pair(findings, BAR_SET, NCA, TABLE_SIZE)
     if ours is None or theirs is None:
         return [bar, "not run", ""]
     error, other = (findings.figure(BAR_SET, method, TABLE_SIZE, "error") for method in (OURS, NCA))
@@ -85,13 +84,13 @@ def speedup_bar(findings: Findings, limit: float) -> list[str]:
     return [bar, f"{ratio}; {error:.2f} % beside {other:.2f} %", _met(met)]
 
 
-def lmnn_bars(findings: Findings, limit: float) -> list[list[str]]:
+def lmnn_bars(findings: Findings) -> list[list[str]]:
     """The least ratio of times, over sizes, on each set."""
     lines = []
     for name in findings.sets():
         ratios = {}
         for size in findings.by_size(name, OURS):
-            ours, theirs, least = _pair(findings, name, LMNN, size, limit)
+            ours, theirs, least = _pair(findings, name, LMNN, size)
             if size >= LMNN_FROM_ROWS and ours and theirs:
                 ratios[theirs / ours] = f"{least}{theirs / ours:.1f} times faster at {size:,} rows"
         if ratios:
@@ -112,11 +111,11 @@ def growth_bars(findings: Findings) -> list[list[str]]:
 
 
 def _pair(
-    findings: Findings, name: str, theirs: str, size: int, limit: float
+    findings: Findings, name: str, theirs: str, size: int
 ) -> tuple[float | None, float | None, str]:
     """Seconds of MaPML and of another method, and what to say if one of them was stopped."""
-    mine = findings.least_seconds(name, OURS, size, limit)
-    other = findings.least_seconds(name, theirs, size, limit)
+    mine = findings.least_seconds(name, OURS, size)
+    other = findings.least_seconds(name, theirs, size)
     stopped = [size not in findings.finished(name, method) for method in (OURS, theirs)]
     if all(stopped):
         return None, None, ""

@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import peers
@@ -27,9 +28,10 @@ def cell(seconds, error=5.0, peak=300.0):
     }
 
 
-def stopped(limit="seconds"):
-    reason = "passed 600 s in the fit" if limit == "seconds" else "passed 12 GB in the fit"
-    return {"state": "stopped", "reason": reason, "limit": limit, "phase": "fit"}
+def stopped(limit="seconds", limits=GENEROUS):
+    reason = f"passed {limits.text(limit)} in the fit"
+    kept = {"limit": limit, "limits": asdict(limits)}
+    return {"state": "stopped", "reason": reason, "phase": "fit", **kept}
 
 
 def growing(seconds, power, sizes=(2_000, 4_000, 8_000, 16_000), error=5.0):
@@ -102,17 +104,20 @@ def child(text, limits=GENEROUS):
 
 def test_a_process_that_takes_too_long_is_stopped():
     found = child("while True: pass", Limits(0.2, 12))
-    assert found == {**stopped(), "reason": "passed 0.2 s in the fit"}
+    assert found.pop("used_seconds") > 0.2
+    assert found == stopped(limits=Limits(0.2, 12))
 
 
-def test_a_process_that_only_waits_is_stopped_by_the_clock():
+def test_a_process_that_got_too_little_of_the_processor_is_no_evidence():
     found = child("import time; time.sleep(60)", Limits(0.2, 12))
-    assert found["state"] == "stopped"
+    assert found["state"] == "failed"
+    assert "too busy" in found["reason"]
 
 
 def test_a_process_that_takes_too_much_memory_is_stopped():
     found = child("held = bytearray(400_000_000)\nwhile True: pass", Limits(60, 0.2))
-    assert found == {**stopped("gigabytes"), "reason": "passed 0.2 GB in the fit"}
+    assert found.pop("used_seconds") >= 0
+    assert found == stopped("gigabytes", Limits(60, 0.2))
 
 
 def test_a_process_that_asks_for_too_much_memory_at_once_has_passed_the_limit():
@@ -152,6 +157,8 @@ def test_a_power_law_through_the_last_two_sizes_predicts_the_limits():
     assert found["state"] == "predicted"
     assert found["reason"] == "predicted to pass 639 s (about 640 s)"
     assert predicted({8_000: cell(599)}, 16_000, GENEROUS) is None
+    near = {7_000: cell(100), 8_000: cell(300)}
+    assert predicted(near, 16_000, GENEROUS) is None, "sizes too near to each other"
 
 
 def test_memory_that_will_not_suffice_is_predicted():
@@ -161,9 +168,11 @@ def test_memory_that_will_not_suffice_is_predicted():
 
 
 def test_sizes_above_one_that_passed_a_limit_are_given_up():
-    assert given_up({4_000: stopped()}, 8_000)
-    assert not given_up({4_000: stopped()}, 2_000)
-    assert not given_up({4_000: cell(1)}, 8_000)
+    assert given_up({4_000: stopped()}, 8_000, GENEROUS)
+    assert not given_up({4_000: stopped()}, 2_000, GENEROUS)
+    assert not given_up({4_000: cell(1)}, 8_000, GENEROUS)
+    assert not given_up({4_000: stopped()}, 8_000, Limits(601, 12))
+    assert given_up({4_000: stopped("gigabytes")}, 8_000, Limits(601, 12))
 
 
 # The run
@@ -173,9 +182,10 @@ def test_finished_cells_are_kept_and_failed_ones_tried_again(measured):
     store, methods = peers.Store(), ["faiss 3-NN", "MaPML"]
     store.keep("letter", "MaPML", 2_000, {"state": "failed", "reason": "no"})
     store.keep("letter", "MaPML", 4_000, cell(9.0))
-    peers.run(store, ["letter"], methods, (2_000, 4_000), GENEROUS, None)
+    planned = peers.plan(["letter"], (2_000, 4_000))
+    peers.run(store, planned, methods, GENEROUS, None, fresh=False)
     assert measured == ["faiss 3-NN", "MaPML", "faiss 3-NN"]
-    peers.run(store, ["letter"], methods, (2_000, 4_000), GENEROUS, None)
+    peers.run(store, planned, methods, GENEROUS, None, fresh=False)
     assert len(measured) == 3
     assert store.by_size("letter", "MaPML")[4_000]["fit_seconds"] == 9.0
 
@@ -183,18 +193,47 @@ def test_finished_cells_are_kept_and_failed_ones_tried_again(measured):
 def test_larger_sizes_of_a_stopped_method_are_not_run(measured):
     store = peers.Store()
     store.keep("letter", "MaPML", 2_000, stopped())
-    peers.run(store, ["letter"], ["MaPML"], (2_000, 4_000), GENEROUS, None)
+    planned = peers.plan(["letter"], (2_000, 4_000))
+    peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=False)
     assert measured == []
     assert list(store.by_size("letter", "MaPML")) == [2_000]
+    peers.run(store, planned, ["MaPML"], Limits(700, 12), None, fresh=False)
+    assert len(measured) == 2, "with more time they are"
 
 
-def test_a_fresh_start_forgets_only_what_was_chosen(measured):
-    store = peers.Store()
+def test_a_fresh_start_replaces_a_cell_only_by_a_new_one(measured, monkeypatch):
+    store, planned = peers.Store(), peers.plan(["letter"], (60_000,))
     for method in ("MaPML", "faiss 3-NN"):
         store.keep("letter", method, 4_000, cell(9.0))
-    store.forget(["letter"], ["MaPML"], (60_000,))
-    assert store.by_size("letter", "MaPML") == {}
-    assert 4_000 in store.by_size("letter", "faiss 3-NN")
+
+    def broken(*_):
+        return {"state": "failed", "reason": "no"}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(peers, "measure", broken)
+        peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=True)
+    assert store.by_size("letter", "MaPML")[4_000] == cell(9.0)
+    peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=True)
+    assert store.by_size("letter", "MaPML")[4_000] == cell(1.0)
+    assert store.by_size("letter", "faiss 3-NN")[4_000] == cell(9.0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--sizes -5", "--sizes 0", "--sizes abc", "--sizes 200,,400", "--sizes 40",
+     "--limit-seconds nan", "--limit-seconds -1", "--limit-gigabytes 0"],
+)  # fmt: skip
+def test_sizes_and_limits_that_mean_nothing_are_refused(monkeypatch, capsys, arguments):
+    name, value = arguments.split()
+    monkeypatch.setattr(sys, "argv", ["peers.py", f"{name}={value}"])
+    with pytest.raises(SystemExit):
+        peers.options()
+    assert f"argument {name}" in capsys.readouterr().err
+
+
+def test_sizes_below_the_plan_do_not_enter_the_report():
+    findings = Findings({"letter": {"MaPML": growing(1, 1) | {"50": cell(100)}}})
+    assert findings.exponent("letter", "MaPML") == pytest.approx(1)
 
 
 def test_an_unknown_name_is_refused():
@@ -238,7 +277,7 @@ def row_of(text, start):
 
 
 def test_the_report_says_where_a_method_was_stopped():
-    text = tables.report(some_findings(), {"seconds": 600, "gigabytes": 12})
+    text = tables.report(some_findings())
     assert row_of(text, "**MaPML**")[1:] == ["8.00", "7.0", "300", "3.00", "1.00", "16,000", ""]
     end = "4,000 rows: passed 600 s in the fit"
     assert row_of(text, "metric-learn LMNN")[1:] == ["stopped", "", "", "", "", "2,000", end]
@@ -247,7 +286,7 @@ def test_the_report_says_where_a_method_was_stopped():
 
 def test_the_report_says_which_fit_was_given_more_time():
     findings = some_findings(growing(12, 2))
-    text = tables.report(findings, {"seconds": 600, "gigabytes": 12})
+    text = tables.report(findings)
     assert row_of(text, "scikit-learn NCA")[-1] == "16,000 rows: passed 600 s, but was let finish"
 
 
@@ -261,13 +300,15 @@ def test_bars_are_met_or_not():
 
 
 def bar_lines(findings):
-    lines = tables.bars(findings, 600).splitlines()[2:]
+    lines = tables.bars(findings).splitlines()[2:]
     return [[part.strip() for part in line.strip("| ").split("|")] for line in lines]
 
 
 def test_a_stopped_fit_took_at_least_the_limit_and_one_without_memory_no_known_time():
     findings = some_findings({"16000": stopped()})
     assert bar_lines(findings)[0][1] == "at least 75.0 times; an error is unknown"
+    findings = some_findings({"16000": stopped(limits=Limits(8, 12))})
+    assert bar_lines(findings)[0][1] == "at least 1.0 times; an error is unknown"
     findings = some_findings({"16000": stopped("gigabytes")})
     assert bar_lines(findings)[0][1] == "not run"
 
