@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import math
 import os
 import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,26 @@ def no_options(doc: str | None) -> None:
     """Answer --help and refuse arguments before anything is measured."""
     form = argparse.RawDescriptionHelpFormatter
     argparse.ArgumentParser(description=doc, formatter_class=form).parse_args()
+
+
+def chosen(text: str | None, known: Iterable[str], what: str) -> list[str]:
+    """Names separated by commas, in the order of the known ones; all of them if there is none."""
+    names = list(known)
+    if text is None:
+        return names
+    wanted = [name.strip() for name in text.split(",")]
+    unknown = sorted(set(wanted) - set(names))
+    if unknown:
+        raise SystemExit(f"{what} must be among {', '.join(names)}; got {', '.join(unknown)}")
+    return [name for name in names if name in wanted]
+
+
+def positive(text: str) -> float:
+    """A number that an option may be."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    return number
 
 
 def gemm_gflops(dtype: type = np.float32, size: int = 4096, repeats: int = 3) -> float:

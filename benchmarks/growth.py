@@ -78,7 +78,7 @@ def main() -> None:
         lines.append([name, times, f"{slope:.2f}", "≤ 1.1" if name.startswith("rows") else ""])
         print(f"{name}: {times}; exponent {slope:.2f}", flush=True)
     print(table(["size", "fit", "exponent", "goal"], lines))
-    print(write_json("growth", results))
+    print(write_json("growth_quick" if quick else "growth", results))
 
 
 if __name__ == "__main__":

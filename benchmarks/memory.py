@@ -10,11 +10,12 @@ two copies of the rows. The last column is the size of an n×m array, which noth
 
 from __future__ import annotations
 
-import multiprocessing
-import tempfile
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -51,36 +52,37 @@ def fit(made: Any, latents: int) -> MaPML:
     )
 
 
-def jobs(made: Any, latents: int) -> dict[str, Callable[[], Any]]:
+def jobs(made: Any, latents: int, folder: Path) -> dict[str, Callable[[], Any]]:
     """The jobs of a fitted model, which is fitted beforehand on fewer rows."""
     model = fit(make_image_like(20_000, N_FEATURES, N_CLASSES), latents)
     return {
         "predict": lambda: model.predict(made.X),
         "evaluate": lambda: retrieval_scores(made.X[:50_000], made.y[:50_000]),
-        "report": lambda: write_report(
-            model, made.X, made.y, Path(tempfile.mkdtemp()) / "report.html"
-        ),
+        "report": lambda: write_report(model, made.X, made.y, folder / "report.html"),
     }
 
 
 def measured(job: str, n_rows: int, latents: int) -> float:
     made = make_image_like(n_rows, N_FEATURES, N_CLASSES)
     # An earlier fit would leave memory that the measured one could reuse.
-    work = partial(fit, made, latents) if job == "fit" else jobs(made, latents)[job]
-    with PeakMemory() as memory:
-        work()
+    with TemporaryDirectory() as folder:
+        here = Path(folder)
+        work = partial(fit, made, latents) if job == "fit" else jobs(made, latents, here)[job]
+        with PeakMemory() as memory:
+            work()
     return float(memory.peak - memory.before)
 
 
 def main() -> None:
     no_options(__doc__)
-    context = multiprocessing.get_context("spawn")
+    context = get_context("spawn")
     found = []
     for n_rows, latents in SIZES:
         line: dict[str, Any] = {"rows": n_rows, "latents": latents * N_CLASSES}
         for job in ("fit", "predict", "evaluate", "report"):
-            with context.Pool(1) as pool:
-                line[job] = pool.apply(measured, (job, n_rows, latents))
+            # A process that is ended, as by a system without memory, raises here.
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                line[job] = pool.submit(measured, job, n_rows, latents).result()
         line["formula"] = formula(n_rows, latents)
         line["report_formula"] = report_formula(n_rows, latents)
         line["n_times_m"] = 4.0 * n_rows * latents * N_CLASSES

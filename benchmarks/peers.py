@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import signal
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, gemm_gflops, machine_facts, write_json
+from common import RESULTS, chosen, gemm_gflops, machine_facts, positive, write_json
 from side_by_side import cells as cells_of
 from side_by_side import environments, pictures, rows, tables
 from side_by_side.cells import Cell, Limits
@@ -120,17 +119,6 @@ def summary(cell: Cell) -> str:
     )
 
 
-def chosen(text: str | None, known: list[str], what: str) -> list[str]:
-    """Names separated by commas, in the order of the run."""
-    if text is None:
-        return known
-    wanted = [name.strip() for name in text.split(",")]
-    unknown = sorted(set(wanted) - set(known))
-    if unknown:
-        raise SystemExit(f"{what} must be among {', '.join(known)}; got {', '.join(unknown)}")
-    return [name for name in known if name in wanted]
-
-
 def whole_numbers(text: str) -> tuple[int, ...]:
     """Sizes, separated by commas."""
     if not all(part.strip().isdecimal() for part in text.split(",")):
@@ -141,14 +129,6 @@ def whole_numbers(text: str) -> tuple[int, ...]:
     if min(sizes) < FEWEST_ROWS:
         raise argparse.ArgumentTypeError(f"{min(sizes)} rows are fewer than {FEWEST_ROWS}")
     return sizes
-
-
-def positive(text: str) -> float:
-    """A limit."""
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
-    return number
 
 
 def options() -> argparse.Namespace:
@@ -175,8 +155,8 @@ def main() -> None:
         signal.signal(number, lambda *_: sys.exit(1))
     store = Store()
     if not given.report:
-        sets = chosen(given.sets, list(SETS), "--sets")
-        methods = chosen(given.methods, list(PEERS), "--methods")
+        sets = chosen(given.sets, SETS, "--sets")
+        methods = chosen(given.methods, PEERS, "--methods")
         planned = plan(sets, given.sizes)
         limits = Limits(given.limit_seconds, given.limit_gigabytes)
         for method in methods:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from common import RESULTS, gemm_gflops, machine_facts, table, write_json
+from common import RESULTS, chosen, gemm_gflops, machine_facts, table, write_json
 from data import load_benchmark
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import train_test_split
@@ -151,15 +151,17 @@ def report(cells: dict, method: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--methods", default=",".join(CHOICES))
+    parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
+    parser.add_argument("--methods", help=f"of {', '.join(CHOICES)}")
+    parser.add_argument("--report", action="store_true", help="only print the tables")
     options = parser.parse_args()
+    sets = chosen(options.sets, SETS, "--sets")
+    methods = chosen(options.methods, CHOICES, "--methods")
     path = RESULTS / "rival_choices.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     results = results or {"machine": machine_facts(gemm_gflops()), "cells": {}}
-    methods = options.methods.split(",")
-    for method in methods:
-        for name in options.sets.split(","):
+    for method in [] if options.report else methods:
+        for name in sets:
             cells = results["cells"].setdefault(name, {}).setdefault(method, {})
             for choice, make in CHOICES[method].items():
                 if choice not in cells:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import peers
 import pytest
+from common import chosen
 from side_by_side import environments, pictures, rows, tables
 from side_by_side.cells import Limits, given_up, predicted, run
 from side_by_side.findings import Findings, exponent
@@ -238,8 +239,8 @@ def test_sizes_below_the_plan_do_not_enter_the_report():
 
 def test_an_unknown_name_is_refused():
     with pytest.raises(SystemExit, match="got nothing"):
-        peers.chosen("nothing", list(SETS), "--sets")
-    assert peers.chosen("letter,MNIST PCA-50", list(SETS), "--sets") == ["MNIST PCA-50", "letter"]
+        chosen("nothing", SETS, "--sets")
+    assert chosen("letter,MNIST PCA-50", SETS, "--sets") == ["MNIST PCA-50", "letter"]
 
 
 # The report
