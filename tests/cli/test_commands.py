@@ -22,8 +22,6 @@ from latentmetric.cli.main import COMMANDS, application
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import read_model_file, write_model_file
 
-pytestmark = pytest.mark.usefixtures("short_passes")
-
 WORDS = np.array(["ant", "bee", "cow"])
 
 

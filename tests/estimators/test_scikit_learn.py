@@ -35,7 +35,7 @@ def expected_failures(model):
 
 @parametrize_with_checks(
     [
-        MaPML(),
+        MaPML(n_steps=1000),
         MaPML(n_steps=1000, reference="original", weights="kernel"),
         MaPML(n_steps=1000, early_stopping=True, validation_fraction=0.2, weights="distance"),
     ],
