@@ -173,7 +173,7 @@ def show(results: dict[str, Any]) -> None:
     findings = Findings(results["cells"])
     said = tables.report(findings)
     print(said)
-    (RESULTS / f"{NAME}.md").write_text(f"# Other libraries side by side\n\n{said}\n")
+    (RESULTS / f"{NAME}.md").write_text(f"# Other libraries in tables\n\n{said}\n")
     pictures.draw(findings, RESULTS / NAME)
 
 

@@ -35,6 +35,7 @@ include_patterns = [
     "SECURITY.md",
     "benchmarks/README.md",
     "benchmarks/results/paper/results.md",
+    "benchmarks/results/peers.md",
 ]
 exclude_patterns = ["docs/_templates", "site", ".*"]
 # Absolute, because autosummary looks below the source folder and Sphinx beside this file.
