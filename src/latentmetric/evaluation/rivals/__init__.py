@@ -1,4 +1,4 @@
-"""The classifiers of scikit-learn that one would use instead, with parameters chosen for the data.
+"""The classifiers that one would use instead, with parameters chosen for the data.
 
 Each is chosen from a few candidates, with and without standardised columns, by cross-validation on
 a sample of the training rows, and then fitted to the training rows. Of two, nothing is chosen:

@@ -1,7 +1,7 @@
 """k nearest rows under the Euclidean distance: k, weights and scaling are chosen.
 
 The nearest rows are searched once for all k and weights. The answers are those of scikit-learn's
-KNeighborsClassifier, found faster.
+KNeighborsClassifier.
 """
 
 from __future__ import annotations
