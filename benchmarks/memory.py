@@ -64,9 +64,9 @@ def jobs(made: Any, latents: int, folder: Path) -> dict[str, Callable[[], Any]]:
 
 def measured(job: str, n_rows: int, latents: int) -> float:
     made = make_image_like(n_rows, N_FEATURES, N_CLASSES)
-    # An earlier fit would leave memory that the measured one could reuse.
     with TemporaryDirectory() as folder:
         here = Path(folder)
+        # An earlier fit would leave memory that the measured one could reuse.
         work = partial(fit, made, latents) if job == "fit" else jobs(made, latents, here)[job]
         with PeakMemory() as memory:
             work()

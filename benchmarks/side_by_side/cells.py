@@ -47,8 +47,7 @@ class Limits:
 
     def stops_again(self, cell: Cell) -> bool:
         """Whether a cell that passed a limit, or would have, would do so with these."""
-        known = cell.get("limits", {})
-        return bool(known.get(cell["limit"], 0) >= getattr(self, cell["limit"]))
+        return bool(cell["limits"][cell["limit"]] >= getattr(self, cell["limit"]))
 
 
 def run(command: list[str], variables: Mapping[str, str], limits: Limits) -> Cell:
