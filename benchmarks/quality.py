@@ -232,12 +232,13 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     given = options()
+    machine = {} if given.report else machine_facts(gemm_gflops())
     for name in [] if given.report else given.rows:
         cell = renewed(name, stored("quality").get("cells", {}).get(name, {}), given)
         print(name, {key: cell[key] for key in FIGURES}, flush=True)
         # Others may have written in the meantime; their rows stay.
         results = stored("quality") or {"cells": {}}
-        results["machine"] = machine_facts(gemm_gflops())
+        results["machine"] = machine
         results["cells"][name] = cell
         write_json("quality", results)
     rivals, cells = stored("baselines").get("cells", {}), stored("quality").get("cells", {})
