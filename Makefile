@@ -1,5 +1,6 @@
 # make demo         show what this is for, on the digits of scikit-learn, in less than a minute
-# make test         install what the tests need, check the code, run the tests
+# make test         install what the tests need, check the code, run the tests that guard a change
+# make test-all     the same with the tests that are slow by nature: processes, kills, tutorials
 # make lint         only check the code: style, spelling, types, layers, security
 # make docs         build the site in site/, run the examples, check the links
 # make notebooks    make the notebooks among the examples from their scripts
@@ -17,21 +18,25 @@ VENV ?= .venv
 OLDEST ?= .venv-oldest
 BIN = $(VENV)/bin
 
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 DOCS = OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs
 NOTEBOOKS = examples/few_labels.py examples/wrong_labels.py
 
-.PHONY: demo test lint docs notebooks audit test-oldest coverage dist release-check format clean
+.PHONY: demo test test-all lint docs notebooks audit test-oldest coverage dist release-check format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m latentmetric.demo --out demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST)
+
+test-all: lint
+	$(PYTEST) -m ""
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell
+	git ls-files -z | xargs -0 $(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools benchmarks
@@ -52,11 +57,11 @@ audit: $(VENV)/.test
 # Old libraries warn of what newer ones among their own dependencies will remove. The tests with
 # the newest versions are where a warning is an error.
 test-oldest: $(OLDEST)/.test
-	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist worksteal -W ignore::DeprecationWarning
+	OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist worksteal -m "" -W ignore::DeprecationWarning
 
 coverage: $(VENV)/.test
 	$(BIN)/coverage erase
-	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -m ""
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
 	$(BIN)/coverage report
