@@ -1,4 +1,4 @@
-"""Retrieval scores against their definitions, and against pytorch-metric-learning.
+"""Scores of embeddings against their definitions and pytorch-metric-learning.
 
 golden/make_retrieval.py made the golden values.
 """
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentmetric import MaPML
-from latentmetric.evaluation import _ranking, retrieval_scores
+from latentmetric.evaluation import _ranking, clustering_nmi, retrieval_scores
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "retrieval.json").read_text())
 
@@ -205,18 +205,36 @@ def test_labels_of_two_kinds_and_ranks_of_the_wrong_type_are_refused():
         retrieval_scores(X, [0, 0], k=2)
 
 
-def test_places_that_are_free_stay_behind_those_that_are_taken(monkeypatch):
-    """However a partition orders what it keeps, no distance is overwritten by a later one."""
-    monkeypatch.setattr(_ranking, "TILE_ROWS", 2)
-    collected = _ranking._NearestWrong(np.array([[10.0]]), depth=4)
+def mutual_information(left, right):
+    """By definition, in nats; that of a labelling with itself is its entropy."""
+    total = 0.0
+    for a in set(left):
+        for b in set(right):
+            both = np.mean((left == a) & (right == b))
+            if both:
+                total += both * np.log(both / np.mean(left == a) / np.mean(right == b))
+    return total
 
-    class Scrambled(np.ndarray):
-        def partition(self, kth, axis):
-            np.ndarray.partition(self, kth, axis)
-            self[:, : kth + 1] = self[:, kth::-1]
 
-    collected._taken = collected._taken.view(Scrambled)
-    for distances in ([5.0, 9.0], [6.0, 99.0], [4.0, 8.0], [7.0, 99.0], [3.0, 99.0]):
-        collected.add(np.array([distances]))
-        collected._drop_farther()
-    assert collected.sorted().tolist() == [[3.0, 4.0, 5.0, 6.0]]
+def test_clusters_equal_to_the_classes_score_1(rng):
+    y = np.repeat(["a", "b", "c"], 30)
+    X = rng.standard_normal((90, 2)) + 50 * np.unique(y, return_inverse=True)[1][:, None]
+    assert clustering_nmi(X, y, random_state=0) == pytest.approx(1)
+
+
+def test_scores_follow_the_definition_where_clusters_and_classes_cross():
+    """Clusters are left and right; three rows of four have the class of their side."""
+    X = np.repeat([[0.0], [100.0]], 40, axis=0)
+    y = np.tile([0, 0, 0, 1], 20)
+    y[40:] = 1 - y[40:]
+    side = np.repeat([0, 1], 40)
+    entropies = mutual_information(y, y), mutual_information(side, side)
+    expected = mutual_information(y, side) / np.mean(entropies)
+    assert clustering_nmi(X, y, random_state=0) == pytest.approx(expected)
+
+
+def test_clustering_refuses_bad_input():
+    with pytest.raises(ValueError, match="embeddings has 3 rows, but labels has 2 labels"):
+        clustering_nmi(np.zeros((3, 1)), [0, 1])
+    with pytest.raises(ValueError, match="NaN"):
+        clustering_nmi([[np.nan], [1.0]], [0, 1])
