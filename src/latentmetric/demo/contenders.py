@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.comparison.timing import timed
 from latentmetric.core.types import Bools
 from latentmetric.demo.tasks import Task
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
+from latentmetric.evaluation.comparison import timed
 from latentmetric.evaluation.rivals import Rival, fit_rival
 
 EUCLID, TUNED, LOGISTIC, SUPPORT = "3-NN", "tuned k-NN", "logistic regression", "tuned SVC"

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from latentmetric.characters import visible
-from latentmetric.comparison.timing import duration
 from latentmetric.demo.contenders import Measured
 from latentmetric.demo.words import percent
+from latentmetric.evaluation.comparison import duration
 
 
 class Printer:
