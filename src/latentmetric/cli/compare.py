@@ -14,8 +14,9 @@ from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._preparing import Preparation, prepares
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
-from latentmetric.evaluation import METHODS, Outcome, advise, sample_rows
+from latentmetric.evaluation import METHODS, Outcome, advise
 from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.io import Choice
 
 OTHER_NAMES = {

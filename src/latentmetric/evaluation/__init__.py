@@ -4,7 +4,6 @@ from latentmetric.evaluation.advice import Advice, QuickCheck, advise, quick_che
 from latentmetric.evaluation.calibration import calibration_error
 from latentmetric.evaluation.comparison import METHODS, Outcome, compare
 from latentmetric.evaluation.retrieval import clustering_nmi, retrieval_scores
-from latentmetric.evaluation.sampling import sample_rows
 
 __all__ = [
     "METHODS",
@@ -17,5 +16,4 @@ __all__ = [
     "compare",
     "quick_check",
     "retrieval_scores",
-    "sample_rows",
 ]

@@ -41,24 +41,9 @@ def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
 def sample_rows(
     X: Any, y: np.ndarray[Any, Any], n_rows: int, random_state: int = 0
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """At most ``n_rows`` rows, drawn at random; rows in a file are read block by block.
+    """At most ``n_rows`` rows with their labels, drawn at random, in the order of ``X``.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features), or rows of a file
-        Rows to draw from.
-    y : array of shape (n_samples,)
-        The label of each row.
-    n_rows : int
-        The largest number of rows to draw.
-    random_state : int, default=0
-        Seed of the draw.
-
-    Returns
-    -------
-    rows : ndarray
-        In the order of ``X``.
-    labels : ndarray
+    Rows in a file are read block by block.
     """
     if len(y) <= n_rows:
         return np.asarray(X), y
