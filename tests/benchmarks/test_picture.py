@@ -36,12 +36,3 @@ def test_a_latent_example_is_shown_with_rows_that_it_stands_for(monkeypatch):
         assert originals.shape == (picture.N_ORIGINALS, 6)
         nearest = model.kneighbors(originals, 1, return_distance=False)
         assert (model.latent_labels_[nearest] == digit).mean() > 0.5
-
-
-def test_it_is_drawn(rng, tmp_path):
-    shown = [(rng.random(784), rng.random((picture.N_ORIGINALS, 784))) for _ in picture.DIGITS]
-    bars = {"3-NN": 40.0, "MaPML": 5.0}
-    figure = picture.draw(shown, bars, {name: value / 4 for name, value in bars.items()})
-    figure.savefig(tmp_path / "picture.png")
-    words = [text.get_text() for text in figure.subfigs[1].axes[0].texts]
-    assert words == ["40.0 %", "5.0 %", "10.0 % without noise", "1.2 % without noise"]
