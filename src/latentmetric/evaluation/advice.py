@@ -74,14 +74,14 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     folds = sorted(set.intersection(*map(set, table.values()))) if table else []
     if len(table) < 2 or len(folds) < 2:
         return None
-    finished = {method: [own[fold] for fold in folds] for method, own in table.items()}
-    errors = {m: float(np.mean([fold.error for fold in own])) for m, own in finished.items()}
-    seconds = {
-        m: float(np.median([fold.query_seconds for fold in own])) for m, own in finished.items()
-    }
-    right = {m: np.concatenate([fold.right for fold in own]) for m, own in finished.items()}
+    errors, seconds, right = {}, {}, {}
+    for method, by_fold in table.items():
+        finished = [by_fold[fold] for fold in folds]
+        errors[method] = float(np.mean([outcome.error for outcome in finished]))
+        seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
+        right[method] = np.concatenate([outcome.right for outcome in finished])
     best = min(errors, key=lambda method: errors[method])
-    equal = [m for m in errors if not paired(right[best], right[m]).beyond_chance]
+    equal = [name for name in errors if not paired(right[best], right[name]).beyond_chance]
     chosen = min(equal, key=lambda method: (seconds[method], method != best))
     reason = _reason(errors, chosen, best, [method for method in equal if method != chosen])
     words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"

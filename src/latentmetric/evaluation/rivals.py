@@ -67,7 +67,6 @@ SMALL_WORK = 10**7
 """Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
 machine they wait for each other."""
 
-
 Folds: TypeAlias = list[tuple[Ints, Ints]]
 """Rows to fit and rows to test, of each fold."""
 
@@ -129,8 +128,9 @@ def fit_rival(
             pipeline[-1].set_params(n_jobs=n_jobs)
         elif bounded:
             n_rows = _bound(pipeline[-1], len(codes), n_features, n_classes)
-            kept = np.sort(sample(codes, n_rows, generator))
-            X, y = X[kept], y[kept]
+            if n_rows < len(codes):
+                kept = np.sort(sample(codes, n_rows, generator))
+                X, y = X[kept], y[kept]
         return _fitted(pipeline, words, X, y)
 
 
