@@ -29,14 +29,6 @@ def right_but(n_wrong, n_rows, first):
     return right
 
 
-def test_the_best_by_far():
-    found = advise(outcomes("Euclid", 0.3 + SPREAD, 0.1) + outcomes("MaPML", 0.1 + SPREAD))
-    assert found.method == "MaPML"
-    assert found.words == (
-        "Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains."
-    )
-
-
 def test_of_methods_that_are_as_good_the_fastest():
     slow, fast = outcomes("SVC", 0.1 + SPREAD, 2.0), outcomes("MaPML", 0.11 - SPREAD, 1.0)
     found = advise(slow + fast + outcomes("Euclid", 0.4 + SPREAD, 0.1))

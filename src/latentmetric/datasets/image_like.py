@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -139,25 +138,19 @@ def make_image_like(
     >>> made.X.shape, made.latent_examples.shape
     ((500, 16), (15, 16))
     """
-    n_samples, n_features, n_classes, latents_per_class = (
-        Integer(1).check(name, size)
-        for name, size in (
-            ("n_samples", n_samples),
-            ("n_features", n_features),
-            ("n_classes", n_classes),
-            ("latents_per_class", latents_per_class),
-        )
-    )
+    n_samples = Integer(1).check("n_samples", n_samples)
+    n_features = Integer(1).check("n_features", n_features)
+    n_classes = Integer(1).check("n_classes", n_classes)
+    latents_per_class = Integer(1).check("latents_per_class", latents_per_class)
     if n_samples < n_classes:
         raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
     if n_distortions is not None:
         n_distortions = Integer(0).check("n_distortions", n_distortions)
     mislabelled = Number(0, 1).check("mislabelled", mislabelled)
     shared_distortion = Number(0, 1).check("shared_distortion", shared_distortion)
-    spread, distortion, noise = (
-        Number(-inf).check(name, length)
-        for name, length in (("spread", spread), ("distortion", distortion), ("noise", noise))
-    )
+    spread = Number(0).check("spread", spread)
+    distortion = Number(0).check("distortion", distortion)
+    noise = Number(0).check("noise", noise)
     decay = Number(0).check("decay", decay)
     seed = check_random_state(random_state).randint(2**31)
     truth, rows, own = (np.random.SeedSequence([seed, part]) for part in range(3))

@@ -3,8 +3,9 @@
 The rank of a reference is 1 plus the number of nearer references: those of its own class, which
 are sorted, and those of other classes, which are only counted, as long as the rank matters.
 
-Time O(n·m·d) for n queries and m references. Memory: ``WORKING_BYTES`` in all, whatever n, m and
-the sizes of the classes are, as long as one query with its class fits; nothing of n×m.
+Time O(n·m·d) for n queries and m references, and a sort of each query's distances in tiles. Memory:
+``WORKING_BYTES`` in all, whatever n, m and the sizes of the classes are, as long as one query with
+its class fits; nothing of n×m.
 """
 
 from __future__ import annotations
