@@ -99,10 +99,10 @@ def test_a_bad_archive_is_one_line(networks, tmp_path, capsys, change, expected)
 
 def write_images(folder, sizes):
     image = pytest.importorskip("PIL.Image")
-    for place, (label, size) in enumerate(sizes):
+    for index, (label, size) in enumerate(sizes):
         (folder / label).mkdir(parents=True, exist_ok=True)
-        colour = np.full((*size, 3), 10 * place + 5, dtype=np.uint8)
-        image.fromarray(colour).save(folder / label / f"{place}.png")
+        colour = np.full((*size, 3), 10 * index + 5, dtype=np.uint8)
+        image.fromarray(colour).save(folder / label / f"{index}.png")
 
 
 def test_folders_of_images_become_a_split(networks, tmp_path):

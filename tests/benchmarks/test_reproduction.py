@@ -176,12 +176,12 @@ def fake_results(mapml=2.0):
     found = [result("mnist", m, e) for m, e in (("Euclid", 3.0), ("OASIS", 2.8), ("HR-SGD", 2.7))]
     found += [result("mnist", "LMNN", 1.9, fit_cpu_seconds=100.0)]
     found += [result("mnist", "HR-SGD, all features", 2.7)]
-    for place, ratio in enumerate(plan.RATIOS):
+    for index, ratio in enumerate(plan.RATIOS):
         found.append(
             result(
                 "mnist",
                 plan.mapml_name(ratio),
-                mapml - 0.1 * place,
+                mapml - 0.1 * index,
                 error_original=1.9,
                 objectives=[10.0, 4.0, 2.0, 1.9, 1.9],
                 query_original_microseconds=9.0,
