@@ -9,7 +9,7 @@ import pytest
 from helpers import interrupt_round, make_blobs
 
 import latentmetric
-from latentmetric import MaPML, comparison, export, registry, viz
+from latentmetric import MaPML, evaluation, export, registry, viz
 from latentmetric.core import votes
 from latentmetric.core.population import LocalPopulation
 from latentmetric.engines import admission
@@ -45,8 +45,8 @@ class TestAnEstimator:
         viz.plot_spectrum(model)
 
     def test_it_is_compared(self, blobs, monkeypatch):
-        monkeypatch.setitem(comparison.METHODS, "Whitened", "Whitened")  # as a new import has it
-        found = list(comparison.compare(*blobs, ["Whitened"], n_folds=2))
+        monkeypatch.setitem(evaluation.METHODS, "Whitened", "Whitened")  # as a new import has it
+        found = list(evaluation.compare(*blobs, ["Whitened"], n_folds=2))
         assert all(outcome.error < 0.3 for outcome in found)
 
     def test_it_is_interrupted_and_resumed(self, blobs, tmp_path, monkeypatch):

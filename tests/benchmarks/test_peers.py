@@ -1,16 +1,14 @@
-import json
 import sys
 from dataclasses import asdict
 
 import numpy as np
 import peers
 import pytest
-from common import chosen
-from side_by_side import environments, pictures, rows, tables
+from side_by_side import environments, rows, tables
 from side_by_side.cells import Limits, given_up, predicted, run
 from side_by_side.findings import Findings, exponent
 from side_by_side.learners import LEARNERS
-from side_by_side.plan import ENVIRONMENTS, MAIN, PEERS, SETS, sizes_of
+from side_by_side.plan import ENVIRONMENTS, MAIN, PEERS, sizes_of
 
 GENEROUS = Limits(seconds=600, gigabytes=12)
 
@@ -39,32 +37,6 @@ def growing(seconds, power, sizes=(2_000, 4_000, 8_000, 16_000), error=5.0):
     return {str(size): cell(seconds * (size / 2_000) ** power, error) for size in sizes}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Results go to a folder of their own."""
-    monkeypatch.setattr("common.RESULTS", tmp_path)
-    monkeypatch.setattr(peers, "RESULTS", tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def measured(folder, monkeypatch):
-    """Small sets, and cells that are made up; the list of those that were measured."""
-    done = []
-
-    def measure(peer, *_):
-        done.append(peer.name)
-        return cell(1.0)
-
-    monkeypatch.setattr(rows, "n_rows", lambda name: 4_000)
-    monkeypatch.setattr(rows, "save", lambda *_: None)
-    monkeypatch.setattr(peers, "measure", measure)
-    return done
-
-
-# The plan
-
-
 def test_every_method_can_be_built_and_has_an_environment():
     assert set(LEARNERS) == set(PEERS)
     assert {peer.environment for peer in PEERS.values()} == {MAIN, *ENVIRONMENTS}
@@ -85,19 +57,6 @@ def test_samples_are_nested_and_have_the_classes_in_proportion():
         assert np.abs(counts - n * np.array([0.6, 0.3, 0.1])).max() <= 1
 
 
-def test_other_environments_do_not_see_our_modules(monkeypatch, tmp_path):
-    monkeypatch.setenv("PYTHONPATH", "here")
-    assert environments.variables(MAIN)["PYTHONPATH"] == "here"
-    found = environments.variables("sklvq")
-    assert "PYTHONPATH" not in found
-    assert found["OMP_NUM_THREADS"] == "1"
-    with pytest.raises(FileNotFoundError, match="--make-environments"):
-        environments.python_of("sklvq", tmp_path)
-
-
-# Cells
-
-
 def child(text, limits=GENEROUS):
     """The cell of a process that runs the text; its facts go to sys.argv[1]."""
     return run([sys.executable, "-c", text], environments.variables(MAIN), limits)
@@ -109,35 +68,10 @@ def test_a_process_that_takes_too_long_is_stopped():
     assert found == stopped(limits=Limits(0.2, 12))
 
 
-def test_a_process_that_got_too_little_of_the_processor_is_no_evidence():
-    found = child("import time; time.sleep(60)", Limits(0.2, 12))
-    assert found["state"] == "failed"
-    assert "too busy" in found["reason"]
-
-
 def test_a_process_that_takes_too_much_memory_is_stopped():
     found = child("held = bytearray(400_000_000)\nwhile True: pass", Limits(60, 0.2))
     assert found.pop("used_seconds") >= 0
     assert found == stopped("gigabytes", Limits(60, 0.2))
-
-
-def test_a_process_that_asks_for_too_much_memory_at_once_has_passed_the_limit():
-    found = child("raise MemoryError('Unable to allocate 2.38 TiB for an array of NumPy')")
-    reason = "passed 12 GB in the fit: asked for 2.38 TiB at once"
-    assert found == {**stopped("gigabytes"), "reason": reason}
-
-
-def test_a_process_that_is_stopped_leaves_what_it_knew():
-    text = "import sys; open(sys.argv[1], 'w').write('{\"fit_seconds\": 3}')\nwhile True: pass"
-    found = child(text, Limits(0.5, 12))
-    assert (found["fit_seconds"], found["phase"]) == (3, "queries")
-
-
-def test_an_error_of_a_process_is_said():
-    assert child("raise ValueError('no rows')") == {
-        "state": "failed",
-        "reason": "ValueError: no rows",
-    }
 
 
 def test_a_method_is_fitted_and_asked_in_a_process(tmp_path):
@@ -176,87 +110,10 @@ def test_sizes_above_one_that_passed_a_limit_are_given_up():
     assert given_up({4_000: stopped("gigabytes")}, 8_000, Limits(601, 12))
 
 
-# The run
-
-
-def test_finished_cells_are_kept_and_failed_ones_tried_again(measured):
-    store, methods = peers.Store(), ["faiss 3-NN", "MaPML"]
-    store.keep("letter", "MaPML", 2_000, {"state": "failed", "reason": "no"})
-    store.keep("letter", "MaPML", 4_000, cell(9.0))
-    planned = peers.plan(["letter"], (2_000, 4_000))
-    peers.run(store, planned, methods, GENEROUS, None, fresh=False)
-    assert measured == ["faiss 3-NN", "MaPML", "faiss 3-NN"]
-    peers.run(store, planned, methods, GENEROUS, None, fresh=False)
-    assert len(measured) == 3
-    assert store.by_size("letter", "MaPML")[4_000]["fit_seconds"] == 9.0
-
-
-def test_larger_sizes_of_a_stopped_method_are_not_run(measured):
-    store = peers.Store()
-    store.keep("letter", "MaPML", 2_000, stopped())
-    planned = peers.plan(["letter"], (2_000, 4_000))
-    peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=False)
-    assert measured == []
-    assert list(store.by_size("letter", "MaPML")) == [2_000]
-    peers.run(store, planned, ["MaPML"], Limits(700, 12), None, fresh=False)
-    assert len(measured) == 2, "with more time they are"
-
-
-def test_a_fresh_start_replaces_a_cell_only_by_a_new_one(measured, monkeypatch):
-    store, planned = peers.Store(), peers.plan(["letter"], (60_000,))
-    for method in ("MaPML", "faiss 3-NN"):
-        store.keep("letter", method, 4_000, cell(9.0))
-
-    def broken(*_):
-        return {"state": "failed", "reason": "no"}
-
-    with monkeypatch.context() as patched:
-        patched.setattr(peers, "measure", broken)
-        peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=True)
-    assert store.by_size("letter", "MaPML")[4_000] == cell(9.0)
-    peers.run(store, planned, ["MaPML"], GENEROUS, None, fresh=True)
-    assert store.by_size("letter", "MaPML")[4_000] == cell(1.0)
-    assert store.by_size("letter", "faiss 3-NN")[4_000] == cell(9.0)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    ["--sizes -5", "--sizes 0", "--sizes abc", "--sizes 200,,400", "--sizes 40",
-     "--limit-seconds nan", "--limit-seconds -1", "--limit-gigabytes 0"],
-)  # fmt: skip
-def test_sizes_and_limits_that_mean_nothing_are_refused(monkeypatch, capsys, arguments):
-    name, value = arguments.split()
-    monkeypatch.setattr(sys, "argv", ["peers.py", f"{name}={value}"])
-    with pytest.raises(SystemExit):
-        peers.options()
-    assert f"argument {name}" in capsys.readouterr().err
-
-
-def test_sizes_below_the_plan_do_not_enter_the_report():
-    findings = Findings({"letter": {"MaPML": growing(1, 1) | {"50": cell(100)}}})
-    assert findings.exponent("letter", "MaPML") == pytest.approx(1)
-
-
-def test_an_unknown_name_is_refused():
-    with pytest.raises(SystemExit, match="got nothing"):
-        chosen("nothing", SETS, "--sets")
-    assert chosen("letter,MNIST PCA-50", SETS, "--sets") == ["MNIST PCA-50", "letter"]
-
-
-# The report
-
-
 def test_exponents():
     assert exponent({2_000: 1.0, 4_000: 4.0, 8_000: 16.0}) == pytest.approx(2)
     assert exponent({2_000: 1.0}) is None
     assert exponent({2_000: 0.001, 4_000: 0.002}) is None
-
-
-def test_two_sizes_say_nothing_about_growth():
-    few = {"2000": cell(1), "4000": cell(4)}
-    findings = Findings({"letter": {"MaPML": few, "scikit-learn NCA": few | {"8000": cell(32)}}})
-    assert findings.exponent("letter", "MaPML") is None
-    assert findings.exponent("letter", "scikit-learn NCA") == pytest.approx(2.5)
 
 
 def some_findings(nca=None):
@@ -285,12 +142,6 @@ def test_the_report_says_where_a_method_was_stopped():
     assert row_of(text, "sklvq GMLVQ")[-2:] == ["none", "2,000 rows: passed 12 GB in the fit"]
 
 
-def test_the_report_says_which_fit_was_given_more_time():
-    findings = some_findings(growing(12, 2))
-    text = tables.report(findings)
-    assert row_of(text, "scikit-learn NCA")[-1] == "16,000 rows: passed 600 s, but was let finish"
-
-
 def test_bars_are_met_or_not():
     met = [line[-1] for line in bar_lines(some_findings())]
     assert met == ["yes", "yes", "yes"]
@@ -312,23 +163,3 @@ def test_a_stopped_fit_took_at_least_the_limit_and_one_without_memory_no_known_t
     assert bar_lines(findings)[0][1] == "at least 1.0 times; an error is unknown"
     findings = some_findings({"16000": stopped("gigabytes")})
     assert bar_lines(findings)[0][1] == "not run"
-
-
-def test_pictures_are_drawn_and_their_labels_keep_apart(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(pictures, "IMAGES", tmp_path)
-    pictures.draw(some_findings(), tmp_path / "out")
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {
-        f"peers_{name}.{kind}" for name in ("error", "growth") for kind in ("png", "svg")
-    }
-    heights = pictures.spread([0.2, 0.2, 0.21, 0.99, 1.0], 0.05)
-    assert min(np.diff(heights)) >= 0.05 - 1e-9
-    assert max(heights) <= 1
-
-
-def test_the_report_needs_cells(folder):
-    with pytest.raises(SystemExit, match="no cells"):
-        peers.show(peers.Store().results())
-    (folder / "peers.json").write_text(json.dumps({"cells": {}}))
-    assert peers.Store().results() == {"cells": {}}

@@ -13,7 +13,7 @@ from latentmetric import MaPML
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     monkeypatch.setattr(picture, "RESULTS", tmp_path)
-    rivals = {name: {"error": 10.0 + place} for place, name in enumerate(picture.RIVALS)}
+    rivals = {name: {"error": 10.0 + index} for index, name in enumerate(picture.RIVALS)}
     (tmp_path / "baselines.json").write_text(json.dumps({"cells": {"a set": rivals}}))
     own = {"cells": {"a row": {"error": [1.0, 2.0]}}}
     (tmp_path / "quality.json").write_text(json.dumps(own))
@@ -31,17 +31,8 @@ def test_a_latent_example_is_shown_with_rows_that_it_stands_for(monkeypatch):
     monkeypatch.setattr(picture, "DIGITS", (0, 2))
     model = MaPML(n_latents=2, max_iter=1, n_steps=100, random_state=0).fit(X, y)
     for digit, (latent, originals) in zip((0, 2), picture.strips(model, X, y), strict=True):
-        place = np.flatnonzero((model.latent_examples_ == latent).all(axis=1))
-        assert model.latent_labels_[place].tolist() == [digit]
+        index = np.flatnonzero((model.latent_examples_ == latent).all(axis=1))
+        assert model.latent_labels_[index].tolist() == [digit]
         assert originals.shape == (picture.N_ORIGINALS, 6)
         nearest = model.kneighbors(originals, 1, return_distance=False)
         assert (model.latent_labels_[nearest] == digit).mean() > 0.5
-
-
-def test_it_is_drawn(rng, tmp_path):
-    shown = [(rng.random(784), rng.random((picture.N_ORIGINALS, 784))) for _ in picture.DIGITS]
-    bars = {"3-NN": 40.0, "MaPML": 5.0}
-    figure = picture.draw(shown, bars, {name: value / 4 for name, value in bars.items()})
-    figure.savefig(tmp_path / "picture.png")
-    words = [text.get_text() for text in figure.subfigs[1].axes[0].texts]
-    assert words == ["40.0 %", "5.0 %", "10.0 % without noise", "1.2 % without noise"]

@@ -41,13 +41,6 @@ def test_seeds_are_added_to_those_that_are_there(ran, monkeypatch):
     assert cells["letter"]["error"] == [0, 1, 2]
 
 
-def test_a_fresh_row_leaves_the_others(ran, monkeypatch):
-    call(monkeypatch, "--rows", "letter;MNIST", "--seeds", "1")
-    cells = call(monkeypatch, "--rows", "letter", "--seeds", "1", "--fresh")
-    assert ran == [0, 0, 0]
-    assert set(cells) == {"letter", "MNIST"}
-
-
 def test_rows_of_another_source_are_measured_again_and_the_others_stay(ran, monkeypatch):
     call(monkeypatch, "--rows", "letter;MNIST", "--seeds", "1")
     monkeypatch.setattr(quality, "source_hash", lambda: "new")
@@ -67,16 +60,3 @@ def test_a_check_measures_the_first_run_and_says_whether_it_repeats(ran, monkeyp
     cells = call(monkeypatch, "--rows", "letter", "--seeds", "2", "--check")
     assert "letter differs" in capsys.readouterr().out
     assert cells["letter"]["error"] == [9, 9]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("--rows", "lettr"), "got lettr"), (("--rows", "letter;"), "must be among"),
-     (("--seeds", "0"), "at least 1")],
-)  # fmt: skip
-def test_what_is_not_there_is_refused_before_any_work(ran, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(sys, "argv", ["quality.py", *arguments])
-    with pytest.raises(SystemExit):
-        quality.main()
-    assert message in capsys.readouterr().err
-    assert ran == []

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from reproduction import estimate, plan, run, trials
 from reproduction.claims import Results, check_claims
-from reproduction.figures import figures
 from reproduction.plan import Method, Setting, Trial, trials_of
-from reproduction.report import write_report
-from reproduction.sources import Source, sample
+from reproduction.sources import Source
 from reproduction.trials import run_trial
 from sklearn.datasets import load_digits
 
@@ -42,18 +40,6 @@ def test_every_trial_of_the_paper_is_planned():
     )
 
 
-def test_the_subset_of_imagenet_ends_with_its_slowest_method():
-    planned = trials_of(["imagenet200", "banking77"], n_trials=5, quick=False)
-    subset = [trial for trial in planned if trial.setting.dataset == "imagenet200"]
-    n_others = len(plan.SUBSET_METHODS) - 1
-    assert [trial.method for trial in subset[:n_others]] == list(plan.SUBSET_METHODS[:-1])
-    assert {trial.seed for trial in subset[:n_others]} == {0}
-    assert (planned[-1].setting.dataset, planned[-1].method) == ("imagenet200", "LMNN")
-    count = {name: [t.method for t in subset].count(name) for name in plan.SUBSET_METHODS}
-    assert count["OASIS"] == count["HR-SGD, unbiased"] == count["MaPML_5, refined"] == 5
-    assert count["Euclid"] == count["LMNN"] == count["logistic regression"] == 1
-
-
 def test_what_is_searched_does_not_follow_the_defaults_of_the_estimators():
     """The stored results are for these values."""
     models = {name: plan.METHODS[name].make(10.0, 3) for name in ("OASIS", "HR-SGD", "LMNN")}
@@ -72,31 +58,13 @@ def test_what_is_searched_does_not_follow_the_defaults_of_the_estimators():
     [
         (1.0, 3, [], 1.0),
         (1e4, 3, [1e4, 1e5], 1e4),
-        (1e-4, 3, [1e-4, 1e-5], 1e-4),
         (1e9, 3, [1e4, 1e5, 1e6], 1e6),
-        (1e9, 0, [], 1e3),
     ],
 )
 def test_a_search_goes_on_beyond_the_grid_while_the_error_falls(best, most_further, further, found):
     errors = trials.searched_errors(lambda value: abs(np.log10(value / best)), most_further)
     np.testing.assert_allclose(list(errors), [*plan.GRID, *further])
     assert trials.best_value(errors) == pytest.approx(found)
-
-
-def test_a_search_that_ends_at_the_last_value_is_listed():
-    def trial(method, value, tried):
-        searched = {"value": value, "validation_errors": dict.fromkeys(tried, 1.0)}
-        return {"setting": "mnist", "method": method, "parameter": searched}
-
-    results = Results(
-        [
-            trial("OASIS", 1000.0, ["1", "10", "1000"]),
-            trial("HR-SGD", 0.001, ["0.001", "1"]),
-            trial("LMNN", 10.0, ["1", "10", "1000"]),
-            trial("Euclid", 1.0, []),
-        ]
-    )
-    assert results.at_an_end() == ["HR-SGD on mnist (0.001)", "OASIS on mnist (1000)"]
 
 
 def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proportion(source):
@@ -109,13 +77,6 @@ def test_a_setting_adds_noise_to_training_rows_only_and_keeps_classes_in_proport
     np.testing.assert_allclose(
         np.bincount(few.y_train) / 300, np.bincount(plain.y_train) / 1200, atol=0.01
     )
-
-
-def test_a_sample_leaves_no_class_out_and_takes_all_if_nearly_all_are_asked_for():
-    X, y = np.arange(100.0)[:, None], np.arange(100) % 10
-    assert len(sample(X, y, 97, 0)[0]) == 100
-    assert len(sample(X, y, None, 0)[0]) == 100
-    assert np.bincount(sample(X, y, 50, 0)[1]).tolist() == [5] * 10
 
 
 def test_a_finished_trial_is_not_computed_again_and_its_parameter_is_found_on_held_out_rows(
@@ -153,14 +114,6 @@ def test_a_finished_trial_is_not_computed_again_and_its_parameter_is_found_on_he
     assert {"error", "error_original", "objectives", "fit_cpu_seconds"} <= set(first)
 
 
-def test_objectives_are_those_of_the_rounds(rng):
-    X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
-    model = plan.MaPML(max_iter=2, refine=1, n_steps=50, start="euclidean", random_state=0)
-    found = trials.measure(model, trials.Split("made", X, y, X, y))
-    assert len(model.history_) == 4
-    assert found["objectives"] == [record["objective"] for record in model.history_[:3]]
-
-
 def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     few = Setting("imagenet", n_rows=400)
     made = Source().load(few)
@@ -173,15 +126,6 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     named = Source(imagenet=tmp_path / "mine.npz")
     named.check(["imagenet"])
     assert named.load(few).X_train.shape == (300, 8)
-    synthetic, of_a_file = (
-        run_trial(Trial(few, "Euclid", 0), source, tmp_path) for source in (Source(), named)
-    )
-    assert synthetic["made"]
-    assert not of_a_file["made"]
-    assert of_a_file["fitted_on"]["columns"] == 8
-    np.savez(tmp_path / "other.npz", x=made.X_train)
-    with pytest.raises(ValueError, match=r"holds \['x'\]"):
-        Source(imagenet=tmp_path / "other.npz").check(["imagenet"])
     methods = [trial.method for trial in trials_of(["imagenet"], 5, quick=True)]
     assert sorted(methods) == sorted(plan.LARGE_METHODS)
     assert "LMNN" not in methods
@@ -197,16 +141,6 @@ def test_the_time_of_lmnn_is_extrapolated_from_small_samples(tmp_path, monkeypat
     assert found["estimated_step_seconds"] == pytest.approx(0.4)
     assert found["estimated_search_seconds"] == pytest.approx(0.16)
     assert "400 rows would take 0.0 hours" in estimate.sentence(tmp_path)
-
-
-def test_an_interrupted_trial_leaves_no_file(source, tmp_path, monkeypatch):
-    def interrupted(model, split):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(trials, "measure", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run_trial(Trial(Setting("mnist"), "Euclid", 0), source, tmp_path)
-    assert not list(tmp_path.rglob("*.json"))
 
 
 FEW = [Trial(Setting("mnist"), "Euclid", 0), Trial(Setting("mnist"), "k-means prototypes", 0)]
@@ -229,31 +163,6 @@ def test_a_run_computes_its_trials_and_ends_with_tables_figures_and_claims(
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_a_report_of_what_is_there_computes_nothing(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "trials_of", lambda *arguments: FEW)
-    options = {"quick": False, "out": tmp_path, "n_trials": 1, "source": source}
-    with pytest.raises(FileNotFoundError, match="none of the 2 trials"):
-        run.report(["mnist"], **options)
-    run_trial(FEW[0], source, tmp_path)
-    monkeypatch.setattr(run, "run_trial", None)
-    run.report(["mnist"], **options)
-    assert "- trials: 1 of 2" in (tmp_path / "results.md").read_text()
-
-
-def test_an_interrupted_run_says_what_is_kept(source, tmp_path, monkeypatch, capsys):
-    def interrupted(trial, data, out):
-        if trial is FEW[1]:
-            raise KeyboardInterrupt
-        return run_trial(trial, data, out)
-
-    monkeypatch.setattr(run, "trials_of", lambda *arguments: FEW)
-    monkeypatch.setattr(run, "run_trial", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run.run(["mnist"], quick=False, out=tmp_path, n_trials=1, source=source)
-    assert "holds 1 of 2 trials" in capsys.readouterr().out
-    assert len(list(tmp_path.rglob("*.json"))) == 1
-
-
 def result(setting, method, error, **more):
     return {
         "setting": setting, "method": method, "seed": 0, "error": error,
@@ -267,12 +176,12 @@ def fake_results(mapml=2.0):
     found = [result("mnist", m, e) for m, e in (("Euclid", 3.0), ("OASIS", 2.8), ("HR-SGD", 2.7))]
     found += [result("mnist", "LMNN", 1.9, fit_cpu_seconds=100.0)]
     found += [result("mnist", "HR-SGD, all features", 2.7)]
-    for place, ratio in enumerate(plan.RATIOS):
+    for index, ratio in enumerate(plan.RATIOS):
         found.append(
             result(
                 "mnist",
                 plan.mapml_name(ratio),
-                mapml - 0.1 * place,
+                mapml - 0.1 * index,
                 error_original=1.9,
                 objectives=[10.0, 4.0, 2.0, 1.9, 1.9],
                 query_original_microseconds=9.0,
@@ -295,8 +204,6 @@ def test_claims_follow_from_the_figures():
     ("oasis", "reduced", "unbiased", "word"),
     [
         (46, 43, 44, "held"),
-        (44, 43, 44, "did not hold"),
-        (46, 45, 44, "did not hold"),
         (46, 43, 42, "did not hold"),
         (46, 43, None, "not computed"),
     ],
@@ -314,20 +221,3 @@ def test_claim_8_compares_each_with_euclid_on_its_own_features(oasis, reduced, u
     assert verdicts[7].claim.startswith("8.")
     assert verdicts[7].word == word
     assert "imagenet200 9.0 times, imagenet 9.0 times" in verdicts[8].figures
-
-
-def test_the_page_shows_claims_tables_and_figures(tmp_path):
-    results = Results(fake_results())
-    page = write_report(results, check_claims(results), {"command": "x"}, tmp_path).read_text()
-    assert "| MaPML_10-O | 1.90 ± 0.00 | 0.63 |" in page
-    assert "**did not hold**" in page or "**held**" in page
-    for name in figures(results):
-        assert (tmp_path / f"{name}.svg").stat().st_size > 1000
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert f"]({name}.svg)" in page
-
-
-def test_json_is_written_whole(tmp_path):
-    trials.write_json(tmp_path / "a" / "b.json", {"x": 1})
-    assert json.loads((tmp_path / "a" / "b.json").read_text()) == {"x": 1}
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.json"]

@@ -12,5 +12,5 @@ def _no_trial_fits(monkeypatch):
 def trial_fits(monkeypatch):
     """However long the fit took."""
     monkeypatch.setattr("latentmetric.cli.fit.QUICK_SECONDS", float("inf"))
-    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.STRENGTHS", (1.0,))
-    monkeypatch.setattr("latentmetric.evaluation.rivals.neighbours.NEIGHBOURS", (1, 3))
+    monkeypatch.setattr("latentmetric.evaluation.rivals.STRENGTHS", (1.0,))
+    monkeypatch.setattr("latentmetric.evaluation.rivals.NEIGHBORS", (1, 3))

@@ -125,9 +125,7 @@ def test_a_checkpoint_is_not_written_into_a_folder_that_is_read(folder, inside):
 
 
 def test_the_demo_tries_its_folder_before_any_work(folder, monkeypatch):
-    import latentmetric.demo.tasks
-
-    monkeypatch.setattr(latentmetric.demo.tasks, "load_digits", lambda **_: pytest.fail("work"))
+    monkeypatch.setattr("latentmetric.demo.digits", lambda: pytest.fail("work"))
     (folder / "taken").write_text("mine")
     assert "taken" in call("demo", "--out", "taken", code=1).stderr
     assert (folder / "taken").read_text() == "mine"

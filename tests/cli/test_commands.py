@@ -358,7 +358,7 @@ def test_a_comparison_that_fails_does_not_fail_the_fit(folder, tmp_path, monkeyp
     def fail(*arguments):
         raise error
 
-    monkeypatch.setattr("latentmetric.comparison.quick_check", fail)
+    monkeypatch.setattr("latentmetric.evaluation.quick_check", fail)
     done = call(
         "fit", folder / "train.csv", "-o", tmp_path / "model", "--estimator", "euclidean",
     )  # fmt: skip

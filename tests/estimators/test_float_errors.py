@@ -7,9 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
-from latentmetric.comparison import compare
 from latentmetric.core.parallel import for_each
-from latentmetric.evaluation import clustering_nmi, retrieval_scores
+from latentmetric.evaluation import clustering_nmi, compare, retrieval_scores
 
 MODELS = [
     MaPML(n_steps=100, max_iter=2, random_state=0),

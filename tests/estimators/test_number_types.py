@@ -8,7 +8,6 @@ from helpers import make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
-from latentmetric.comparison.methods import _predicted
 from latentmetric.datasets import make_image_like
 from latentmetric.evaluation import retrieval_scores
 from latentmetric.validation.parameters import plain
@@ -73,7 +72,6 @@ def test_the_number_of_neighbours_may_have_any_type(k):
     X, y = make_blobs(300)
     own, other = Euclidean(int(k)).fit(X, y), Euclidean(k).fit(X, y)
     np.testing.assert_array_equal(own.predict(X), other.predict(X))
-    np.testing.assert_array_equal(_predicted(own, own.model_, X), _predicted(other, own.model_, X))
     for given in (k, None):
         for one, another in zip(own.kneighbors(X), other.kneighbors(X, given), strict=True):
             np.testing.assert_array_equal(one, another)

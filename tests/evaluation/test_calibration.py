@@ -11,13 +11,9 @@ def plainly(labels, probabilities, classes):
     total, confidence = 0.0, probabilities.max(axis=1)
     right = classes[probabilities.argmax(axis=1)] == labels
     for low in range(BINS):
-        inside = [
-            place
-            for place, value in enumerate(confidence)
-            if low <= value * BINS < low + 1 or (value == 1 and low == BINS - 1)
-        ]
-        if inside:
-            total += len(inside) * abs(confidence[inside].mean() - right[inside].mean())
+        inside = np.minimum(confidence * BINS, BINS - 0.5) // 1 == low
+        if inside.any():
+            total += inside.sum() * abs(confidence[inside].mean() - right[inside].mean())
     return total / len(labels)
 
 

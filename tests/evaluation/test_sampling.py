@@ -1,8 +1,12 @@
+"""Samples of rows, in memory and in files."""
+
 import numpy as np
+from helpers import make_blobs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.evaluation.sampling import hold_out, sample
+from latentmetric.evaluation.sampling import hold_out, sample, sample_rows
+from latentmetric.io import open_rows
 
 CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
 
@@ -29,3 +33,15 @@ def test_holding_out_queries_leaves_every_class_among_the_references(codes, max_
         assert len(queries) <= max(1, len(codes) // 4)
     else:
         assert len(set(codes)) == len(codes)
+
+
+def test_a_sample_of_a_file_is_the_sample_of_the_array(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    np.save(tmp_path / "rows.npy", X)
+    monkeypatch.setattr("latentmetric.core.distances.BLOCK_BYTES", 1000, raising=False)
+    rows, labels = sample_rows(open_rows(tmp_path / "rows.npy"), y, 50)
+    expected, expected_labels = sample_rows(X, y, 50)
+    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_array_equal(labels, expected_labels)
+    assert len(np.unique(rows[:, 0])) == 50
+    assert sample_rows(X, y, 1000)[0] is X

@@ -8,14 +8,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric import comparison
+from latentmetric import evaluation
 from latentmetric.cli._errors import INTERRUPTED, note
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._preparing import Preparation, prepares
 from latentmetric.cli._progress import followed
 from latentmetric.cli._tables import Features, Json, Labels, read_table, reads_tables
-from latentmetric.comparison import METHODS, Outcome, advise, sample_rows
-from latentmetric.comparison.timing import duration
+from latentmetric.evaluation import METHODS, Outcome, advise
+from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.io import Choice
 
 OTHER_NAMES = {
@@ -77,7 +78,7 @@ def compare(
             follower.begin(f"{method}, fold {fold + 1} of {folds}")
 
         try:
-            for outcome in comparison.compare(
+            for outcome in evaluation.compare(
                 rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
                 random_state=random_state, steps=preparation.steps(table), about_to=about_to,
             ):  # fmt: skip

@@ -45,7 +45,7 @@ from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.models import check_names
 
 if TYPE_CHECKING:
-    from latentmetric.comparison import QuickCheck
+    from latentmetric.evaluation import QuickCheck
 
 QUICK_SECONDS = 10
 """A fit that took longer is not compared with other methods, because that might take as long."""
@@ -143,7 +143,7 @@ def _columns(table: Table) -> dict[str, str]:
 
 def _beside_others(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
     """How others do on the same rows; None if that cannot be known. Ctrl-C ends only this."""
-    from latentmetric.comparison import quick_check
+    from latentmetric.evaluation import quick_check
 
     with (
         followed(each_round=False) as follower,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from latentmetric.core.types import Floats, Ints
+from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer, Number
 
 CHUNK_ROWS = 16_384
@@ -138,61 +138,63 @@ def make_image_like(
     >>> made.X.shape, made.latent_examples.shape
     ((500, 16), (15, 16))
     """
-    n_samples, n_features, n_classes, latents_per_class = _sizes(
-        n_samples=n_samples, n_features=n_features, n_classes=n_classes,
-        latents_per_class=latents_per_class,
-    )  # fmt: skip
+    n_samples = Integer(1).check("n_samples", n_samples)
+    n_features = Integer(1).check("n_features", n_features)
+    n_classes = Integer(1).check("n_classes", n_classes)
+    latents_per_class = Integer(1).check("latents_per_class", latents_per_class)
+    if n_samples < n_classes:
+        raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
     if n_distortions is not None:
         n_distortions = Integer(0).check("n_distortions", n_distortions)
     mislabelled = Number(0, 1).check("mislabelled", mislabelled)
     shared_distortion = Number(0, 1).check("shared_distortion", shared_distortion)
-    spread, distortion, noise = (
-        Number(-inf).check(name, length)
-        for name, length in (("spread", spread), ("distortion", distortion), ("noise", noise))
-    )
+    spread = Number(0).check("spread", spread)
+    distortion = Number(0).check("distortion", distortion)
+    noise = Number(0).check("noise", noise)
     decay = Number(0).check("decay", decay)
     seed = check_random_state(random_state).randint(2**31)
     truth, rows, own = (np.random.SeedSequence([seed, part]) for part in range(3))
     generator = np.random.default_rng(truth)
     signal = _directions(generator, n_features, n_features, decay)
-    latents, groups = _latents(generator, signal, n_classes, latents_per_class, spread)
+    latents, families = _latents(generator, signal, n_classes, latents_per_class, spread)
     pose = _directions(generator, n_distortions or max(1, n_features // 8), n_features, decay=1.0)
-    factor = _distortion_factor(signal, pose, distortion * shared_distortion**0.5, noise)
-    families = _families(groups)
-    directions = _own_directions(
-        np.random.default_rng(own), signal, families, distortion * (1 - shared_distortion) ** 0.5
+    shared, apart = shared_distortion**0.5, (1 - shared_distortion) ** 0.5
+    factor = _distortion_factor(signal, pose, distortion * shared, noise)
+    own_directions = _own_directions(
+        np.random.default_rng(own), signal, families, distortion * apart
     )
     memberships = _memberships(generator, n_samples, n_classes, latents_per_class)
     labels = memberships // latents_per_class
     wrong = generator.random(n_samples) < mislabelled
     labels[wrong] = generator.integers(0, n_classes, int(wrong.sum()))
     families_of_latents = np.repeat(families, latents_per_class)
-    chunks = _chunks(rows, latents, memberships, factor, families_of_latents, directions)
-    X = _in_memory(chunks, n_samples, n_features) if out is None else _on_disk(
-        chunks, n_samples, n_features, Path(out)
-    )  # fmt: skip
+    chunks = _chunks(rows, latents, memberships, factor, families_of_latents, own_directions)
+    if out is None:
+        X = np.empty((n_samples, n_features), dtype=np.float32)
+        for start, block in zip(range(0, n_samples, CHUNK_ROWS), chunks, strict=True):
+            X[start : start + CHUNK_ROWS] = block
+    else:
+        X = _written(chunks, (n_samples, n_features), out)
     latent_labels = np.repeat(np.arange(n_classes), latents_per_class)
     return ImageLike(X, labels, latents, latent_labels, memberships)
 
 
-def _sizes(**given: int) -> Iterator[int]:
-    """The sizes as plain integers, after a check."""
-    sizes = {name: Integer(1).check(name, size) for name, size in given.items()}
-    if sizes["n_samples"] < sizes["n_classes"]:
-        raise ValueError(
-            f"n_samples={sizes['n_samples']} is less than n_classes={sizes['n_classes']}"
-        )
-    return iter(sizes.values())
+def _directions(generator: np.random.Generator, number: int, of: int, decay: float) -> Floats:
+    """Orthogonal rows of falling length; their squared lengths sum to 1."""
+    orthogonal = np.linalg.qr(generator.standard_normal((of, number)))[0].T
+    lengths = np.arange(1, number + 1) ** -decay
+    scaled: Floats = (lengths / np.linalg.norm(lengths))[:, None] * orthogonal
+    return scaled.astype(np.float32)
 
 
 def _latents(
-    generator: np.random.Generator,
-    signal: Floats,
-    n_classes: int,
-    latents_per_class: int,
+    generator: np.random.Generator, signal: Floats, n_classes: int, latents_per_class: int,
     spread: float,
-) -> tuple[Floats, Ints]:
-    """Latent examples around their class, classes around their group; the group of each class."""
+) -> tuple[Floats, Ints]:  # fmt: skip
+    """Latent examples around their class, classes around their group; the family of each class.
+
+    Siblings, the classes of a family, are of one group as far as its size allows.
+    """
     n_groups = max(1, round(n_classes**0.5))
 
     def points(number: int, length: float) -> Floats:
@@ -204,15 +206,9 @@ def _latents(
     centres = group_centres[groups] + points(n_classes, (1 - GROUP_SHARE) ** 0.5)
     around = points(n_classes * latents_per_class, spread)
     latents: Floats = np.repeat(centres, latents_per_class, axis=0) + around
-    return latents, groups
-
-
-def _directions(generator: np.random.Generator, number: int, of: int, decay: float) -> Floats:
-    """Orthogonal rows of falling length; their squared lengths sum to 1."""
-    orthogonal = np.linalg.qr(generator.standard_normal((of, number)))[0].T
-    lengths = np.arange(1, number + 1) ** -decay
-    scaled: Floats = (lengths / np.linalg.norm(lengths))[:, None] * orthogonal
-    return scaled.astype(np.float32)
+    families = np.empty_like(groups)
+    families[np.argsort(groups, kind="stable")] = np.arange(n_classes) // SIBLINGS
+    return latents, families
 
 
 def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: float) -> Floats:
@@ -224,13 +220,6 @@ def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: f
     covariance = distortion**2 * (where_classes_differ + elsewhere) + alike
     factor: Floats = np.linalg.cholesky(covariance).astype(np.float32)
     return factor
-
-
-def _families(groups: Ints) -> Ints:
-    """The family of each class: siblings are of one group as far as its size allows."""
-    families = np.empty_like(groups)
-    families[np.argsort(groups, kind="stable")] = np.arange(len(groups)) // SIBLINGS
-    return families
 
 
 def _own_directions(
@@ -251,64 +240,42 @@ def _memberships(
     """The latent example of each row: classes of equal size, latent examples of unequal size."""
     classes = generator.permutation(np.arange(n_samples) % n_classes)
     shares = generator.dirichlet(np.full(latents_per_class, 3.0), n_classes)
-    bounds = np.cumsum(shares, axis=1)
+    bounds = np.cumsum(shares, axis=1)[:, :-1]
     drawn = generator.random(n_samples)
     within = np.zeros(n_samples, dtype=np.intp)
-    for rank in range(latents_per_class - 1):
-        within += drawn > bounds[classes, rank]
+    for bound in bounds.T:
+        within += drawn > bound[classes]
     return classes * latents_per_class + within
 
 
 def _chunks(
     seeds: np.random.SeedSequence, latents: Floats, memberships: Ints, factor: Floats,
-    families_of_latents: Ints, directions: Floats | None,
-) -> Iterator[tuple[slice, Floats]]:  # fmt: skip
-    n_features = latents.shape[1]
+    families_of_latents: Ints, own_directions: Floats | None,
+) -> Iterator[Floats]:  # fmt: skip
+    """The rows, ``CHUNK_ROWS`` at a time."""
     starts = range(0, len(memberships), CHUNK_ROWS)
     for start, seed in zip(starts, seeds.spawn(len(starts)), strict=True):
         generator = np.random.default_rng(seed)
-        which = slice(start, min(start + CHUNK_ROWS, len(memberships)))
-        own = memberships[which]
-        rows = generator.standard_normal((len(own), n_features), dtype=np.float32) @ factor.T
+        own = memberships[start : start + CHUNK_ROWS]
+        shape = len(own), latents.shape[1]
+        rows = generator.standard_normal(shape, dtype=np.float32) @ factor.T
         rows += latents[own]
-        if directions is not None:
-            _distort_by_family(generator, rows, families_of_latents[own], directions)
-        yield which, rows
+        if own_directions is not None:
+            shape = len(own), own_directions.shape[1]
+            strengths = generator.standard_normal(shape, dtype=np.float32)
+            families = families_of_latents[own]
+            for family in np.unique(families):
+                members = np.flatnonzero(families == family)
+                rows[members] += strengths[members] @ own_directions[family]
+        yield rows
 
 
-def _distort_by_family(
-    generator: np.random.Generator, rows: Floats, families: Ints, directions: Floats
-) -> None:
-    """Add to each row the own distortion of its family, O(n·k·d)."""
-    strengths = generator.standard_normal((len(rows), directions.shape[1]), dtype=np.float32)
-    order = np.argsort(families, kind="stable")
-    bounds = np.flatnonzero(np.diff(families[order])) + 1
-    for members in np.split(order, bounds):
-        rows[members] += strengths[members] @ directions[families[members[0]]]
-
-
-def _in_memory(chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_features: int) -> Floats:
-    X = np.empty((n_samples, n_features), dtype=np.float32)
-    for which, rows in chunks:
-        X[which] = rows
-    return X
-
-
-def _on_disk(
-    chunks: Iterator[tuple[slice, Floats]], n_samples: int, n_features: int, path: Path
-) -> Floats:
-    """Write to a file of another name, then rename it; chunks are not kept in memory."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            np.lib.format.write_array_header_2_0(
-                file,
-                {"descr": "<f4", "fortran_order": False, "shape": (n_samples, n_features)},
-            )
-            for _, rows in chunks:
-                rows.astype("<f4", copy=False).tofile(file)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _written(chunks: Iterator[Floats], shape: tuple[int, int], path: str | Path) -> Floats:
+    """The rows as a memory map of a new file; chunks are not kept in memory."""
+    with replacing(path) as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_2_0(file, header)
+        for rows in chunks:
+            rows.astype("<f4", copy=False).tofile(file)
     mapped: Floats = np.load(path, mmap_mode="r")
     return mapped

@@ -6,128 +6,216 @@ Every number that it prints is measured while it runs.
 from __future__ import annotations
 
 import sys
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
-from latentmetric.demo.contenders import MAPML, contest
-from latentmetric.demo.open_world import new_class, unknown_rows
-from latentmetric.demo.printing import Printer
-from latentmetric.demo.tasks import (
-    GREY_LEVELS,
-    IMAGE_SHAPE,
-    LEFT_OUT,
+import numpy as np
+
+from latentmetric.characters import visible
+from latentmetric.demo.contenders import (
+    EUCLID,
+    LOGISTIC,
+    MAPML,
     SIGMA,
+    SUPPORT,
+    TUNED,
+    Measured,
     Task,
+    contest,
     digits,
     mislabelled,
     noisy,
-    without,
 )
-from latentmetric.demo.words import about_clean, about_noise, about_wrong_labels
 from latentmetric.estimators.mapml import MaPML
+from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.significance import paired
 from latentmetric.persistence.replacing import check_replaceable
 from latentmetric.viz.report import write_report
 
 REPORT = "report.html"
 
-EXPLAINED = (
-    "References are what a query is compared with. The calibration error is how far stated "
-    "probabilities are from the share of right answers. A fit includes the choice of parameters."
-)
+LEFT_OUT = 9
+"""The digit that is unknown at first, and then added."""
+
+REJECTED_SHARE = 0.05
+"""How many rows of known classes one is willing to turn away."""
+
+Results = Mapping[str, Measured]
+
+
+class Printer:
+    """Prints to standard output, and what is being done to standard error."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._out = Console(highlight=False)
+        self._progress = Console(stderr=True, highlight=False)
+        self.status = self._progress.status("")
+        """Shows on a terminal what is being done, as long as its block is open."""
+
+    def about_to(self, what: str) -> None:
+        """Show what comes next: on a terminal in one place, elsewhere on a line of its own."""
+        self.status.update(what)
+        if not self._progress.is_terminal:
+            self._progress.print(f"… {what}", markup=False)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """A line, however long."""
+        self._out.print(visible(text), style=style, markup=False, soft_wrap=True)
+
+    def heading(self, text: str) -> None:
+        """The title of a part."""
+        self._out.print()
+        self.say(text, style="bold")
+
+    def table(self, results: Results) -> None:
+        """A line for each method."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table.add_column("method", no_wrap=True)
+        for column in ("error", "references", "fit", "per query", "calibration error"):
+            table.add_column(column, justify="right")
+        for name, found in results.items():
+            table.add_row(
+                name,
+                percent(found.error, 2),
+                f"{found.references:,}" if found.references else "none",
+                duration(found.fit_seconds),
+                f"{1000 * found.query_seconds / len(found.right):.3f} ms",
+                "none" if found.calibration is None else percent(found.calibration, 1),
+            )
+        self._out.print(table)
 
 
 def show(folder: Path) -> None:
     """Fit the models, print what they do, write the report into the folder."""
-    _check_libraries()
+    try:
+        printer = Printer()
+    except ImportError as error:
+        raise SystemExit("the demo needs rich: pip install 'latentmetric[demo]'") from error
     folder.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder / REPORT)
     since = perf_counter()
-    printer = Printer()
-    with printer.working():
+    with printer.status:
         task = digits()
         printer.say(
             f"Digits of scikit-learn: {len(task.y_train):,} images of {task.X_train.shape[1]} "
             f"pixels to learn from, {len(task.y_test)} to test."
         )
-        printer.say(EXPLAINED)
-        model = _clean(printer, task)
-        _noisy(printer, task)
-        _wrong_labels(printer, task)
-        _open_world(printer, task)
-        _report(printer, model, task, folder)
-    _lead_on(printer, folder)
-    printer.say(f"All of this took {perf_counter() - since:.0f} s.")
-
-
-def _check_libraries() -> None:
-    try:
-        import rich.console  # noqa: F401
-    except ImportError as error:
-        message = "the demo needs rich: pip install 'latentmetric[demo]'"
-        raise SystemExit(message) from error
-
-
-def _clean(printer: Printer, task: Task) -> MaPML:
-    """The model that the report is about."""
-    printer.heading("1. Images as they are")
-    results = contest(task, partial(_announce, printer, "images as they are"))
-    printer.table(results)
-    printer.say(about_clean(results))
-    model: MaPML = results[MAPML].model
-    return model
-
-
-def _noisy(printer: Printer, task: Task) -> None:
-    printer.heading(
-        f"2. Noise on the training images: {SIGMA} of {GREY_LEVELS} grey levels; clean test images"
-    )
-    results = contest(noisy(task), partial(_announce, printer, "noisy images"))
-    printer.table(results)
-    printer.say(about_noise(results))
-
-
-def _wrong_labels(printer: Printer, task: Task) -> None:
-    printer.heading("3. Wrong labels on the training images; MaPML is told that some are wrong")
-    made = mislabelled(task)
-    announce = partial(_announce, printer, "wrong labels")
-    results = contest(made, announce, label_noise=True)
-    printer.table(results)
-    printer.say(about_wrong_labels(results, task, made))
-
-
-def _open_world(printer: Printer, task: Task) -> None:
-    printer.heading("4. A class that was not there when the model was fitted")
-    printer.about_to(f"MaPML without any {LEFT_OUT}")
-    known = without(task, LEFT_OUT)
-    model = MaPML(random_state=0).fit(known.X_train, known.y_train)
-    printer.say(unknown_rows(model, task))
-    printer.say(new_class(model, task))
-
-
-def _report(printer: Printer, model: MaPML, task: Task, folder: Path) -> None:
-    printer.about_to("report")
-    write_report(
-        model, task.X_test, task.y_test, folder / REPORT, X_train=task.X_train,
-        y_train=task.y_train, image_shape=IMAGE_SHAPE, title="Digits",
-        source="load_digits of scikit-learn",
-    )  # fmt: skip
-
-
-def _lead_on(printer: Printer, folder: Path) -> None:
-    """Where to look, and what to do next."""
-    page = (folder / REPORT).resolve()
+        printer.say(
+            "References are what a query is compared with. The calibration error is how far stated "
+            "probabilities are from the share of right answers. A fit includes the choice of "
+            "parameters."
+        )
+        printer.heading("1. Images as they are")
+        clean = _contest(printer, task, "images as they are")
+        printer.say(about_clean(clean))
+        printer.heading(
+            f"2. Noise on the training images: {SIGMA} of 16 grey levels; clean test images"
+        )
+        printer.say(about_noise(_contest(printer, noisy(task), "noisy images")))
+        printer.heading("3. Wrong labels on the training images; MaPML is told that some are wrong")
+        wrong = mislabelled(task)
+        results = _contest(printer, wrong, "wrong labels", label_noise=True)
+        printer.say(about_wrong_labels(results, np.mean(task.y_train != wrong.y_train)))
+        printer.heading("4. A class that was not there when the model was fitted")
+        printer.about_to(f"MaPML without any {LEFT_OUT}")
+        for line in about_new_class(task):
+            printer.say(line)
+        printer.about_to("report")
+        write_report(
+            clean[MAPML].model, task.X_test, task.y_test, folder / REPORT, X_train=task.X_train,
+            y_train=task.y_train, image_shape=(8, 8), title="Digits",
+            source="load_digits of scikit-learn",
+        )  # fmt: skip
     printer.heading("See for yourself")
     printer.say(f"{folder / REPORT}: everything about the model of part 1. Open it in a browser:")
-    printer.say(f"    {page.as_uri()}")
+    printer.say(f"    {(folder / REPORT).resolve().as_uri()}")
     printer.heading("Next: your own rows, in a table with a column of labels")
     printer.say(f"    {_command()} compare table.csv    # does it help?")
     printer.say(f"    {_command()} fit table.csv -o model")
     printer.say("docs/tutorial.md goes on from there.")
+    printer.say(f"All of this took {perf_counter() - since:.0f} s.")
 
 
-def _announce(printer: Printer, part: str, name: str) -> None:
-    printer.about_to(f"{part}: {name}")
+def _contest(printer: Printer, task: Task, part: str, **options: Any) -> Results:
+    results = contest(task, lambda name: printer.about_to(f"{part}: {name}"), **options)
+    printer.table(results)
+    return results
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as text."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def about_clean(results: Results) -> str:
+    """Errors as counts, because they are few."""
+    euclid, ours = results[EUCLID], results[MAPML]
+    return (
+        f"Of {len(ours.right)} test images, MaPML gets {ours.wrong} wrong with {ours.references} "
+        f"references; 3-NN gets {euclid.wrong} wrong with all {euclid.references:,} images, tuned "
+        f"k-NN {results[TUNED].wrong}, logistic regression {results[LOGISTIC].wrong} and tuned SVC "
+        f"{results[SUPPORT].wrong}. A difference of a few images is chance: on clean rows like "
+        "these, MaPML saves references rather than errors."
+    )
+
+
+def about_noise(results: Results) -> str:
+    """Errors in percent."""
+    return (
+        f"After learning from images full of noise, {_errors(results, 0)} of the clean test images "
+        "wrong: latent examples start as averages, in which noise cancels out."
+    )
+
+
+def about_wrong_labels(results: Results, share: float) -> str:
+    """What came of so many wrong labels; MaPML and SVC are judged as ``compare`` judges."""
+    ours = paired(results[MAPML].right, results[SUPPORT].right)
+    verdict = "about as good as tuned SVC: chance explains the difference."
+    if ours.beyond_chance:
+        better = "better" if ours.fewer > 0 else "worse"
+        verdict = f"{better} than tuned SVC, by more than chance explains."
+    return (
+        f"With {percent(share)} of the labels wrong, {_errors(results, 1)} of the test images "
+        f"wrong. MaPML is {verdict}"
+    )
+
+
+def _errors(results: Results, digits: int) -> str:
+    """Which share each method gets, for a sentence that ends with "wrong"."""
+    euclid, tuned, logistic, support, ours = (
+        percent(results[name].error, digits) for name in (EUCLID, TUNED, LOGISTIC, SUPPORT, MAPML)
+    )
+    return (
+        f"3-NN gets {euclid}, tuned k-NN {tuned}, logistic regression {logistic}, tuned SVC "
+        f"{support} and MaPML {ours}"
+    )
+
+
+def about_new_class(task: Task) -> tuple[str, str]:
+    """How many rows of a missing class are turned away, and what comes of adding it."""
+    known, new = task.without(LEFT_OUT), task.y_test == LEFT_OUT
+    model = MaPML(random_state=0).fit(known.X_train, known.y_train)
+    threshold = model.reject_threshold(REJECTED_SHARE)
+    rejected = model.predict(task.X_test, reject_below=threshold, reject_label=-1) == -1
+    own = task.y_train == LEFT_OUT
+    since = perf_counter()
+    model.add_classes(task.X_train[own], task.y_train[own])
+    seconds = perf_counter() - since
+    right = model.predict(task.X_test) == task.y_test
+    return (
+        f"A model that has never seen a {LEFT_OUT} turns away {percent(rejected[new].mean())} of "
+        f"them as no known digit, and {percent(rejected[~new].mean())} of the digits it knows.",
+        f"Then {np.count_nonzero(own)} images of a {LEFT_OUT} are added in "
+        f"{1000 * seconds:.0f} ms, without a new fit: {percent(right[new].mean())} of the test's "
+        f"{LEFT_OUT}s are recognised, and {percent(1 - right.mean(), 1)} of all digits are wrong.",
+    )
 
 
 def _command() -> str:

@@ -1,7 +1,8 @@
-"""Recall, precision, MAP@R, R-precision and reciprocal rank of a search, from one pass over it.
+"""How well embeddings find and cluster the rows of a class.
 
-Time O(n·m·d) for n queries and m references of d features. Memory O(n + m) beside the
-embeddings themselves, and a fixed number of bytes for the current blocks.
+All scores of a search come from one pass over it: time O(n·m·d) for n queries and m references of
+d features. Memory O(n + m) beside the embeddings themselves, and a fixed number of bytes for the
+current blocks.
 """
 
 from __future__ import annotations
@@ -10,17 +11,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import (
-    blas_threads,
-    for_each,
-    small_numbers_may_vanish,
-    thread_count,
-)
-from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import refuse_remote
-from latentmetric.evaluation._ranking import WORKING_BYTES, Block, Gallery, blocks
+from latentmetric.evaluation._ranking import WORKING_BYTES, Gallery, blocks
 from latentmetric.validation.labels import checked_labels, classes_and_codes
 from latentmetric.validation.parameters import Boolean, Integer, Jobs
 
@@ -85,66 +83,93 @@ def retrieval_scores(
     (1.0, 0.5, 1.0)
     """
     n_threads = thread_count(Jobs().check("n_jobs", n_jobs))
-    rows, labels = _labelled(queries, query_labels, "queries", "query_labels")
+    rows, labels = _labelled("retrieval_scores", queries=queries, query_labels=query_labels)
     if references is None and reference_labels is None:
         found_rows, found_labels, within = rows, labels, True
     elif references is None or reference_labels is None:
         raise ValueError("references and reference_labels go together, but one of them is None")
     else:
         found_rows, found_labels = _labelled(
-            references, reference_labels, "references", "reference_labels"
+            "retrieval_scores", references=references, reference_labels=reference_labels
         )
-        within = _check_together(rows, labels, found_rows, found_labels, queries_in_references)
-    ranks = _checked_ranks(k, len(found_rows) - within)
-    n_classes, codes, found_codes = _codes(labels, found_labels)
-    gallery = Gallery(found_rows, found_codes, n_classes)
+        within = Boolean().check("queries_in_references", queries_in_references)
+        _check_together(rows, labels, found_rows, found_labels, within)
+    ks = _checked_ks(k, len(found_rows) - within)
+    classes, all_codes = classes_and_codes(np.concatenate((labels, found_labels)))
+    codes, found_codes = np.split(all_codes, [len(labels)])
+    gallery = Gallery(found_rows, found_codes, len(classes))
     n_right = gallery.class_sizes[codes] - within
-    per_query = _scores_of_queries(gallery, rows, codes, n_right, within, ranks, n_threads)
-    counted = n_right > 0
+    answerable = np.flatnonzero(n_right > 0)
+    names = [f"{score}@{k}" for score in ("recall", "precision") for k in ks]
+    names += ["map@r", "r_precision", "mrr"]
+    scores = {name: np.full(len(rows), np.nan) for name in names}
+
+    def score(block: Ints) -> None:
+        which = answerable[block]
+        depth = max(int(n_right[which].max()), ks[-1])
+        ranks = gallery.ranks(rows[which], codes[which], which if within else None, depth)
+        for name, values in _scores(ranks, n_right[which], ks).items():
+            scores[name][which] = values
+
+    with blas_threads(n_threads), np.errstate(under="ignore"):
+        widths = gallery.class_sizes[codes[answerable]]
+        cut = blocks(widths, codes[answerable], WORKING_BYTES // n_threads)
+        for_each(score, list(cut), n_threads)
+    counted = answerable if len(answerable) else slice(None)
+    return {name: float(values[counted].mean()) for name, values in scores.items()}
+
+
+def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) -> float:
+    """Normalised mutual information between the classes and as many k-means clusters.
+
+    Parameters
+    ----------
+    embeddings : array-like of shape (n_samples, n_features)
+        Rows to compare by Euclidean distance, such as the output of ``model.transform``.
+    labels : array-like of shape (n_samples,)
+        The class of each row.
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means. The result depends on its start: report a mean over several seeds.
+
+    Returns
+    -------
+    float
+        From 0, where clusters and classes are independent, to 1, where they are the same. The
+        mutual information is divided by the arithmetic mean of both entropies.
+
+    Examples
+    --------
+    >>> from latentmetric.evaluation import clustering_nmi
+    >>> clustering_nmi([[0.0], [0.1], [5.0], [5.1]], ["a", "a", "b", "b"], random_state=0)
+    1.0
+    """
+    rows, truth = _labelled("clustering_nmi", embeddings=embeddings, labels=labels)
+    rows = rows.astype(np.result_type(rows, np.float32), copy=False)
+    # By a power of 2, which rounds nothing: squares of huge or tiny numbers leave the floats.
+    exponent = int(np.frexp(np.abs(rows).max())[1])
+    clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
+    with np.errstate(under="ignore"):
+        found = clusters.fit_predict(np.ldexp(rows, -exponent))
+        return float(normalized_mutual_info_score(truth, found))
+
+
+def _scores(ranks: Floats, n_right: Ints, ks: list[int]) -> dict[str, Any]:
+    """The scores of each query, from the ranks of the references of its class."""
+    up_to_r = ranks <= n_right[:, None]
+    precisions = np.arange(1, ranks.shape[1] + 1) / ranks
     return {
-        name: float(values[counted].mean()) if counted.any() else float("nan")
-        for name, values in per_query.items()
+        **{f"recall@{k}": ranks[:, 0] <= k for k in ks},
+        **{f"precision@{k}": (ranks <= k).sum(axis=1) / k for k in ks},
+        "map@r": np.einsum("ij,ij->i", precisions, up_to_r) / n_right,
+        "r_precision": up_to_r.sum(axis=1) / n_right,
+        "mrr": 1 / ranks[:, 0],
     }
 
 
-def _scores_of_queries(
-    gallery: Gallery, rows: Floats, codes: Ints, n_right: Ints, within: bool, ranks: list[int],
-    n_threads: int,
-) -> dict[str, Floats]:  # fmt: skip
-    names = [f"recall@{k}" for k in ranks] + [f"precision@{k}" for k in ranks]
-    names += ["map@r", "r_precision", "mrr"]
-    scores: dict[str, Floats] = {name: np.zeros(len(rows)) for name in names}
-    answerable = np.flatnonzero(n_right > 0)
-    need = np.maximum(n_right[answerable], max(ranks))
-
-    def score(block: Block) -> None:
-        which = answerable[block.queries]
-        own = which if within else None
-        found = gallery.ranks(rows[which], codes[which], own, block.depth)
-        for k in ranks:
-            scores[f"recall@{k}"][which] = found.first <= k
-            scores[f"precision@{k}"][which] = found.hits[:, :k].mean(axis=1)
-        scores["mrr"][which] = 1 / found.first
-        scores["r_precision"][which], scores["map@r"][which] = _at_r(found.hits, n_right[which])
-
-    with blas_threads(n_threads), small_numbers_may_vanish():
-        cut = blocks(need, codes[answerable], WORKING_BYTES // n_threads)
-        for_each(score, list(cut), n_threads)
-    return scores
-
-
-def _at_r(hits: Bools, n_right: Ints) -> tuple[Floats, Floats]:
-    """R-precision and average precision at R of every query."""
-    ranks = np.arange(1, hits.shape[1] + 1)
-    up_to_r = hits & (ranks <= n_right[:, None])
-    precisions = np.cumsum(up_to_r, axis=1) / ranks
-    average = np.einsum("ij,ij->i", precisions, up_to_r) / n_right
-    return up_to_r.sum(axis=1) / n_right, average
-
-
-def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floats, Any]:
-    given = {name: rows, labels_name: labels}
-    refuse_remote("retrieval_scores", "compute() if they fit into memory", **given)
+def _labelled(caller: str, **given: Any) -> tuple[Floats, Any]:
+    """Rows and labels, checked; ``given`` holds both under the names that messages use."""
+    (name, rows), (labels_name, labels) = given.items()
+    refuse_remote(caller, "compute() if they fit into memory", **given)
     rows = check_array(rows, dtype="numeric", input_name=name)
     labels = checked_labels(labels, labels_name)
     if len(rows) != len(labels):
@@ -154,11 +179,16 @@ def _labelled(rows: Any, labels: Any, name: str, labels_name: str) -> tuple[Floa
 
 def _check_together(
     rows: Floats, labels: Any, found_rows: Floats, found_labels: Any, within: bool
-) -> bool:
-    Boolean().check("queries_in_references", within)
+) -> None:
     if rows.shape[1] != found_rows.shape[1]:
         raise ValueError(
             f"queries have {rows.shape[1]} features, but references have {found_rows.shape[1]}"
+        )
+    kinds = {labels.dtype.kind in "US", found_labels.dtype.kind in "US"}
+    if len(kinds) > 1 and "O" not in (labels.dtype.kind, found_labels.dtype.kind):
+        raise TypeError(
+            f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
+            "give both as strings or both as numbers"
         )
     n = len(rows)
     if within and not (
@@ -168,26 +198,14 @@ def _check_together(
             f"queries_in_references says that the first {n} of the {len(found_rows)} references "
             "are the queries, but their rows or labels differ"
         )
-    return bool(within)
 
 
-def _checked_ranks(k: int | Iterable[int], n_found: int) -> list[int]:
-    ranks = list(k) if isinstance(k, Iterable) else [k]
-    if not ranks:
+def _checked_ks(k: int | Iterable[int], n_found: int) -> list[int]:
+    """The ranks to score at, ascending."""
+    given = k if isinstance(k, Iterable) else [k]
+    ks = sorted({Integer(1).check("k", rank) for rank in given})
+    if not ks:
         raise ValueError("k must name at least one rank, got none")
-    checked = sorted({Integer(1).check("k", rank) for rank in ranks})
-    if checked[-1] > n_found:
-        raise ValueError(f"k is {checked[-1]}, but a query can find only {n_found} references")
-    return checked
-
-
-def _codes(labels: Any, found_labels: Any) -> tuple[int, Ints, Ints]:
-    """The number of classes, and labels as codes of all classes in order."""
-    kinds = {labels.dtype.kind in "US", found_labels.dtype.kind in "US"}
-    if len(kinds) > 1 and "O" not in (labels.dtype.kind, found_labels.dtype.kind):
-        raise TypeError(
-            f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
-            "give both as strings or both as numbers"
-        )
-    classes, codes = classes_and_codes(np.concatenate((labels, found_labels)))
-    return len(classes), codes[: len(labels)], codes[len(labels) :]
+    if ks[-1] > n_found:
+        raise ValueError(f"k is {ks[-1]}, but a query can find only {n_found} references")
+    return ks

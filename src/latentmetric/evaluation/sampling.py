@@ -1,9 +1,12 @@
-"""Samples of rows in which every class has its share."""
+"""Samples of rows: stratified, held out, and drawn from a file."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Floats, Ints
 
 
@@ -33,3 +36,22 @@ def _ranks(codes: Ints, generator: np.random.Generator) -> Floats:
     ranks = np.empty(len(codes))
     ranks[by_class] = (np.arange(len(codes)) - starts) / np.repeat(sizes, sizes)
     return ranks
+
+
+def sample_rows(
+    X: Any, y: np.ndarray[Any, Any], n_rows: int, random_state: int = 0
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """At most ``n_rows`` rows with their labels, drawn at random, in the order of ``X``.
+
+    Rows in a file are read block by block.
+    """
+    if len(y) <= n_rows:
+        return np.asarray(X), y
+    drawn = np.random.default_rng(random_state).choice(len(y), n_rows, replace=False)
+    drawn.sort()
+    parts = []
+    for block in row_blocks(len(y), X.shape[1] * X.dtype.itemsize):
+        first, last = np.searchsorted(drawn, (block.start, block.stop))
+        if first < last:
+            parts.append(X[block][drawn[first:last] - block.start])
+    return np.concatenate(parts), y[drawn]

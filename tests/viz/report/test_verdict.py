@@ -169,7 +169,7 @@ def test_the_hardest_pair_is_named_and_counted_in_both_directions(evidence):
 
 
 def test_a_rival_with_fewer_rows_is_pointed_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("latentmetric.evaluation.rivals.logistic.MOST_WORK", 60 * 6 * 3)
+    monkeypatch.setattr("latentmetric.evaluation.rivals.LOGISTIC_WORK", 60 * 6 * 3)
     X, y = make_blobs()
     model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], y[:160])
     page = Page.read(

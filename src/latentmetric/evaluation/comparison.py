@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from latentmetric.comparison.methods import METHODS, answering, fit_method
-from latentmetric.comparison.timing import timed
 from latentmetric.core.types import Bools
+from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, Rival, fit_rival
+from latentmetric.registry import ESTIMATORS, estimator_class
+
+METHODS = {
+    "Euclid": "Euclidean",
+    **{name: name for name in (SCALED, *TUNED, FOREST)},
+    "MaPML": "MaPML",
+    "MaPML-O": "MaPML",
+    **{name: name for name in ESTIMATORS if name not in ("Euclidean", "MaPML")},
+}
+"""What is fitted for each method: an estimator of this package, or a rival of scikit-learn.
+
+MaPML-O is the paper's name for MaPML whose references are all rows, not latent examples.
+"""
+
+MIN_SECONDS, MAX_CALLS = 0.2, 100
+"""A call is repeated until all calls together have taken this long, but no more often."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +108,7 @@ def compare(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from latentmetric.comparison import compare
+    >>> from latentmetric.evaluation import compare
     >>> X, y = load_iris(return_X_y=True)
     >>> found = list(compare(X, y, ["Euclid", "MaPML-O"], n_folds=2))
     >>> [(outcome.method, outcome.fold) for outcome in found]
@@ -96,26 +116,53 @@ def compare(
     """
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for fold, (train, test) in enumerate(folds.split(np.empty(len(y)), y)):
+        X_train, X_test, y_train = X[train], X[test], y[train]
+        if steps is not None:
+            fitted_steps = clone(steps)
+            X_train, X_test = fitted_steps.fit_transform(X_train), fitted_steps.transform(X_test)
         fitted: dict[str, tuple[Any, float]] = {}
-        y_train = y[train]
-        X_train, X_test = _prepared(steps, X[train], X[test])
         for method in methods:
             about_to(method, fold)
             kind = METHODS[method]
-            if kind not in fitted:
+            if kind not in fitted:  # MaPML and MaPML-O share a fit
                 fitted[kind] = timed(
-                    partial(fit_method, kind, X_train, y_train, n_neighbors, random_state)
+                    partial(_fit, kind, X_train, y_train, n_neighbors, random_state)
                 )
             model, fit_seconds = fitted[kind]
-            ready = answering(method, model, X_train, y_train)
-            predicted, query_seconds = timed(partial(ready.predict, X_test))
+            if method == "MaPML-O":
+                model = copy(model).set_references(X_train, y_train)
+            predict, references = predictor(model)
+            predicted, query_seconds = timed(partial(predict, X_test))
             right = predicted == y[test]
-            yield Outcome(method, fold, right, fit_seconds, query_seconds, ready.references)
+            yield Outcome(method, fold, right, fit_seconds, query_seconds, references)
 
 
-def _prepared(steps: Any, rows: Any, queries: Any) -> tuple[Any, Any]:
-    """Training rows and queries after the steps, which see the training rows alone."""
-    if steps is None:
-        return rows, queries
-    fitted = clone(steps)
-    return fitted.fit_transform(rows), fitted.transform(queries)
+def _fit(kind: str, X: Any, y: Any, n_neighbors: int, random_state: int) -> Any:
+    if kind not in ESTIMATORS:
+        return fit_rival(kind, X, y, n_neighbors=n_neighbors, random_state=random_state)
+    return estimator_class(kind)(n_neighbors=n_neighbors, random_state=random_state).fit(X, y)
+
+
+def predictor(fitted: Any) -> tuple[Callable[[Any], Any], int]:
+    """How a fitted estimator or rival predicts, and how many references it compares with."""
+    if isinstance(fitted, Rival):
+        return fitted.pipeline.predict, fitted.references
+    return fitted.predict, len(fitted.model_.references)
+
+
+def timed(
+    call: Callable[[], Result], clock: Callable[[], float] = perf_counter
+) -> tuple[Result, float]:
+    """The result of a call, and the median of the seconds that it takes."""
+    seconds: list[float] = []
+    while True:
+        since = clock()
+        result = call()
+        seconds.append(clock() - since)
+        if sum(seconds) >= MIN_SECONDS or len(seconds) == MAX_CALLS:
+            return result, median(seconds)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text, short ones in milliseconds."""
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"

@@ -1,0 +1,187 @@
+"""What to use, in words: after a comparison, and quickly after a fit.
+
+Methods whose errors differ by less than chance explains count as equally good. Chance is judged row
+by row, here as in the report.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+from latentmetric.characters import in_a_sentence, percent
+from latentmetric.evaluation.comparison import Outcome
+from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.evaluation.sampling import sample_rows
+from latentmetric.evaluation.significance import paired
+
+QUICK_MAX_ROWS = 1_500
+"""Rows that the quick check uses, two thirds of them to fit."""
+
+QUICK_MIN_ROWS = 60
+"""With fewer rows, the answer would be chance."""
+
+QUICK_MAX_WORK = 5 * 10**7
+"""Product of rows, features and classes above which the check would not be quick."""
+
+QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The recommended method, and why."""
+
+    method: str
+    """Its name in ``METHODS``."""
+    words: str
+    """Why, in one or two sentences."""
+
+
+def advise(outcomes: Iterable[Outcome]) -> Advice | None:
+    """Which method to use: of those that are as good as the best, the one that answers fastest.
+
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        What ``compare`` yields. Folds that not all methods have finished are left out.
+
+    Returns
+    -------
+    Advice or None
+        None unless two methods have finished two folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentmetric.evaluation import Outcome, advise
+    >>> found = [
+    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10)
+    ...     for fold in range(3)
+    ...     for method, n_right in (("Euclid", 80), ("MaPML", 90))
+    ... ]
+    >>> advise(found).words
+    'Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains.'
+    """
+    table: dict[str, dict[int, Outcome]] = {}
+    for outcome in outcomes:
+        table.setdefault(outcome.method, {})[outcome.fold] = outcome
+    folds = sorted(set.intersection(*map(set, table.values()))) if table else []
+    if len(table) < 2 or len(folds) < 2:
+        return None
+    errors, seconds, right = {}, {}, {}
+    for method, by_fold in table.items():
+        finished = [by_fold[fold] for fold in folds]
+        errors[method] = float(np.mean([outcome.error for outcome in finished]))
+        seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
+        right[method] = np.concatenate([outcome.right for outcome in finished])
+    best = min(errors, key=lambda method: errors[method])
+    equal = [name for name in errors if not paired(right[best], right[name]).beyond_chance]
+    chosen = min(equal, key=lambda method: (seconds[method], method != best))
+    reason = _reason(errors, chosen, best, [method for method in equal if method != chosen])
+    words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"
+    if chosen == "MaPML" or "MaPML" not in errors:
+        return Advice(chosen, words)
+    if "MaPML" in equal:
+        about_mapml = (
+            f"Take MaPML ({percent(errors['MaPML'])}) if you want to search, to see what answers "
+            "rest on, to reject unknown rows or to add classes later."
+        )
+    else:
+        points = 100 * (errors["MaPML"] - errors[best])
+        about_mapml = f"MaPML's error is {points:.2f} percentage points above that of {best}."
+    return Advice(chosen, f"{words} {about_mapml}")
+
+
+def _reason(errors: dict[str, float], chosen: str, best: str, others: list[str]) -> str:
+    """Why the method is recommended; ``others`` are as good."""
+    if not others:
+        return "is the lowest, by more than chance explains."
+    if chosen != best:
+        return (
+            f"cannot be told from the lowest, {best}'s {percent(errors[best])}, on these rows, and "
+            "of the methods that are this close it answers fastest."
+        )
+    named = in_a_sentence([f"{method} ({percent(errors[method])})" for method in others])
+    are, answer = ("is", "answers") if len(others) == 1 else ("are", "answer")
+    return (
+        f"is the lowest. {named} {are} too close to tell from it on these rows, and {answer} more "
+        "slowly."
+    )
+
+
+@dataclass(frozen=True)
+class QuickCheck:
+    """Errors of an estimator and its rivals on the same held-out rows."""
+
+    fitted_rows: int
+    """Rows that all were fitted to."""
+    held_out_rows: int
+    """Rows that none has seen."""
+    errors: dict[str, float]
+    """The share of wrong answers by name; the estimator comes first."""
+    words: str
+    """The result in one sentence."""
+
+
+def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickCheck | None:
+    """Compare an estimator with k-NN and logistic regression, on a sample of its training rows.
+
+    Parameters
+    ----------
+    estimator : estimator of this package
+        Its parameters are used; it is not changed.
+    X : array of shape (n_samples, n_features), or rows of a file
+        Training rows.
+    y : array of shape (n_samples,)
+        The label of each row.
+    random_state : int, default=0
+        Seed of the sample and of the choice of the rivals' parameters.
+
+    Returns
+    -------
+    QuickCheck or None
+        None where the rows are too few for an answer, or the features and classes too many for a
+        quick one.
+    """
+    n_rows = min(len(y), QUICK_MAX_ROWS)
+    if n_rows < QUICK_MIN_ROWS or n_rows * X.shape[1] * len(np.unique(y)) > QUICK_MAX_WORK:
+        return None
+    rows, labels = sample_rows(X, y, QUICK_MAX_ROWS, random_state)
+    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    common = counts[codes] >= 3  # one to hold out and two to fit
+    rows, labels = rows[common], labels[common]
+    if len(labels) < QUICK_MIN_ROWS or len(np.unique(labels)) < 2:
+        return None
+    X_fit, X_held_out, y_fit, y_held_out = train_test_split(
+        rows, labels, test_size=1 / 3, stratify=labels, random_state=random_state
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they concern a trial, not what the caller does
+        trial = clone(estimator).set_params(verbose=0).fit(X_fit, y_fit)
+        right = {type(estimator).__name__: trial.predict(X_held_out) == y_held_out}
+        for name in QUICK_RIVALS:
+            rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
+            right[name] = rival.pipeline.predict(X_held_out) == y_held_out
+    errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
+    return QuickCheck(len(y_fit), len(y_held_out), errors, _words(right, len(y_fit), len(y)))
+
+
+def _words(right: dict[str, Any], n_fit: int, n_all: int) -> str:
+    """One sentence: who made which errors, and whether the difference is more than chance."""
+    own, *rivals = right
+    errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
+    best = min(rivals, key=lambda name: errors[name])
+    if not paired(right[own], right[best]).beyond_chance:
+        verdict = f"{own} and {best} are too close to tell"
+    else:
+        verdict = f"{own if errors[own] < errors[best] else best} is better"
+    shares = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
+    tested = f"Error on {len(right[own])} rows after a trial fit to {n_fit} others"
+    more = f" A fit to all {n_all:,} rows should have a lower error." if n_all > 2 * n_fit else ""
+    return f"{tested}: {shares}; {verdict}.{more}"
