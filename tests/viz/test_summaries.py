@@ -1,14 +1,26 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from latentmetric.viz.summaries import (
+    ConfusedPair,
     class_errors,
     confused_pairs,
     curve,
+    feature_effects,
     last_before_refinement,
+    leading_directions,
+    order_by_confusion,
     spectrum,
-    widest_plane,
+)
+
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 50)).filter(
+        lambda pair: pair[0] != pair[1]
+    ),
+    max_size=30,
 )
 
 
@@ -27,46 +39,6 @@ def test_the_identity_has_full_effective_rank():
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
 
 
-def test_a_projection_never_lengthens_a_distance(rng):
-    points = rng.standard_normal((60, 7)) * np.arange(1, 8)
-    plane = widest_plane(points, np.arange(60) % 4)
-    flat = plane.project(points)
-    whole = np.linalg.norm(points[:, None] - points, axis=2)
-    shown = np.linalg.norm(flat[:, None] - flat, axis=2)
-    assert np.all(shown <= whole + 1e-9)
-    np.testing.assert_allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-12)
-
-
-def test_the_plane_contains_the_means_of_three_classes(rng):
-    codes = np.arange(300) % 3
-    means = np.array([[0, 0, 0, 9.0], [0, 9.0, 0, 0], [0, 0, 0, 0]])
-    noise = rng.standard_normal((300, 4)) * [20, 0.1, 0.1, 0.1]
-    for code in range(3):  # so that the noise does not move the means
-        noise[codes == code] -= noise[codes == code].mean(axis=0)
-    plane = widest_plane(means[codes] + noise, codes)
-    flat = plane.project(means)
-    np.testing.assert_allclose(
-        np.linalg.norm(flat[:, None] - flat, axis=2),
-        np.linalg.norm(means[:, None] - means, axis=2),
-    )
-
-
-def test_two_classes_take_the_second_axis_from_their_points(rng):
-    points = rng.standard_normal((50, 3)) * [0.1, 5, 0.1]
-    codes = np.arange(50) % 2
-    points[:, 0] += 30 * codes
-    plane = widest_plane(points, codes)
-    assert abs(plane.axes[0, 0]) > 0.98
-    assert abs(plane.axes[1, 1]) > 0.98
-
-
-@pytest.mark.parametrize(("n_points", "n_features"), [(1, 3), (4, 1), (5, 2)])
-def test_points_that_do_not_vary_are_projected_to_the_origin(n_points, n_features):
-    points = np.ones((n_points, n_features))
-    flat = widest_plane(points, np.zeros(n_points, dtype=int)).project(points)
-    np.testing.assert_array_equal(flat, np.zeros((n_points, 2)))
-
-
 def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
     true, predicted = rng.integers(0, 5, (2, 400))
     matrix = confusion_matrix(true, predicted, labels=range(6))
@@ -79,11 +51,8 @@ def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
     assert sum(pair.count for pair in pairs) == errors.wrong.sum()
     counts = [pair.count for pair in pairs]
     assert counts == sorted(counts, reverse=True)
-
-
-def test_no_errors_make_no_confused_pairs():
-    codes = np.arange(4)
-    assert confused_pairs(codes, codes) == []
+    assert confused_pairs(true, true) == []
+    assert errors.hardest[0] == np.nanargmax(errors.shares)
 
 
 def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
@@ -107,3 +76,50 @@ def test_a_curve_counts_iterations_where_the_history_does():
     history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
     found = curve(history, "objective")
     assert (found.rounds, found.unit) == ([0, 10], "iteration")
+
+
+@given(PAIRS)
+def test_every_class_is_in_the_order_once(pairs):
+    order = order_by_confusion([ConfusedPair(*pair) for pair in pairs], 10)
+    assert sorted(order) == list(range(10))
+
+
+def test_classes_that_are_never_confused_keep_their_order():
+    assert order_by_confusion([], 5) == [0, 1, 2, 3, 4]
+    assert order_by_confusion([ConfusedPair(4, 1, 3)], 5) == [0, 1, 4, 2, 3]
+
+
+def test_groups_become_blocks(rng):
+    shuffled = rng.permutation(12)
+    groups = [shuffled[:4], shuffled[4:8], shuffled[8:]]
+    pairs = [
+        ConfusedPair(int(true), int(predicted), int(rng.integers(5, 20)))
+        for group in groups
+        for true in group
+        for predicted in group
+        if true != predicted
+    ]
+    pairs.append(ConfusedPair(int(groups[0][0]), int(groups[1][0]), 1))
+    position = np.argsort(order_by_confusion(pairs, 12))
+    for group in groups:
+        assert np.ptp(position[group]) == 3
+
+
+def test_an_effect_is_the_distance_of_a_step_of_one_deviation(rng):
+    components, deviations = rng.standard_normal((3, 5)), rng.uniform(0.1, 2, 5)
+    for feature, effect in enumerate(feature_effects(components, deviations)):
+        step = np.zeros(5)
+        step[feature] = deviations[feature]
+        assert effect == pytest.approx(np.linalg.norm(components @ step))
+
+
+def test_directions_are_those_of_the_metric_in_deviations(rng):
+    components, deviations = rng.standard_normal((4, 6)), rng.uniform(0.1, 2, 6)
+    scaled = components * deviations
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    found = leading_directions(components, deviations, 2)
+    for index, direction in enumerate(found):
+        assert direction.share == pytest.approx(values[-1 - index] / values.sum())
+        assert abs(direction.loadings @ vectors[:, -1 - index]) == pytest.approx(1)
+        assert direction.loadings[np.abs(direction.loadings).argmax()] > 0
+    assert leading_directions(np.zeros((2, 3)), np.ones(3), 2) == []

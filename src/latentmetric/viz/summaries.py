@@ -1,18 +1,19 @@
-"""Numbers that describe a model: spectrum, map, errors by class, confused pairs.
+"""Numbers that describe a model, drawn by the plots and by the report.
 
-The plots and the report both draw them. Time O(d³) for a spectrum, O(m·r²) for the map of m points
-of rank r, O(n + C) for the rest.
+Curves of a fit, spectrum, feature weights, errors by class, confused pairs, rows by latent example.
+Time O(d·r·min(d, r)) for a metric of rank r, O(n·(m/C)·d) for the rows of latent examples, O(p·C)
+to order C classes by p confused pairs, O(n + C) for the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Floats, Ints
 
 LARGEST = 1e150
@@ -100,64 +101,37 @@ def spectrum(components: Floats) -> Spectrum:
 
 
 @dataclass(frozen=True)
-class Plane:
-    """Two orthonormal directions and an origin: distances on it are never longer than real ones."""
+class Direction:
+    """A direction that the metric stretches."""
 
-    origin: Floats
-    axes: Floats
-    """(2, r); an axis is zero where the points do not vary in a further direction."""
-
-    def project(self, points: Floats) -> Floats:
-        """The points' coordinates on the plane, (n, 2), in float64."""
-        flat = np.empty((len(points), 2))
-        for block in row_blocks(len(points), points.shape[1] * 8):
-            flat[block] = (points[block] - self.origin) @ self.axes.T
-        return flat
+    share: float
+    """Its part of all squared stretching."""
+    loadings: Floats
+    """How much of each feature it has, in standard deviations; a unit vector."""
 
 
-def widest_plane(points: Floats, codes: Ints) -> Plane:
-    """The plane on which the means of the classes vary most.
-
-    Its axes are the principal axes of the class means, each mean weighted by the points of its
-    class. Two classes have only one such axis: the second is then the principal axis of the points
-    themselves, orthogonal to the first.
-    """
-    present, means, counts = class_means(points, codes)
-    origin: Floats = points.mean(axis=0, dtype=np.float64)
-    between = (means - origin) * np.sqrt(counts)[:, None]
-    axes = _principal(between, min(2, len(present) - 1))
-    if len(axes) < 2:
-        rest = points - origin
-        rest -= (rest @ axes.T) @ axes
-        axes = np.concatenate((axes, _principal(rest, 2 - len(axes))))
-    padded = np.zeros((2, points.shape[1]))
-    padded[: len(axes)] = axes
-    return Plane(origin, padded)
+def feature_effects(components: Floats, deviations: Floats) -> Floats:
+    """How far a step of one standard deviation in each feature moves a row under the metric."""
+    effects: Floats = np.linalg.norm(components.astype(np.float64), axis=0) * deviations
+    return effects
 
 
-def class_means(points: Floats, codes: Ints) -> tuple[Ints, Floats, Ints]:
-    """The codes that occur, the mean of the points of each in float64, and the number of points."""
-    present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    means = np.zeros((len(present), points.shape[1]))
-    np.add.at(means, places, points)
-    means /= counts[:, None]
-    return present, means, counts
-
-
-def _principal(rows: Floats, n_axes: int) -> Floats:
-    """Up to ``n_axes`` leading right singular vectors, the largest entry of each positive."""
-    if not n_axes or not rows.size:
-        return np.empty((0, rows.shape[1]))
-    if len(rows) > rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows.T @ rows)
-        strengths, axes = np.sqrt(np.maximum(values, 0))[::-1], vectors.T[::-1]
-    else:
-        _, strengths, axes = np.linalg.svd(rows, full_matrices=False)
-    axes = axes[:n_axes][strengths[:n_axes] > 1e-12 * max(strengths[0], 1e-300)]
-    largest = np.argmax(np.abs(axes), axis=1)
-    signs = np.sign(axes[np.arange(len(axes)), largest])
-    oriented: Floats = axes * signs[:, None]
-    return oriented
+def leading_directions(
+    components: Floats, deviations: Floats, n_directions: int
+) -> list[Direction]:
+    """The directions that the metric stretches most, the largest loading of each positive."""
+    scaled = components.astype(np.float64) * deviations
+    if not scaled.any():
+        return []
+    _, stretches, axes = np.linalg.svd(scaled, full_matrices=False)
+    shares = np.square(stretches / stretches[0])
+    shares /= shares.sum()
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    return [
+        Direction(float(share), axis * sign)
+        for share, axis, sign in zip(shares, axes, signs, strict=True)
+        if share > 0
+    ][:n_directions]
 
 
 @dataclass(frozen=True)
@@ -173,6 +147,11 @@ class ClassErrors:
         shares: Floats = np.full(len(self.rows), np.nan)
         np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
         return shares
+
+    @property
+    def hardest(self) -> Ints:
+        """All classes, those with the highest error rates first."""
+        return np.argsort(-np.nan_to_num(self.shares), kind="stable")
 
 
 def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
@@ -199,6 +178,72 @@ def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
     found, counts = np.unique(pairs, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     return [
-        ConfusedPair(int(found[place, 0]), int(found[place, 1]), int(counts[place]))
-        for place in order
+        ConfusedPair(int(found[index, 0]), int(found[index, 1]), int(counts[index]))
+        for index in order
     ]
+
+
+def pair_counts(pairs: Iterable[ConfusedPair]) -> Counter[tuple[int, int]]:
+    """How often two classes were confused, whichever was the true one."""
+    counts: Counter[tuple[int, int]] = Counter()
+    for pair in pairs:
+        counts[min(pair.true, pair.predicted), max(pair.true, pair.predicted)] += pair.count
+    return counts
+
+
+def order_by_confusion(pairs: Iterable[ConfusedPair], n_classes: int) -> list[int]:
+    """The codes of all classes, with those that are confused side by side.
+
+    Chains of classes are joined from the most confused pair to the least, each time with the ends
+    nearest to that pair facing each other. Classes that are never confused keep their order.
+    """
+    chains = {code: [code] for code in range(n_classes)}
+    for (left, right), _ in pair_counts(pairs).most_common():
+        first, second = chains[left], chains[right]
+        if first is second:
+            continue
+        if 2 * first.index(left) < len(first) - 1:
+            first = first[::-1]
+        if 2 * second.index(right) >= len(second) - 1:
+            second = second[::-1]
+        joined = first + second
+        for code in joined:
+            chains[code] = joined
+    groups = {min(chain): chain for chain in chains.values()}
+    ordered = (groups[start] for start in sorted(groups))
+    return [code for g in ordered for code in (g if g[0] <= g[-1] else g[::-1])]
+
+
+def latent_codes(model: Any) -> Ints:
+    """The index in ``classes_`` of each latent example's label."""
+    codes: Ints = np.searchsorted(model.classes_, np.asarray(model.latent_labels_))
+    return codes
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A latent example and the rows of its class that are nearest to it."""
+
+    latent: int
+    rows: Ints
+    """Sorted by distance, nearest first."""
+    distances: Floats
+    """In the units of the features."""
+
+
+def busiest_clusters(
+    model: Any, latents: Ints, rows: Floats, members: Ints, n_clusters: int
+) -> list[Cluster]:
+    """Those ``latents`` of a class that represent the most of its rows, ``members``."""
+    if not len(members) or not len(latents):  # a class may wait for its first rows
+        return [Cluster(int(latent), members, np.empty(0)) for latent in latents[:n_clusters]]
+    of_class = model.model_.with_references(model.latent_examples_[latents], latents, 0.0)
+    neighbors = of_class.nearest(rows[members], 1)
+    nearest, distances = neighbors.indices[:, 0], of_class.distances(neighbors.squared[:, 0])
+    sizes = np.bincount(nearest, minlength=len(latents))
+    clusters = []
+    for index in np.argsort(-sizes, kind="stable")[:n_clusters]:
+        own = np.flatnonzero(nearest == index)
+        own = own[np.argsort(distances[own], kind="stable")]
+        clusters.append(Cluster(int(latents[index]), members[own], distances[own]))
+    return clusters

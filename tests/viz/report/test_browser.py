@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from page_reader import HOSTILE
 
-from latentmetric.viz.report.markup import distinct
+from latentmetric.viz.report.text import distinct
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

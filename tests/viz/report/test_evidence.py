@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from latentmetric import Euclidean, MaPML
+from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.io import open_rows
-from latentmetric.viz.report.baselines import RIVALS
-from latentmetric.viz.report.evidence import gather
+from latentmetric.viz.report.evidence import RIVALS, gather
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +15,9 @@ def fitted():
     return MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200]), X, y
 
 
-def gathered(model, X, y, *, X_train=None, y_train=None, max_queries=1000):
-    generator = np.random.default_rng(0)
-    return gather(model, X, y, X_train, y_train, None, None, max_queries, generator, False)
+def gathered(model, X, y, **options):
+    options = {"max_queries": 1000, "quick": True} | options
+    return gather(model, X, y, generator=np.random.default_rng(0), **options)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
@@ -106,14 +106,14 @@ def test_the_confidence_is_the_largest_probability(fitted):
     np.testing.assert_allclose(evidence.verdict.confidence, expected)
 
 
-def test_rivals_are_fitted_to_training_rows_only(fitted):
+def test_rivals_are_announced_and_fitted_to_training_rows_only(fitted):
     model, X, y = fitted
-    generator, steps = np.random.default_rng(0), []
-    evidence = gather(
-        model, X[200:], y[200:], X[:200], y[:200], None, None, 1000, generator, True, steps.append
-    )
-    assert [rival.name for rival in evidence.baselines] == list(RIVALS)
-    assert all(rival.n_rows == 200 for rival in evidence.baselines)
+    steps = []
+    rows = {"X_train": X[:200], "y_train": 2 * (y[:200] > 0)}  # a class without rows
+    evidence = gathered(model, X[200:], y[200:], **rows, quick=False, about_to=steps.append)
     assert steps == ["votes", *RIVALS, "doubtful labels"]
-    alone = gather(model, X, y, None, None, None, None, 1000, generator, True)
-    assert alone.baselines == []
+    for baseline in evidence.baselines:
+        rival = fit_rival(RIVALS[baseline.name], rows["X_train"], rows["y_train"])
+        np.testing.assert_array_equal(baseline.predicted, rival.pipeline.predict(X[200:]))
+        assert (baseline.n_rows, baseline.chosen) == (200, rival.chosen)
+    assert gathered(model, X, y, quick=False).baselines == []

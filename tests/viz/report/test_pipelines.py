@@ -17,6 +17,10 @@ def page_of(pipeline, X, y, folder, **options):
     return Page.read(write_report(pipeline, X, y, folder / "report.html", **options))
 
 
+def gathered(model, X, y, **options):
+    return gather(model, X, y, max_queries=1000, generator=np.random.default_rng(0), **options)
+
+
 def test_rows_are_in_the_units_given(tmp_path):
     frame, y = make_frame()
     pipeline = make_pipeline(OF_FRAMES["named"], model()).fit(frame, y)
@@ -34,12 +38,12 @@ def test_rows_are_in_the_units_given(tmp_path):
 def test_errors_are_those_of_the_pipeline(tmp_path):
     X, y = make_numbers()
     pipeline = make_pipeline(StandardScaler(), model()).fit(X, y)
-    evidence = gather(pipeline, X, y, X, y, None, None, 1000, np.random.default_rng(0))
+    evidence = gathered(pipeline, X, y, X_train=X, y_train=y, quick=True)
     np.testing.assert_array_equal(evidence.verdict.predicted, pipeline.predict(X))
     np.testing.assert_array_equal(evidence.given.given, X)
     np.testing.assert_allclose(evidence.given.rows, pipeline[:-1].transform(X))
     back = pipeline[0].inverse_transform(pipeline[-1].latent_examples_)
-    np.testing.assert_allclose(evidence.shown_latents, back)
+    np.testing.assert_allclose(evidence.latents, back)
 
 
 def test_steps_that_cannot_be_undone_are_said(tmp_path):
@@ -107,11 +111,10 @@ def test_rivals_take_rows_after_the_steps():
     X, y = make_numbers()
     scaled = make_pipeline(StandardScaler(), model()).fit(X[:90], y[:90])
     steps, estimator = scaled[:-1], scaled[-1]
-    whole = gather(scaled, X[90:], y[90:], X[:90], y[:90], None, None, 99, np.random.default_rng(0))
-    after = gather(
-        estimator, steps.transform(X[90:]), y[90:], steps.transform(X[:90]), y[:90], None, None, 99,
-        np.random.default_rng(0),
-    )  # fmt: skip
+    whole = gathered(scaled, X[90:], y[90:], X_train=X[:90], y_train=y[:90])
+    after = gathered(
+        estimator, steps.transform(X[90:]), y[90:], X_train=steps.transform(X[:90]), y_train=y[:90]
+    )
     for one, other in zip(whole.baselines, after.baselines, strict=True):
         np.testing.assert_array_equal(one.predicted, other.predicted)
-    assert whole.doubts == after.doubts
+    assert whole.label_quality == after.label_quality

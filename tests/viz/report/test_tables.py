@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML
 from latentmetric.viz import write_report
-from latentmetric.viz.weights import feature_effects
+from latentmetric.viz.summaries import feature_effects
 
 
 @pytest.fixture(scope="module")

@@ -1,140 +1,188 @@
-"""Misclassified rows beside their nearest neighbours, with their values where rows are a table."""
+"""Misclassified rows beside their nearest neighbours, and rows with doubtful labels.
+
+Where rows are a table, the values of a misclassified row stand beside those of two references that
+explain the mistake: the nearest of the predicted class, and the nearest of its own. Time O(m·r) a
+row for m references and a metric of rank r.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from latentmetric.viz.report.context import Context, paragraph, picture_key, row_text, section
-from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.markup import Content, Html, counted, join, number, percent, tag
-from latentmetric.viz.report.values import has_values, values_table
-from latentmetric.viz.summaries import confused_pairs
+from latentmetric.core.types import Floats, Ints
+from latentmetric.viz.report.charts import NBSP
+from latentmetric.viz.report.evidence import DOUBTFUL_SCORE, Evidence
+from latentmetric.viz.report.pictures import Pictures
+from latentmetric.viz.report.rows import Row
+from latentmetric.viz.report.text import is_numeric, value_text
 
-MISTAKES = 24
+MAX_MISTAKES = 24
 """Misclassified rows on the page."""
 
-TABLES = 6
+MAX_OPEN = 6
 """Of rows with tables of values, those that are seen at once."""
 
+MAX_VALUES = 6
+"""Features in the table of a row."""
 
-def mistake_section(evidence: Evidence, context: Context) -> Html:
+
+def mistake_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
     """Misclassified rows beside their nearest neighbours among the voters."""
-    wrong = np.flatnonzero(evidence.verdict.predicted != evidence.true)
-    if not len(wrong):
-        said = "No tested row was misclassified."
-        return section("mistakes", "Misclassified rows", paragraph(said))
-    chosen = _by_turns(evidence)
-    valued = has_values(evidence, context)
-    distances = " and their distances" if evidence.is_metric else ""
-    said = (
-        f"{len(chosen):,} of {counted(len(wrong), 'misclassified row')}, taken in turn from the "
-        "most confused pairs, each with the shares of the vote that its own class and the "
-        f"predicted one have, and with its nearest neighbours{distances}."
-    )
-    if valued:
-        said += (
-            " The tables compare its values with those of the nearest reference of the predicted "
-            "class and of its own; the features at the top pull it most towards the predicted one."
-        )
-        if evidence.piped.text_columns and evidence.verdict.voters == "latent":
-            said += " Of a column of words, a latent example shows the word that it has most of."
-    return section(
-        "mistakes",
-        "Misclassified rows",
-        paragraph(said),
-        *_cards([_mistake(place, evidence, context, valued) for place in chosen], valued),
-    )
+    references = _references(evidence)
+    cards = [_card(query, evidence, pictures, references) for query in _chosen(evidence)]
+    n_open = len(cards) if references is None else MAX_OPEN
+    return {
+        "cards": cards[:n_open],
+        "more_cards": cards[n_open:],
+        "n_wrong": int((~evidence.right).sum()),
+        "is_metric": evidence.is_metric,
+        "has_values": references is not None,
+        "latent_words": bool(evidence.piped.text_columns) and evidence.verdict.voters == "latent",
+    }
 
 
-def _cards(cards: list[Html], valued: bool) -> list[Html]:
-    """The cards; of many tables, the first ones, and the others behind a line to click."""
-    kind = "mistakes valued" if valued else "mistakes"
-    n_seen = TABLES if valued else len(cards)
-    seen, more = cards[:n_seen], cards[n_seen:]
-    parts = [tag("div", *seen, class_=kind)]
-    if more:
-        summary = tag("summary", f"Show {len(more):,} more")
-        parts.append(tag("details", summary, tag("div", *more, class_=kind), class_="printed"))
-    return parts
-
-
-def _by_turns(evidence: Evidence) -> list[int]:
+def _chosen(evidence: Evidence) -> list[int]:
     """Mistakes to show: the first of each of the most confused pairs, then the second of each, …"""
     true, predicted = evidence.true, evidence.verdict.predicted
     waiting = [
         np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
-        for pair in confused_pairs(true, predicted)[:MISTAKES]
+        for pair in evidence.confused[:MAX_MISTAKES]
     ]
-    chosen: list[int] = []
-    while any(waiting) and len(chosen) < MISTAKES:
-        for places in waiting:
-            if places and len(chosen) < MISTAKES:
-                chosen.append(places.pop(0))
-    return chosen
+    longest = max(map(len, waiting), default=0)
+    in_turn = [found[turn] for turn in range(longest) for found in waiting if turn < len(found)]
+    return in_turn[:MAX_MISTAKES]
 
 
-def _mistake(place: int, evidence: Evidence, context: Context, valued: bool) -> Html:
-    row = int(evidence.queries[place])
-    name = row_text(evidence.given, row)
-    image = context.picture(picture_key(evidence, "given", row), evidence.given.given[row], name)
-    predicted = int(evidence.verdict.predicted[place])
-    about = tag(
-        "div",
-        tag(
-            "b",
-            context.label(int(evidence.true[place])),
-            " predicted as ",
-            context.label(predicted),
-        ),
-        _shares(place, evidence, context),
-        tag("bdi", name, class_="name"),
-        class_="about",
-    )
-    neighbors = join(
-        _neighbor(int(number_), float(distance), evidence, context)
-        for number_, distance in zip(
-            evidence.verdict.neighbors[place], evidence.verdict.distances[place], strict=True
-        )
-    )
-    return tag(
-        "article",
-        tag("div", image, about, class_="framed"),
-        tag("ol", neighbors, class_="neighbors"),
-        values_table(place, evidence, context) if valued else None,
-        class_="mistake",
-    )
+@dataclass(frozen=True)
+class _References:
+    """What voted: for distances, and in the units that the caller gave."""
+
+    rows: Floats
+    given: Row
+    codes: Ints
 
 
-def _shares(place: int, evidence: Evidence, context: Context) -> Html:
-    """How the vote went for the predicted class and for the row's own."""
-    verdict = evidence.verdict
-    return tag(
-        "span",
-        f"Vote: {percent(float(verdict.confidence[place]))} for ",
-        context.label(int(verdict.predicted[place])),
-        f", {percent(float(verdict.own_share[place]))} for ",
-        context.label(int(evidence.true[place])),
-        class_="shares",
-    )
+def _references(evidence: Evidence) -> _References | None:
+    """The rows that voted; None where single values cannot explain a mistake.
+
+    They can where rows are a table, no step mixes columns, and the voters' values are known.
+    """
+    mixed = any(column.given is None for column in evidence.columns)
+    if mixed or not evidence.is_metric or not evidence.is_table:
+        return None
+    if evidence.verdict.voters == "latent" and evidence.latents is not None:
+        codes = evidence.latent_codes
+        assert codes is not None
+        return _References(evidence.model.latent_examples_, evidence.latents, codes)
+    if evidence.verdict.voters == "original":
+        which, pool = evidence.references, evidence.originals
+        return _References(pool.rows[which], pool.given[which], pool.codes[which])
+    return None
 
 
-def _neighbor(reference: int, distance: float, evidence: Evidence, context: Context) -> Html:
-    voters, model = evidence.verdict.voters, evidence.latent_model
-    how_far = tag("span", number(distance), class_="distance") if evidence.is_metric else None
-    if voters == "own":
-        code = int(evidence.model.model_.codes[reference])
-        return tag("li", context.label(code), how_far)
-    image: Content
-    if voters == "latent" and model is not None and evidence.latent_codes is not None:
-        code = int(evidence.latent_codes[reference])
-        name = f"latent example {reference:,}"
-        image = context.picture(("latent", reference), evidence.latent_row(reference), name)
-        named = False
+def _card(
+    query: int, evidence: Evidence, pictures: Pictures, references: _References | None
+) -> dict[str, Any]:
+    verdict, row = evidence.verdict, int(evidence.queries[query])
+    neighbors = zip(verdict.neighbors[query], verdict.distances[query], strict=True)
+    return {
+        "name": evidence.given.name(row),
+        "index": int(evidence.given.indices[row]),
+        "picture": pictures.of_row(evidence.given, row),
+        "true": evidence.labels[evidence.true[query]],
+        "predicted": evidence.labels[verdict.predicted[query]],
+        "own_share": float(verdict.own_share[query]),
+        "confidence": float(verdict.confidence[query]),
+        "neighbors": [
+            {"distance": float(distance)} | _neighbor(int(reference), evidence, pictures)
+            for reference, distance in neighbors
+        ],
+        "values": None if references is None else _values(query, row, evidence, references),
+    }
+
+
+def _neighbor(reference: int, evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
+    """A voter's label, name and picture; ``named`` where its name is written out."""
+    if evidence.verdict.voters == "own":
+        code, name, picture, named = evidence.model.model_.codes[reference], "", None, False
+    elif evidence.verdict.voters == "latent":
+        assert evidence.latent_codes is not None
+        code, name, named = evidence.latent_codes[reference], f"latent example {reference:,}", False
+        picture = pictures.index(("latent", reference), evidence.latent_row(reference))
     else:
-        originals = evidence.originals
-        code, name = int(originals.codes[reference]), row_text(originals, reference)
-        key = picture_key(evidence, "original", reference)
-        image = context.picture(key, originals.given[reference], name)
-        named = originals.names is not None
-    words = tag("bdi", name, class_="name") if named else None
-    return tag("li", image, context.label(code), words, how_far, title=None if named else name)
+        rows = evidence.originals
+        code, name, named = rows.codes[reference], rows.name(reference), rows.names is not None
+        picture = pictures.of_row(rows, reference)
+    return {"label": evidence.labels[code], "name": name, "picture": picture, "named": named}
+
+
+def _values(query: int, row: int, evidence: Evidence, references: _References) -> dict[str, Any]:
+    """The values of a query and of two references, the features that mislead most first.
+
+    Distances are those after the steps of a pipeline: the part of a given column in a squared
+    distance is that of all columns that are made of it.
+    """
+    components = evidence.model.components_.astype(np.float64)
+    position = evidence.given.rows[row].astype(np.float64)
+    shown, heads, pull = [evidence.given.given[row]], [], np.zeros(len(position))
+    for code, sign in ((evidence.verdict.predicted[query], -1), (evidence.true[query], 1)):
+        own = np.flatnonzero(references.codes == code)
+        if not len(own):
+            continue
+        apart = position - references.rows[own].astype(np.float64)
+        nearest = int(np.square(apart @ evidence.model.components_.T).sum(axis=1).argmin())
+        pull += sign * apart[nearest] * (apart[nearest] @ components.T @ components)
+        shown.append(references.given[own[nearest]])
+        heads.append(evidence.labels[code])
+    pulls: dict[int, float] = {}
+    for column, part in zip(evidence.columns, pull.tolist(), strict=True):
+        assert column.given is not None
+        pulls[column.given] = pulls.get(column.given, 0.0) + part
+    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[:MAX_VALUES]
+    names = evidence.feature_names
+    return {
+        "heads": heads,
+        "lines": [
+            {
+                "name": f"feature {feature:,}" if names is None else names[feature],
+                "cells": [_cell(values[feature]) for values in shown],
+            }
+            for feature in misleading
+        ],
+    }
+
+
+def _cell(value: Any) -> tuple[str, str | None]:
+    """A value as it is shown, and the number to save; None where it is none."""
+    known = is_numeric(value) and value == value
+    return value_text(value), repr(float(value)) if known else None
+
+
+def label_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
+    """The rows whose labels are least likely, the worst first."""
+    quality, lines = evidence.label_quality, []
+    for doubtful in [] if quality is None else quality.worst:
+        rows = evidence.originals if doubtful.training else evidence.given
+        known = "training rows" if evidence.has_training_rows else "given rows"
+        lines.append(
+            {
+                "name": rows.name(doubtful.row),
+                "index": None if rows.names is not None else int(rows.indices[doubtful.row]),
+                "picture": pictures.of_row(rows, doubtful.row),
+                "label": evidence.labels[doubtful.code],
+                "likelier": evidence.labels[doubtful.likelier],
+                "score": doubtful.score,
+                "share": doubtful.share,
+                "source": known if doubtful.training else "test rows",
+            }
+        )
+    return {
+        "quality": quality,
+        "lines": lines,
+        "below": f"{100 * DOUBTFUL_SCORE:g}{NBSP}%",
+        "name": evidence.name,
+        "has_training_rows": evidence.has_training_rows,
+    }

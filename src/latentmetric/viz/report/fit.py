@@ -1,0 +1,179 @@
+"""How the metric was learned and on what: what was chosen and why, the rounds, the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.race import CLEARLY, TIE
+from latentmetric.core.starts import STARTS
+from latentmetric.viz.report.charts import NBSP, line_chart
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.text import number, percent, shown
+from latentmetric.viz.summaries import Curve, curve, is_number, last_before_refinement
+
+CURVES = (
+    ("objective", "Objective", False),
+    ("validation_error", "Error on held-out rows", True),
+    ("loss", "Leave-one-out loss", False),
+    ("loo_error", "Leave-one-out error", True),
+)
+"""What is drawn over the rounds if it was measured: name in the history, title, in percent."""
+
+MAX_NAMES = 12
+"""At most this many names of features are listed."""
+
+
+def fit_section(evidence: Evidence) -> dict[str, Any]:
+    """What was chosen, and what the rounds were judged by."""
+    model, history = evidence.model, evidence.model.history_
+    charts = []
+    for quantity, title, as_percent in CURVES:
+        measured = curve(history, quantity)
+        if len(measured.rounds) > 1:
+            chart = _round_chart(measured, title, as_percent, model)
+            charts.append((quantity.replace("_", "-"), chart))
+    objective = curve(history, "objective")
+    change = None
+    if len(objective.values) > 1 and objective.values[0] > 0:
+        change = objective.values[-1] / objective.values[0] - 1
+    judged = "last"
+    if curve(history, "validation_error").rounds:
+        judged = "held out"
+    elif curve(history, "loss").rounds:
+        judged = "left out"
+    return {
+        "name": evidence.name,
+        "model": model,
+        "has_latents": evidence.latent_model is not None,
+        "charts": charts,
+        "unit": objective.unit,
+        "change": change,
+        "judged": judged,
+        "before": last_before_refinement(history),
+        "start": _first_record(model).get("start"),
+        "start_choice": _start_choice(model),
+        "latents": None if evidence.latent_model is None else _latents(model),
+        "voters": evidence.verdict.references,
+        "starts": _starts(model),
+        "tie": f"{100 * TIE:g}{NBSP}%",
+        "clearly": f"{100 * CLEARLY:g}{NBSP}%",
+    }
+
+
+def _round_chart(measured: Curve, title: str, as_percent: bool, model: Any) -> dict[str, Any]:
+    kept, before = model.best_iter_, last_before_refinement(model.history_)
+    write, unit, rounds = percent if as_percent else number, measured.unit, measured.rounds
+    described = (
+        f"from {write(measured.values[0])} in {unit} {rounds[0]} to {write(measured.values[-1])} "
+        f"in {unit} {rounds[-1]}"
+    )
+    divided = None
+    if before is not None and rounds[0] <= before < rounds[-1]:
+        described += f"; the refinement begins after round {before}"
+        divided = before + 0.5
+    mark_text = ""
+    if kept in rounds:
+        mark_text = f"kept: {unit} {kept}, {write(measured.values[rounds.index(kept)])}"
+    return line_chart(
+        measured,
+        title,
+        described,
+        unit,
+        marked=kept if kept in rounds else None,
+        mark_text=mark_text,
+        divided=divided,
+        divided_text="refinement begins",
+        as_percent=as_percent,
+    )
+
+
+def _first_record(model: Any) -> Mapping[str, Any]:
+    """The record of round 0; empty without a history."""
+    return model.history_[0] if model.history_ else {}
+
+
+def _numbers(found: Any) -> dict[str, float]:
+    """Those entries of a record's mapping that are numbers; none if it is no mapping."""
+    mapping = found if isinstance(found, Mapping) else {}
+    return {name: value for name, value in mapping.items() if is_number(value)}
+
+
+def _start_choice(model: Any) -> str:
+    """Which start was chosen, and why."""
+    first = _first_record(model)
+    name, losses = first.get("start"), _numbers(first.get("start_losses"))
+    if not isinstance(name, str):
+        return "not recorded"
+    if name not in losses:
+        return f"{name}, as it was set"
+    own, lowest = losses[name], min((losses[other] for other in losses if other != name), default=0)
+    if len(losses) == 1:
+        return f"{name}, the only one that was tried"
+    if own <= lowest:
+        return f"{name}: the lowest loss, {number(own)} (next: {number(lowest)})"
+    return (
+        f"{name}, with a loss of {number(own)}; that of the lowest, {number(lowest)}, is not lower "
+        "by enough"
+    )
+
+
+def _latents(model: Any) -> str:
+    """How many latent examples there are, and what was asked for."""
+    n_latents, asked = len(model.latent_examples_), model.n_latents
+    if isinstance(asked, Mapping):
+        return f"{n_latents:,}, a number for each class"
+    if isinstance(asked, float):
+        share = f"{100 * asked:g}{NBSP}%"
+        return f"{n_latents:,}: n_latents={asked:g}, {share} of the rows of each class"
+    return f"{n_latents:,}: n_latents={asked}, as many for each class"
+
+
+def _starts(model: Any) -> list[tuple[str, float, float, bool]]:
+    """The starts that were tried: loss and error on rows not seen, and which was chosen."""
+    first = _first_record(model)
+    losses, errors = _numbers(first.get("start_losses")), _numbers(first.get("start_errors"))
+    return [
+        (name, losses[name], errors[name], name == first.get("start"))
+        for name in STARTS
+        if name in losses and name in errors
+    ]
+
+
+def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:
+    """The data that the page is about, and the parameters of the model."""
+    given, originals = evidence.given, evidence.originals
+    names = evidence.feature_names or []
+    sizes = np.bincount(originals.codes, minlength=len(evidence.labels))
+    low, high = originals.value_range
+    kind = "numbers and words" if originals.given.dtype.kind == "O" else originals.given.dtype
+    steps = [] if evidence.piped.steps is None else evidence.piped.steps.steps
+    pools = [("rows", given)]
+    if evidence.has_training_rows:
+        pools.append(("training rows", originals))
+    return {
+        "name": evidence.name,
+        "source": None if source is None else shown(source, 200),
+        "n_tested": len(evidence.queries),
+        "n_given": len(given),
+        "n_training": len(originals) if evidence.has_training_rows else None,
+        "n_features": given.given.shape[1],
+        "feature_names": ", ".join(names[:MAX_NAMES]),
+        "n_more_names": max(0, len(names) - MAX_NAMES),
+        "n_classes": len(sizes),
+        "smallest": (evidence.labels[sizes.argmin()], int(sizes.min())),
+        "largest": (evidence.labels[sizes.argmax()], int(sizes.max())),
+        "values": f"from {number(low)} to {number(high)}, {kind}",
+        "steps": ", ".join(
+            f"{shown(name, 40)} ({step if isinstance(step, str) else type(step).__name__})"
+            for name, step in steps
+        ),
+        "n_columns": given.rows.shape[1],
+        "left_out": [(name, rows) for name, rows in pools if rows.left_out],
+        "parameters": {
+            name: shown(repr(value), 80)
+            for name, value in evidence.model.get_params(deep=False).items()
+        },
+    }

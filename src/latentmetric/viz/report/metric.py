@@ -1,0 +1,105 @@
+"""What the metric is: its spectrum and, for tables, the features and directions that it weighs.
+
+Of a pipeline, features are columns after its steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.types import Floats
+from latentmetric.viz.projection import class_means
+from latentmetric.viz.report.charts import NBSP, Bar, bar_chart, line_chart
+from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.text import number
+from latentmetric.viz.summaries import (
+    Curve,
+    Spectrum,
+    feature_effects,
+    leading_directions,
+    spectrum,
+)
+
+MAX_FEATURES = 12
+"""Features in the chart."""
+
+MAX_DIRECTIONS = 3
+"""Directions in the table."""
+
+MAX_LOADINGS = 5
+"""Features listed for each direction."""
+
+MAX_EIGENVALUES = 240
+"""At most this many eigenvalues are drawn, evenly spaced among all of them."""
+
+
+def metric_section(evidence: Evidence) -> dict[str, Any]:
+    """The features that it weighs, and its eigenvalues beside the Euclidean 1."""
+    if not evidence.is_metric:
+        return {"name": evidence.name, "spectrum": None}
+    found = spectrum(evidence.model.components_)
+    if not found.rank:
+        return {"name": evidence.name, "spectrum": found}
+    return {
+        "spectrum": found,
+        "chart": _eigenvalue_chart(found),
+        "n_stretched": int((found.values > 1.001).sum()),
+        "n_shrunk": int((found.values < 0.999).sum()),
+        "has_steps": evidence.has_steps,
+        "is_table": evidence.is_table,
+        "weights": _weights(evidence) if evidence.is_table else None,
+    }
+
+
+def _eigenvalue_chart(found: Spectrum) -> dict[str, Any]:
+    n_drawn = min(found.rank, MAX_EIGENVALUES)
+    indices = np.unique(np.linspace(0, found.rank - 1, n_drawn).astype(int))
+    values = found.values[indices].tolist()
+    return line_chart(
+        Curve((indices + 1).tolist(), values),
+        "Eigenvalues of the metric",
+        f"from {number(values[0])} down to {number(values[-1])}, "
+        f"rank {found.rank} of {len(found.values)}",
+        "direction, strongest first",
+        level=1.0,
+        level_text="Euclid: 1",
+        logarithmic=True,
+        dots=len(values) <= 40,
+    )
+
+
+def _weights(evidence: Evidence) -> dict[str, Any] | None:
+    """A chart of the features and the leading directions; None if no feature has an effect."""
+    components, columns = evidence.model.components_, evidence.columns
+    deviations: Floats = evidence.originals.rows.std(axis=0, dtype=np.float64)
+    effects = feature_effects(components, deviations)
+    if not effects.any():
+        return None
+    shares = effects / effects.max()
+    strongest = np.argsort(-effects, kind="stable")[:MAX_FEATURES]
+    bars = [
+        Bar(columns[feature].name, share, f"{100 * share:.0f}{NBSP}%")
+        for feature, share in zip(strongest, shares[strongest].tolist(), strict=True)
+    ]
+    present, means, _ = class_means(evidence.originals.rows, evidence.originals.codes)
+    scaled = means / np.where(deviations > 0, deviations, 1)
+    directions = []
+    for direction in leading_directions(components, deviations, MAX_DIRECTIONS):
+        loadings, along = direction.loadings, scaled @ direction.loadings
+        largest = np.argsort(-np.abs(loadings), kind="stable")[:MAX_LOADINGS]
+        directions.append(
+            {
+                "share": direction.share,
+                "low": evidence.labels[present[along.argmin()]],
+                "high": evidence.labels[present[along.argmax()]],
+                "features": [
+                    ("+" if loadings[feature] >= 0 else "−", columns[feature].name,
+                     f"{abs(loadings[feature]):.2f}")
+                    for feature in largest
+                ],
+            }
+        )  # fmt: skip
+    title = "Effect of one standard deviation, % of largest"
+    return {"chart": bar_chart(title, bars), "directions": directions}
