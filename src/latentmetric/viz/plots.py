@@ -12,7 +12,6 @@ from latentmetric.engines.admission import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
-from latentmetric.viz.projection import widest_plane
 from latentmetric.viz.summaries import (
     Curve,
     busiest_clusters,
@@ -21,6 +20,7 @@ from latentmetric.viz.summaries import (
     last_before_refinement,
     latent_codes,
     spectrum,
+    widest_plane,
 )
 
 if TYPE_CHECKING:

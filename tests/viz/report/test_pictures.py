@@ -48,7 +48,7 @@ def test_four_channels_are_shown_without_the_last():
 
 
 def test_there_are_no_pictures_beyond_the_budget(monkeypatch):
-    monkeypatch.setattr(pictures, "MAX_BYTES", 10)
+    monkeypatch.setattr("latentmetric.viz.report.limits.MAX_PICTURE_BYTES", 10)
     album = Pictures((2, 2), 0, 1)
     found = [album.index(n, np.zeros(4)) for n in range(4)]
     assert found == [0, 1, None, None]

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentmetric.characters import JOINERS
-from latentmetric.viz.report.text import MAX_LENGTH, distinct, number, percent, shown
+from latentmetric.viz.report.limits import MAX_TEXT
+from latentmetric.viz.report.text import distinct, number, percent, shown
 
 
 @given(st.text(st.characters(codec=None), max_size=300))
 def test_shown_text_is_one_short_visible_line(text):
     seen = shown(text)
-    assert 0 < len(seen) <= MAX_LENGTH
+    assert 0 < len(seen) <= MAX_TEXT
     seen.encode()
     hidden = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
     assert not [c for c in seen if unicodedata.category(c) in hidden and c not in JOINERS]

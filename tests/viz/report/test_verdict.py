@@ -12,7 +12,7 @@ from latentmetric import MaPML
 from latentmetric.viz import write_report
 from latentmetric.viz.report.errors import reliability_section
 from latentmetric.viz.report.evidence import Baseline, gather
-from latentmetric.viz.report.page import render_section
+from latentmetric.viz.report.page import render
 from latentmetric.viz.report.verdict import verdict_section
 
 X, Y = make_blobs()
@@ -41,7 +41,9 @@ def read(tmp_path):
 
     def written(evidence):
         path = tmp_path / "section.html"
-        path.write_text(render_section("verdict", verdict_section(evidence)), encoding="utf-8")
+        path.write_text(
+            render("verdict", evidence=evidence, **verdict_section(evidence)), encoding="utf-8"
+        )
         return verdict_of(path)
 
     return written
@@ -150,7 +152,7 @@ def test_probabilities_that_promise_too_much_are_noticed(evidence, advice):
     assert "they promise 50.00 percentage points too much" in advice(found)
     section = reliability_section(found)
     assert (section["surplus"], section["error"]) == (0.5, 0.5)
-    words = render_section("reliability", section)
+    words = render("reliability", evidence=found, **section)
     assert "On average the probabilities are 50.00 percentage points too high" in words
     assert "14 of them have no rows and are left out." in words
 
@@ -189,7 +191,7 @@ def test_svc_is_a_rival_unless_there_are_many_classes(tmp_path, model, monkeypat
     verdict = verdict_of(write_report(model, X[160:], Y[160:], path, **ROWS))
     assert "tuned SVC" in verdict.one("h2").text
     assert "left out" not in verdict.text
-    monkeypatch.setattr("latentmetric.viz.report.evidence.MAX_SVC_CLASSES", 2)
+    monkeypatch.setattr("latentmetric.viz.report.limits.MAX_SVC_CLASSES", 2)
     verdict = verdict_of(write_report(model, X[160:], Y[160:], path, **ROWS))
     assert "tuned SVC" not in verdict.text
     assert "SVC was left out" in verdict.text

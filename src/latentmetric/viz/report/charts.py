@@ -11,7 +11,7 @@ import numpy as np
 
 from latentmetric.characters import told_apart
 from latentmetric.evaluation.calibration import BINS, Calibration
-from latentmetric.viz.report.text import number, percent
+from latentmetric.viz.report.text import NBSP, number, percent
 from latentmetric.viz.summaries import Curve
 
 WIDTH, HEIGHT = 360, 240
@@ -37,8 +37,6 @@ MIN_RANGE = 1e-300
 """A shorter range of values is drawn as a single value."""
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-NBSP = "\N{NO-BREAK SPACE}"
 
 BAR_OPACITY, DOT_OPACITY = (0.08, 0.45), (0.3, 1.0)
 """Of a group of probabilities without rows, and of the one with the most."""

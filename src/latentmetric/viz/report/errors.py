@@ -7,21 +7,10 @@ from typing import Any
 import numpy as np
 
 from latentmetric.evaluation.calibration import BINS, calibration
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import reliability_chart
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.summaries import ConfusedPair, class_errors, order_by_confusion
-
-MAX_CLASSES = 1000
-"""Classes in the table and in the matrix at most; if there are more, the hardest."""
-
-MAX_PAIRS = 12
-"""Pairs in the table of confusions."""
-
-MAX_CELLS = 20_000
-"""Cells of the matrix away from its diagonal; if there are more, those with the most rows."""
-
-NOTICEABLE = 0.01
-"""Probabilities that are off by less on average are called neither too high nor too low."""
 
 
 def class_section(evidence: Evidence) -> dict[str, Any]:
@@ -36,7 +25,7 @@ def class_section(evidence: Evidence) -> dict[str, Any]:
         n_latents = np.bincount(evidence.latent_codes, minlength=n_classes)
     shares, most = errors.shares, float(np.nanmax(errors.shares)) or 1.0
     lines = []
-    for code in errors.hardest[:MAX_CLASSES].tolist():
+    for code in errors.hardest[: limits.MAX_CLASSES].tolist():
         share = float(shares[code])
         line: dict[str, Any] = {
             "code": code,
@@ -55,11 +44,8 @@ def class_section(evidence: Evidence) -> dict[str, Any]:
         lines.append(line)
     return {
         "lines": lines,
-        "n_classes": n_classes,
         "n_clean": int((shares == 0).sum()),
         "n_absent": int(np.isnan(shares).sum()),
-        "has_latents": model is not None,
-        "name": evidence.name,
     }
 
 
@@ -75,9 +61,8 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     position = {code: index for index, code in enumerate(order)}
     cells = [[index, index, int(right[code])] for index, code in enumerate(order) if right[code]]
     shown = [pair for pair in pairs if pair.true in position and pair.predicted in position]
-    cells += [
-        [position[pair.true], position[pair.predicted], pair.count] for pair in shown[:MAX_CELLS]
-    ]
+    for pair in shown[: limits.MAX_CELLS]:
+        cells.append([position[pair.true], position[pair.predicted], pair.count])
     return {
         "script": {
             "labels": [labels[code] for code in order],
@@ -87,7 +72,6 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
         "n_pairs": len(pairs),
         "n_wrong": sum(pair.count for pair in pairs),
         "n_shown": len(order),
-        "n_classes": len(labels),
         "pairs": [
             {
                 "true": labels[pair.true],
@@ -96,7 +80,7 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
                 "bar": pair.count / pairs[0].count,
                 "share": float(pair.count / sizes[pair.true]),
             }
-            for pair in pairs[:MAX_PAIRS]
+            for pair in pairs[: limits.MAX_PAIRS]
         ],
     }
 
@@ -104,12 +88,12 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
 def _matrix_order(pairs: list[ConfusedPair], n_classes: int) -> list[int]:
     """The classes of the matrix, side by side if they are confused."""
     order = order_by_confusion(pairs, n_classes)
-    if n_classes <= MAX_CLASSES:
+    if n_classes <= limits.MAX_CLASSES:
         return order
     confused = np.zeros(n_classes, dtype=np.intp)
     for pair in pairs:
         confused[[pair.true, pair.predicted]] += pair.count
-    kept = set(np.argsort(-confused, kind="stable")[:MAX_CLASSES].tolist())
+    kept = set(np.argsort(-confused, kind="stable")[: limits.MAX_CLASSES].tolist())
     return [code for code in order if code in kept]
 
 
@@ -120,7 +104,7 @@ def reliability_section(evidence: Evidence) -> dict[str, Any]:
     return {
         "chart": reliability_chart(found),
         "error": found.error,
-        "surplus": 0.0 if abs(found.surplus) < NOTICEABLE else found.surplus,
+        "surplus": 0.0 if abs(found.surplus) < limits.NOTICEABLE else found.surplus,
         "groups": list(groups),
-        "n_bins": BINS,
+        "n_empty": BINS - len(found.counts),
     }

@@ -26,6 +26,7 @@ from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import hold_out, sample
 from latentmetric.validation.parameters import VOTING, plain
 from latentmetric.validation.pipelines import Piped
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.pictures import check_image_shape
 from latentmetric.viz.report.rows import Column, LabelledRows, Row, columns_after, labelled
 from latentmetric.viz.report.text import counted, distinct
@@ -42,27 +43,6 @@ RIVALS = {
     SVC: "SVC",
 }
 """What one would use instead: names on the page, and in ``latentmetric.evaluation.rivals``."""
-
-MAX_SVC_CLASSES = 100
-"""With more classes, there is no SVC: it compares every two of them, which would take minutes."""
-
-MAX_SEEN = 0.5
-"""If more of the queries than this share are training rows, they are no test."""
-
-N_NEIGHBORS = 5
-"""Nearest neighbours of each query that are kept for the page."""
-
-MAX_JUDGED = 100_000
-"""Labels that are judged at most; of more training rows, a sample by class."""
-
-MAX_DOUBTFUL = 30
-"""Doubtful labels that are listed."""
-
-DOUBTFUL_SCORE = 0.05
-"""A label with a lower score is doubtful."""
-
-MAX_NAMELESS = 64
-"""Rows with more features than this, and no names for them, are no table."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +166,7 @@ class Evidence:
     @property
     def is_table(self) -> bool:
         """Whether single features mean something: they have names, or are few and no pixels."""
-        few = self.originals.given.shape[1] <= MAX_NAMELESS
+        few = self.originals.given.shape[1] <= limits.MAX_NAMELESS
         return self.image_shape is None and (self.feature_names is not None or few)
 
     @property
@@ -230,7 +210,7 @@ class Evidence:
     @property
     def is_test(self) -> bool:
         """Whether the queries can decide between methods: most are known to be new to the model."""
-        return self.has_training_rows and self.n_seen <= MAX_SEEN * len(self.queries)
+        return self.has_training_rows and self.n_seen <= limits.MAX_SEEN * len(self.queries)
 
     @property
     def is_metric(self) -> bool:
@@ -351,7 +331,7 @@ def _vote(
     n_references, weights = len(model.references), estimator.weights
     k = n_voters(weights, estimator.n_neighbors, n_references)
     neighbors = model.nearest(queries, k, estimator.n_jobs)
-    nearest = neighbors.first(N_NEIGHBORS)
+    nearest = neighbors.first(limits.N_NEIGHBORS)
     confidence, own_share = np.empty(len(true)), np.empty(len(true))
     for block in row_blocks(len(true), 8 * model.n_classes):
         some = Neighbors(neighbors.squared[block], neighbors.indices[block])
@@ -377,7 +357,7 @@ def fit_baselines(
     """Every rival with its predictions; time is bounded, whatever the number of rows."""
     found = []
     for name, rival_name in RIVALS.items():
-        if name == SVC and len(np.unique(originals.codes)) > MAX_SVC_CLASSES:
+        if name == SVC and len(np.unique(originals.codes)) > limits.MAX_SVC_CLASSES:
             continue
         about_to(name)
         rival = fit_rival(rival_name, originals.rows, originals.codes, n_jobs=n_jobs, bounded=True)
@@ -392,17 +372,17 @@ def _label_quality(
     n_judged, n_doubtful, found = 0, 0, []
     pools = [(originals, True)] + ([(given, False)] if given is not originals else [])
     for rows, training in pools:
-        judged = np.sort(sample(rows.codes, MAX_JUDGED, generator))
+        judged = np.sort(sample(rows.codes, limits.MAX_JUDGED, generator))
         scores = scores_of_labels(estimator, rows.rows[judged], rows.codes[judged], training)
-        doubtful = np.flatnonzero(scores < DOUBTFUL_SCORE)
+        doubtful = np.flatnonzero(scores < limits.DOUBTFUL_SCORE)
         n_judged += len(judged)
         n_doubtful += len(doubtful)
-        worst = doubtful[np.argsort(scores[doubtful], kind="stable")][:MAX_DOUBTFUL]
+        worst = doubtful[np.argsort(scores[doubtful], kind="stable")][: limits.MAX_DOUBTFUL]
         found += [(float(scores[index]), training, int(judged[index])) for index in worst]
     model = _latent_voters(estimator)
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     listed = []
-    for score, training, row in sorted(found)[:MAX_DOUBTFUL]:
+    for score, training, row in sorted(found)[: limits.MAX_DOUBTFUL]:
         rows = originals if training else given
         code = int(rows.codes[row])
         shares = model.shares(model.nearest(rows.rows[[row]], k), estimator.weights)[0]

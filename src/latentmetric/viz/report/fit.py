@@ -9,9 +9,10 @@ import numpy as np
 
 from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
-from latentmetric.viz.report.charts import NBSP, line_chart
+from latentmetric.viz.report import limits
+from latentmetric.viz.report.charts import line_chart
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.text import number, percent, shown
+from latentmetric.viz.report.text import number, percent, share, shown
 from latentmetric.viz.summaries import Curve, curve, is_number, last_before_refinement
 
 CURVES = (
@@ -21,9 +22,6 @@ CURVES = (
     ("loo_error", "Leave-one-out error", True),
 )
 """What is drawn over the rounds if it was measured: name in the history, title, in percent."""
-
-MAX_NAMES = 12
-"""At most this many names of features are listed."""
 
 
 def fit_section(evidence: Evidence) -> dict[str, Any]:
@@ -45,9 +43,6 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
     elif curve(history, "loss").rounds:
         judged = "left out"
     return {
-        "name": evidence.name,
-        "model": model,
-        "has_latents": evidence.latent_model is not None,
         "charts": charts,
         "unit": objective.unit,
         "change": change,
@@ -56,10 +51,9 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
         "start": _first_record(model).get("start"),
         "start_choice": _start_choice(model),
         "latents": None if evidence.latent_model is None else _latents(model),
-        "voters": evidence.verdict.references,
         "starts": _starts(model),
-        "tie": f"{100 * TIE:g}{NBSP}%",
-        "clearly": f"{100 * CLEARLY:g}{NBSP}%",
+        "tie": TIE,
+        "clearly": CLEARLY,
     }
 
 
@@ -126,8 +120,7 @@ def _latents(model: Any) -> str:
     if isinstance(asked, Mapping):
         return f"{n_latents:,}, a number for each class"
     if isinstance(asked, float):
-        share = f"{100 * asked:g}{NBSP}%"
-        return f"{n_latents:,}: n_latents={asked:g}, {share} of the rows of each class"
+        return f"{n_latents:,}: n_latents={asked:g}, {share(asked)} of the rows of each class"
     return f"{n_latents:,}: n_latents={asked}, as many for each class"
 
 
@@ -154,15 +147,9 @@ def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:
     if evidence.has_training_rows:
         pools.append(("training rows", originals))
     return {
-        "name": evidence.name,
         "source": None if source is None else shown(source, 200),
-        "n_tested": len(evidence.queries),
-        "n_given": len(given),
-        "n_training": len(originals) if evidence.has_training_rows else None,
-        "n_features": given.given.shape[1],
-        "feature_names": ", ".join(names[:MAX_NAMES]),
-        "n_more_names": max(0, len(names) - MAX_NAMES),
-        "n_classes": len(sizes),
+        "feature_names": ", ".join(names[: limits.MAX_NAMES]),
+        "n_more_names": max(0, len(names) - limits.MAX_NAMES),
         "smallest": (evidence.labels[sizes.argmin()], int(sizes.min())),
         "largest": (evidence.labels[sizes.argmax()], int(sizes.max())),
         "values": f"from {number(low)} to {number(high)}, {kind}",
@@ -170,7 +157,6 @@ def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:
             f"{shown(name, 40)} ({step if isinstance(step, str) else type(step).__name__})"
             for name, step in steps
         ),
-        "n_columns": given.rows.shape[1],
         "left_out": [(name, rows) for name, rows in pools if rows.left_out],
         "parameters": {
             name: shown(repr(value), 80)

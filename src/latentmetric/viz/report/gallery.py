@@ -8,6 +8,7 @@ import numpy as np
 
 from latentmetric.characters import told_apart
 from latentmetric.core.types import Floats, Ints
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import Row
@@ -19,24 +20,10 @@ from latentmetric.viz.summaries import (
     last_before_refinement,
 )
 
-MAX_LATENTS = 240
-"""Latent examples in the gallery, divided among the classes."""
-
-MAX_PER_CLASS = 12
-
-MAX_ROWS = 6
-"""Rows beside a latent example."""
-
-MAX_VALUES = 4
-"""Values listed for each latent example where rows are not images."""
-
-OPTION_LENGTH = 24
-"""Characters of a label in a box to choose from, which is narrow."""
-
 
 def options(evidence: Evidence, codes: list[int]) -> list[tuple[int, str, str]]:
     """Classes to choose from: code, label, and a short label that is as different."""
-    short = told_apart(evidence.labels, OPTION_LENGTH)
+    short = told_apart(evidence.labels, limits.MAX_OPTION)
     return [(code, evidence.labels[code], short[code]) for code in codes]
 
 
@@ -44,16 +31,16 @@ def gallery_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
     """The latent examples with the most rows, each beside its nearest rows, class by class."""
     model, latent_codes = evidence.latent_model, evidence.latent_codes
     if model is None or latent_codes is None:
-        return {"name": evidence.name, "classes": None}
+        return {"classes": None}
     n_classes, originals = len(evidence.labels), evidence.originals
-    per_class = min(MAX_PER_CLASS, max(1, MAX_LATENTS // n_classes))
+    per_class = min(limits.MAX_PER_CLASS, max(1, limits.MAX_GALLERY // n_classes))
     values = None
     if evidence.image_shape is None and evidence.feature_names is not None:
         values = UnusualValues(originals.given, evidence.feature_names)
     codes = list(range(n_classes))
-    if n_classes > MAX_LATENTS:
+    if n_classes > limits.MAX_GALLERY:
         errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
-        codes = sorted(errors.hardest[:MAX_LATENTS].tolist())
+        codes = sorted(errors.hardest[: limits.MAX_GALLERY].tolist())
     members, latents = _by_class(originals.codes, n_classes), _by_class(latent_codes, n_classes)
     classes: list[dict[str, Any]] = []
     for code in codes:
@@ -62,7 +49,7 @@ def gallery_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
             {
                 "code": code,
                 "label": evidence.labels[code],
-                "is_long": len(evidence.labels[code]) > OPTION_LENGTH,
+                "is_long": len(evidence.labels[code]) > limits.MAX_OPTION,
                 "latents": [_latent(cluster, evidence, pictures, values) for cluster in clusters],
             }
         )
@@ -72,13 +59,7 @@ def gallery_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
         "options": options(evidence, codes),
         "per_class": per_class,
         "n_shown": sum(len(one["latents"]) for one in classes),
-        "n_latents": len(model.latent_examples_),
-        "n_classes": n_classes,
-        "has_images": evidence.image_shape is not None,
         "has_values": values is not None,
-        "has_steps": evidence.has_steps,
-        "has_words": bool(evidence.piped.text_columns),
-        "why_not_shown": evidence.why_no_latents,
         "was_refined": before is not None and model.best_iter_ > before,
     }
 
@@ -106,7 +87,9 @@ def _latent(
                 "distance": distance,
             }
             for index, distance in zip(
-                cluster.rows[:MAX_ROWS].tolist(), cluster.distances[:MAX_ROWS].tolist(), strict=True
+                cluster.rows[: limits.MAX_CLUSTER_ROWS].tolist(),
+                cluster.distances[: limits.MAX_CLUSTER_ROWS].tolist(),
+                strict=True,
             )
         ],
     }
@@ -133,10 +116,10 @@ class UnusualValues:
         numbers = row[self._numbers].astype(self._mean.dtype)
         safe = np.where(self._deviation > 0, self._deviation, 1)
         apart = np.nan_to_num((numbers - self._mean) / safe)
-        order = np.argsort(-np.abs(apart), kind="stable")[:MAX_VALUES]
+        order = np.argsort(-np.abs(apart), kind="stable")[: limits.MAX_LATENT_VALUES]
         listed: list[tuple[str, str, float | None]] = [
             (self._names[self._numbers[index]], number(float(numbers[index])), float(apart[index]))
             for index in order
         ]
-        words = self._words[:MAX_VALUES]
+        words = self._words[: limits.MAX_LATENT_VALUES]
         return listed + [(self._names[index], value_text(row[index]), None) for index in words]

@@ -18,31 +18,18 @@ from latentmetric.core.starts import STARTS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation.sampling import sample
-from latentmetric.viz.projection import class_means, usual, view_of, widest_plane
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.gallery import options
 from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import LabelledRows
-
-MAX_LATENTS = 2000
-MAX_ROWS = 1000
-MAX_TESTED = 1000
-"""Points of each kind on the map at most; if there are more, a stratified sample."""
+from latentmetric.viz.summaries import class_means, usual, view_of, widest_plane
 
 COLOURS, SHAPES = 10, 5
 """Colours and shapes of the classes, of which no pair occurs twice up to their product."""
 
-N_NEAREST = 3
-"""Nearest latent examples that a point's card lists."""
-
 GRID = 10_000
 """Coordinates are integers up to this: finer than any screen, shorter in JSON than floats."""
-
-MAX_PAIRS = 8
-"""Pairs of neighbouring classes in the table below the map."""
-
-MAX_FITTED = 2_000
-"""Training rows that the map of rank 2 is learned on."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +68,7 @@ def map_section(
 ) -> dict[str, Any]:
     """The points for the canvas, and a table of the closest classes."""
     if not evidence.is_metric:
-        return {"name": evidence.name, "script": None}
+        return {"script": None}
     kinds = _all_points(evidence, generator)
     spanning = kinds[-1]
     near = usual(spanning.positions)
@@ -97,11 +84,10 @@ def map_section(
         "kinds": kinds,
         "n_points": sum(map(len, kinds)),
         "n_wrong": n_wrong,
-        "n_ringed": min(n_wrong, MAX_TESTED // 2),
+        "n_ringed": min(n_wrong, limits.MAX_MAP_TESTED // 2),
         "n_looks": COLOURS * SHAPES,
         "share": _share(spanning.positions[near], plane.project(spanning.positions[near])),
         "has_learned": fitted is not None,
-        "has_training_rows": evidence.has_training_rows,
         "options": options(evidence, list(range(len(evidence.labels)))),
         "closest": _closest_classes(spanning, evidence),
     }
@@ -121,16 +107,16 @@ def _all_points(evidence: Evidence, generator: np.random.Generator) -> list[Poin
         return Points(kind, rows, n_all, indices, codes[indices], own, positions)
 
     others = np.arange(len(pool)) if evidence.has_training_rows else evidence.references
-    chosen = others[sample(pool.codes[others], MAX_ROWS, generator)]
+    chosen = others[sample(pool.codes[others], limits.MAX_MAP_ROWS, generator)]
     kinds = [points("row", pool, len(others), chosen)]
     # Up to half of the tested rows are misclassified ones if there are so many.
     right, wrong = np.flatnonzero(evidence.right), np.flatnonzero(~evidence.right)
-    wrong = wrong[sample(evidence.true[wrong], MAX_TESTED // 2, generator)]
-    right = right[sample(evidence.true[right], MAX_TESTED - len(wrong), generator)]
+    wrong = wrong[sample(evidence.true[wrong], limits.MAX_MAP_TESTED // 2, generator)]
+    right = right[sample(evidence.true[right], limits.MAX_MAP_TESTED - len(wrong), generator)]
     chosen = evidence.queries[np.concatenate((right, wrong))]
     kinds.append(points("tested", evidence.given, len(evidence.queries), chosen))
     if evidence.latent_codes is not None:
-        chosen = sample(evidence.latent_codes, MAX_LATENTS, generator)
+        chosen = sample(evidence.latent_codes, limits.MAX_MAP_LATENTS, generator)
         kinds.append(points("latent", None, len(evidence.latent_codes), chosen))
     return [one for one in kinds if len(one)]
 
@@ -144,7 +130,7 @@ def _fit_plane(evidence: Evidence, about_to: Callable[[str], None]) -> Any:
     if len(model.components_) <= 2 or len(np.unique(codes)) < 2:
         return None
     about_to("map of rank 2")
-    chosen = np.sort(sample(codes, MAX_FITTED, np.random.default_rng(0)))
+    chosen = np.sort(sample(codes, limits.MAX_FITTED, np.random.default_rng(0)))
     start = model.history_[0].get("start") if model.history_ else None
     start = start if start in STARTS else "auto"
     learner = MaPML(n_components=2, start=start, random_state=0, n_jobs=model.n_jobs)
@@ -204,7 +190,9 @@ def _nearest(evidence: Evidence, pictures: Pictures, kinds: list[Points]) -> dic
     assert codes is not None
     points = np.concatenate([one.positions for one in kinds])
     latents = model.model_.points(model.latent_examples_)
-    squared, found = k_nearest(points, References.of(latents), min(N_NEAREST + 1, len(latents)))
+    squared, found = k_nearest(
+        points, References.of(latents), min(limits.N_NEAREST + 1, len(latents))
+    )
     distances = model.model_.distances(squared)
     itself = np.full(len(points), -1)
     itself[len(points) - len(kinds[-1]) :] = kinds[-1].indices
@@ -213,7 +201,9 @@ def _nearest(evidence: Evidence, pictures: Pictures, kinds: list[Points]) -> dic
     for own, indices, lengths in zip(
         itself.tolist(), found.tolist(), distances.tolist(), strict=True
     ):
-        others = [pair for pair in zip(indices, lengths, strict=True) if pair[0] != own][:N_NEAREST]
+        others = [pair for pair in zip(indices, lengths, strict=True) if pair[0] != own][
+            : limits.N_NEAREST
+        ]
         near.append([[latent, float(f"{distance:.4g}")] for latent, distance in others])
         for latent, _ in others:
             if str(latent) not in known:
@@ -234,4 +224,4 @@ def _closest_classes(points: Points, evidence: Evidence) -> list[tuple[str, str,
         other = int(found[index, 1]) if found[index, 1] != index else int(found[index, 0])
         names = evidence.labels[present[index]], evidence.labels[present[other]]
         pairs.setdefault(frozenset((index, other)), (*names, float(distances[index])))
-    return list(pairs.values())[:MAX_PAIRS]
+    return list(pairs.values())[: limits.MAX_CLOSEST]

@@ -10,51 +10,38 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.types import Floats
-from latentmetric.viz.projection import class_means
-from latentmetric.viz.report.charts import NBSP, Bar, bar_chart, line_chart
+from latentmetric.viz.report import limits
+from latentmetric.viz.report.charts import Bar, bar_chart, line_chart
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.text import number
+from latentmetric.viz.report.text import NBSP, number
 from latentmetric.viz.summaries import (
     Curve,
     Spectrum,
+    class_means,
     feature_effects,
     leading_directions,
     spectrum,
 )
 
-MAX_FEATURES = 12
-"""Features in the chart."""
-
-MAX_DIRECTIONS = 3
-"""Directions in the table."""
-
-MAX_LOADINGS = 5
-"""Features listed for each direction."""
-
-MAX_EIGENVALUES = 240
-"""At most this many eigenvalues are drawn, evenly spaced among all of them."""
-
 
 def metric_section(evidence: Evidence) -> dict[str, Any]:
     """The features that it weighs, and its eigenvalues beside the Euclidean 1."""
     if not evidence.is_metric:
-        return {"name": evidence.name, "spectrum": None}
+        return {"spectrum": None}
     found = spectrum(evidence.model.components_)
     if not found.rank:
-        return {"name": evidence.name, "spectrum": found}
+        return {"spectrum": found}
     return {
         "spectrum": found,
         "chart": _eigenvalue_chart(found),
         "n_stretched": int((found.values > 1.001).sum()),
         "n_shrunk": int((found.values < 0.999).sum()),
-        "has_steps": evidence.has_steps,
-        "is_table": evidence.is_table,
         "weights": _weights(evidence) if evidence.is_table else None,
     }
 
 
 def _eigenvalue_chart(found: Spectrum) -> dict[str, Any]:
-    n_drawn = min(found.rank, MAX_EIGENVALUES)
+    n_drawn = min(found.rank, limits.MAX_EIGENVALUES)
     indices = np.unique(np.linspace(0, found.rank - 1, n_drawn).astype(int))
     values = found.values[indices].tolist()
     return line_chart(
@@ -78,7 +65,7 @@ def _weights(evidence: Evidence) -> dict[str, Any] | None:
     if not effects.any():
         return None
     shares = effects / effects.max()
-    strongest = np.argsort(-effects, kind="stable")[:MAX_FEATURES]
+    strongest = np.argsort(-effects, kind="stable")[: limits.MAX_FEATURES]
     bars = [
         Bar(columns[feature].name, share, f"{100 * share:.0f}{NBSP}%")
         for feature, share in zip(strongest, shares[strongest].tolist(), strict=True)
@@ -86,9 +73,9 @@ def _weights(evidence: Evidence) -> dict[str, Any] | None:
     present, means, _ = class_means(evidence.originals.rows, evidence.originals.codes)
     scaled = means / np.where(deviations > 0, deviations, 1)
     directions = []
-    for direction in leading_directions(components, deviations, MAX_DIRECTIONS):
+    for direction in leading_directions(components, deviations, limits.MAX_DIRECTIONS):
         loadings, along = direction.loadings, scaled @ direction.loadings
-        largest = np.argsort(-np.abs(loadings), kind="stable")[:MAX_LOADINGS]
+        largest = np.argsort(-np.abs(loadings), kind="stable")[: limits.MAX_LOADINGS]
         directions.append(
             {
                 "share": direction.share,

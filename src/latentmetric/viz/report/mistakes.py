@@ -7,40 +7,30 @@ row for m references and a metric of rank r.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.viz.report.charts import NBSP
-from latentmetric.viz.report.evidence import DOUBTFUL_SCORE, Evidence
+from latentmetric.viz.report import limits
+from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import Row
 from latentmetric.viz.report.text import is_numeric, value_text
 
-MAX_MISTAKES = 24
-"""Misclassified rows on the page."""
-
-MAX_OPEN = 6
-"""Of rows with tables of values, those that are seen at once."""
-
-MAX_VALUES = 6
-"""Features in the table of a row."""
+References = tuple[Floats, Row, Ints]
 
 
 def mistake_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
     """Misclassified rows beside their nearest neighbours among the voters."""
     references = _references(evidence)
     cards = [_card(query, evidence, pictures, references) for query in _chosen(evidence)]
-    n_open = len(cards) if references is None else MAX_OPEN
+    n_open = len(cards) if references is None else limits.MAX_OPEN_MISTAKES
     return {
         "cards": cards[:n_open],
         "more_cards": cards[n_open:],
         "n_wrong": int((~evidence.right).sum()),
-        "is_metric": evidence.is_metric,
         "has_values": references is not None,
-        "latent_words": bool(evidence.piped.text_columns) and evidence.verdict.voters == "latent",
     }
 
 
@@ -49,26 +39,18 @@ def _chosen(evidence: Evidence) -> list[int]:
     true, predicted = evidence.true, evidence.verdict.predicted
     waiting = [
         np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
-        for pair in evidence.confused[:MAX_MISTAKES]
+        for pair in evidence.confused[: limits.MAX_MISTAKES]
     ]
     longest = max(map(len, waiting), default=0)
     in_turn = [found[turn] for turn in range(longest) for found in waiting if turn < len(found)]
-    return in_turn[:MAX_MISTAKES]
+    return in_turn[: limits.MAX_MISTAKES]
 
 
-@dataclass(frozen=True)
-class _References:
-    """What voted: for distances, and in the units that the caller gave."""
+def _references(evidence: Evidence) -> References | None:
+    """The rows that voted, in the metric's units and in those given, and their codes.
 
-    rows: Floats
-    given: Row
-    codes: Ints
-
-
-def _references(evidence: Evidence) -> _References | None:
-    """The rows that voted; None where single values cannot explain a mistake.
-
-    They can where rows are a table, no step mixes columns, and the voters' values are known.
+    None where single values cannot explain a mistake: they can where rows are a table, no step
+    mixes columns, and the voters' values are known.
     """
     mixed = any(column.given is None for column in evidence.columns)
     if mixed or not evidence.is_metric or not evidence.is_table:
@@ -76,15 +58,15 @@ def _references(evidence: Evidence) -> _References | None:
     if evidence.verdict.voters == "latent" and evidence.latents is not None:
         codes = evidence.latent_codes
         assert codes is not None
-        return _References(evidence.model.latent_examples_, evidence.latents, codes)
+        return evidence.model.latent_examples_, evidence.latents, codes
     if evidence.verdict.voters == "original":
         which, pool = evidence.references, evidence.originals
-        return _References(pool.rows[which], pool.given[which], pool.codes[which])
+        return pool.rows[which], pool.given[which], pool.codes[which]
     return None
 
 
 def _card(
-    query: int, evidence: Evidence, pictures: Pictures, references: _References | None
+    query: int, evidence: Evidence, pictures: Pictures, references: References | None
 ) -> dict[str, Any]:
     verdict, row = evidence.verdict, int(evidence.queries[query])
     neighbors = zip(verdict.neighbors[query], verdict.distances[query], strict=True)
@@ -119,29 +101,32 @@ def _neighbor(reference: int, evidence: Evidence, pictures: Pictures) -> dict[st
     return {"label": evidence.labels[code], "name": name, "picture": picture, "named": named}
 
 
-def _values(query: int, row: int, evidence: Evidence, references: _References) -> dict[str, Any]:
+def _values(query: int, row: int, evidence: Evidence, references: References) -> dict[str, Any]:
     """The values of a query and of two references, the features that mislead most first.
 
     Distances are those after the steps of a pipeline: the part of a given column in a squared
     distance is that of all columns that are made of it.
     """
+    rows, given, codes = references
     components = evidence.model.components_.astype(np.float64)
     position = evidence.given.rows[row].astype(np.float64)
     shown, heads, pull = [evidence.given.given[row]], [], np.zeros(len(position))
     for code, sign in ((evidence.verdict.predicted[query], -1), (evidence.true[query], 1)):
-        own = np.flatnonzero(references.codes == code)
+        own = np.flatnonzero(codes == code)
         if not len(own):
             continue
-        apart = position - references.rows[own].astype(np.float64)
+        apart = position - rows[own].astype(np.float64)
         nearest = int(np.square(apart @ evidence.model.components_.T).sum(axis=1).argmin())
         pull += sign * apart[nearest] * (apart[nearest] @ components.T @ components)
-        shown.append(references.given[own[nearest]])
+        shown.append(given[own[nearest]])
         heads.append(evidence.labels[code])
     pulls: dict[int, float] = {}
     for column, part in zip(evidence.columns, pull.tolist(), strict=True):
         assert column.given is not None
         pulls[column.given] = pulls.get(column.given, 0.0) + part
-    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[:MAX_VALUES]
+    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[
+        : limits.MAX_MISTAKE_VALUES
+    ]
     names = evidence.feature_names
     return {
         "heads": heads,
@@ -179,10 +164,4 @@ def label_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
                 "source": known if doubtful.training else "test rows",
             }
         )
-    return {
-        "quality": quality,
-        "lines": lines,
-        "below": f"{100 * DOUBTFUL_SCORE:g}{NBSP}%",
-        "name": evidence.name,
-        "has_training_rows": evidence.has_training_rows,
-    }
+    return {"quality": quality, "lines": lines}

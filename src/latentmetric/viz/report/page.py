@@ -18,6 +18,7 @@ import numpy as np
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import FRAME
 from latentmetric.viz.report.errors import class_section, confusion_section, reliability_section
 from latentmetric.viz.report.evidence import gather
@@ -134,7 +135,6 @@ def write_report(
     """
     max_queries = Integer(1).check("max_queries", max_queries)
     generator = np.random.default_rng(random_state)
-    templates = _templates()
     with small_numbers_may_vanish():
         evidence = gather(
             model, X, y, X_train=X_train, y_train=y_train, row_names=row_names,
@@ -157,20 +157,18 @@ def write_report(
             "data": data_section(evidence, source),
         }
     heading = shown(title, 200) if title else f"What {evidence.name} learned"
-    page = _page(templates, heading, sections, pictures)
+    html = [render(name, evidence=evidence, **sections[name]) for name in TITLES]
+    script_data = {"matrix": sections["confusion"]["script"], "map": sections["map"]["script"]}
+    page = _page(heading, html, script_data, pictures)
     with replacing(path) as file:
         file.write(page.encode())
     return Path(path)
 
 
-def render_section(name: str, data: dict[str, Any]) -> str:
-    """One section as HTML."""
-    return _render(_templates(), name, data)
-
-
-def _render(templates: Any, name: str, data: dict[str, Any]) -> str:
-    written: str = templates.get_template(f"{name}.html").render(data)
-    return written
+def render(name: str, **data: Any) -> str:
+    """The page, or one of its sections, as HTML."""
+    html: str = _templates().get_template(f"{name}.html").render(data)
+    return html
 
 
 @cache
@@ -187,14 +185,12 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )
     templates.filters.update(FILTERS)
-    templates.globals.update(FRAME)
+    templates.globals.update(FRAME, limits=limits)
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return templates
 
 
-def _page(
-    templates: Any, heading: str, sections: dict[str, dict[str, Any]], pictures: Pictures
-) -> str:
+def _page(heading: str, sections: list[str], script_data: Any, pictures: Pictures) -> str:
     """The whole file. Its policy allows only the scripts and styles listed by hash."""
     from latentmetric import __version__
 
@@ -204,21 +200,9 @@ def _page(
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src {' '.join(map(_hash, styles))}; script-src {_hash(script)}"
     )
-    return _render(
-        templates,
-        "page",
-        {
-            "heading": heading,
-            "policy": policy,
-            "styles": styles,
-            "script": script,
-            "titles": TITLES,
-            "sections": [_render(templates, name, sections[name]) for name in TITLES],
-            "script_data": {
-                "matrix": sections["confusion"]["script"], "map": sections["map"]["script"]
-            },
-            "version": __version__,
-        },
+    return render(
+        "page", heading=heading, policy=policy, styles=styles, titles=TITLES, sections=sections,
+        script_data=script_data, script=script, version=__version__,
     )  # fmt: skip
 
 

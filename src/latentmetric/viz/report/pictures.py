@@ -12,13 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.viz.report import limits
 from latentmetric.viz.report.rows import LabelledRows, Row
-
-MAX_SIDE = 32
-"""Pixels of a thumbnail's longer side; larger images are averaged down."""
-
-MAX_BYTES = 4_500_000
-"""Bytes of all thumbnails before compression, which may save nothing; base64 adds a third."""
 
 COLUMNS = 48
 """Thumbnails side by side in the sheet."""
@@ -32,7 +27,7 @@ class Pictures:
         self._lowest, self._range = lowest, (highest - lowest) or 1.0
         self._indices: dict[Hashable, int] = {}
         self._thumbnails: list[Any] = []
-        self._bytes_left = MAX_BYTES
+        self._bytes_left = limits.MAX_PICTURE_BYTES
 
     def __len__(self) -> int:
         return len(self._thumbnails)
@@ -84,7 +79,7 @@ class Pictures:
         values = np.clip((values[:, :, :3] - self._lowest) / self._range, 0, 1)
         pixels = np.rint(255 * values).astype(np.uint8)
         image = Image.fromarray(pixels[:, :, 0] if n_channels == 1 else pixels)
-        shrink = max(1.0, max(height, width) / MAX_SIDE)
+        shrink = max(1.0, max(height, width) / limits.MAX_THUMBNAIL)
         size = max(1, round(width / shrink)), max(1, round(height / shrink))
         return image.resize(size, Image.Resampling.BOX)
 

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from latentmetric.characters import is_hidden, shortened, told_apart
+from latentmetric.viz.report import limits
 
-MAX_LENGTH = 60
-"""Characters of a label or name that are shown; longer ones are cut in the middle."""
+NBSP = "\N{NO-BREAK SPACE}"
 
 
-def shown(value: Any, longest: int = MAX_LENGTH) -> str:
+def shown(value: Any, longest: int = limits.MAX_TEXT) -> str:
     """A label, name or path as one line of visible characters, at most ``longest`` long."""
     return shortened(_visible(value, longest), longest)
 
 
 def distinct(labels: Iterable[Any]) -> list[str]:
     """Each label as it is shown; labels that would look the same are told apart."""
-    return told_apart((_visible(label, MAX_LENGTH) for label in labels), MAX_LENGTH)
+    return told_apart((_visible(label, limits.MAX_TEXT) for label in labels), limits.MAX_TEXT)
 
 
 def _visible(value: Any, longest: int) -> str:
@@ -67,7 +67,12 @@ def is_numeric(value: Any) -> bool:
 
 def percent(share: float) -> str:
     """A share as a percentage with two decimals."""
-    return "–" if share != share else f"{100 * share:.2f}\N{NO-BREAK SPACE}%"
+    return "–" if share != share else f"{100 * share:.2f}{NBSP}%"
+
+
+def share(part: float) -> str:
+    """A share as a percentage with as few decimals as it needs."""
+    return f"{100 * part:g}{NBSP}%"
 
 
 def points(difference: float) -> str:
@@ -95,8 +100,6 @@ def signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "−")
 
 
-FILTERS = {
-    function.__name__: function
-    for function in (commas, coordinate, counted, name_parts, number, percent, points, signed)
-}
+_SHOWN = (commas, coordinate, counted, name_parts, number, percent, points, share, signed)
+FILTERS = {function.__name__: function for function in _SHOWN}
 """What the templates may call."""

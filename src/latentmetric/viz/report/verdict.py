@@ -11,36 +11,11 @@ from latentmetric.characters import in_a_sentence
 from latentmetric.core.votes import n_voters
 from latentmetric.evaluation.calibration import calibration
 from latentmetric.evaluation.significance import Paired, paired
-from latentmetric.viz.report.charts import NBSP, Bar, bar_chart
-from latentmetric.viz.report.evidence import (
-    DOUBTFUL_SCORE,
-    EUCLID,
-    MAX_SVC_CLASSES,
-    SVC,
-    Baseline,
-    Evidence,
-    Vote,
-)
-from latentmetric.viz.report.text import counted, percent, points
+from latentmetric.viz.report import limits
+from latentmetric.viz.report.charts import Bar, bar_chart
+from latentmetric.viz.report.evidence import EUCLID, SVC, Baseline, Evidence, Vote
+from latentmetric.viz.report.text import NBSP, counted, percent, points
 from latentmetric.viz.summaries import curve, is_number, pair_counts
-
-NEARLY = 0.1
-"""Another start whose loss is higher by at most this share is worth a try."""
-
-OVERCONFIDENT = 0.03
-"""Probabilities that exceed the accuracy by this much on average are worth a remark."""
-
-MANY_DOUBTFUL = 0.02
-"""If more of the labels than this are doubtful, the fit should know."""
-
-STILL_FALLING = 0.01
-"""A last round that lowers the loss by this share of the first one is not the end."""
-
-HARD_PAIR, MIN_ERRORS = 0.1, 3
-"""A pair of classes with this share of the errors, and at least so many, is worth a look."""
-
-MAX_MORE_ROWS = 20
-"""More test rows are advised only if they are at most this many times those there are."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +51,7 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     methods = compare(evidence)
     rivals = [method for method in methods if method.is_rival]
     told = rivals or [one for one in methods if one.name == EUCLID and one.match]
-    n_queries, n_originals = len(evidence.queries), len(evidence.originals)
+    n_queries = len(evidence.queries)
     names = [baseline.name for baseline in evidence.baselines]
     bars = [
         Bar(method.called, method.error, percent(method.error),
@@ -89,20 +64,9 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
         "sentences": [_sentence(method, evidence.is_test) for method in told],
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods),
-        "name": evidence.name,
-        "verdict": evidence.verdict,
-        "has_training_rows": evidence.has_training_rows,
-        "is_test": evidence.is_test,
-        "has_steps": evidence.has_steps,
-        "has_latents": evidence.latent_model is not None,
-        "n_queries": n_queries,
-        "n_given": len(evidence.given),
-        "n_originals": n_originals,
-        "n_references": len(evidence.references),
-        "n_seen": evidence.n_seen,
         "rivals": in_a_sentence(names) if names else "",
-        "short_rivals": [one for one in evidence.baselines if one.n_rows < n_originals],
-        "max_svc_classes": MAX_SVC_CLASSES if names and SVC not in names else None,
+        "short_rivals": [one for one in evidence.baselines if one.n_rows < len(evidence.originals)],
+        "max_svc_classes": limits.MAX_SVC_CLASSES if names and SVC not in names else None,
         "euclid": _euclid_vote(evidence),
     }
 
@@ -223,7 +187,7 @@ def _more_rounds(evidence: Evidence, methods: list[Method]) -> Facts:
         if len(measured.values) < 3:
             continue
         first, (before, last) = measured.values[0], measured.values[-2:]
-        falls = first > 0 and before - last > STILL_FALLING * first
+        falls = first > 0 and before - last > limits.STILL_FALLING * first
         if model.best_iter_ != measured.rounds[-1] or not falls:
             return None
         name = "refine" if getattr(model, "refine", 0) else "max_iter"
@@ -238,8 +202,7 @@ def _doubtful_labels(evidence: Evidence, methods: list[Method]) -> Facts:
     return {
         "n_doubtful": quality.n_doubtful,
         "n_judged": quality.n_judged,
-        "below": f"{100 * DOUBTFUL_SCORE:g}{NBSP}%",
-        "many": quality.n_doubtful > MANY_DOUBTFUL * quality.n_judged,
+        "many": quality.n_doubtful > limits.MANY_DOUBTFUL * quality.n_judged,
     }
 
 
@@ -252,7 +215,7 @@ def _more_test_rows(evidence: Evidence, methods: list[Method]) -> Facts:
     match = best.match
     assert match is not None
     needed = match.rows_to_tell
-    if match.beyond_chance or needed is None or needed > MAX_MORE_ROWS * match.n_rows:
+    if match.beyond_chance or needed is None or needed > limits.MAX_MORE_ROWS * match.n_rows:
         return None
     return {"name": best.name, "needed": needed, "n_rows": match.n_rows}
 
@@ -263,14 +226,14 @@ def _hard_pair(evidence: Evidence, methods: list[Method]) -> Facts:
     if not wrong or len(evidence.labels) < 3:
         return None
     (pair, count), total = wrong.most_common(1)[0], wrong.total()
-    if count < max(MIN_ERRORS, HARD_PAIR * total):
+    if count < max(limits.MIN_PAIR_ERRORS, limits.HARD_PAIR * total):
         return None
     return {"share": count / total, "labels": [evidence.labels[code] for code in pair]}
 
 
 def _probabilities(evidence: Evidence, methods: list[Method]) -> Facts:
     surplus = calibration(evidence.verdict.confidence, evidence.right).surplus
-    if surplus < OVERCONFIDENT or not hasattr(evidence.model, "early_stopping"):
+    if surplus < limits.OVERCONFIDENT or not hasattr(evidence.model, "early_stopping"):
         return None
     return {"surplus": surplus}
 
@@ -289,7 +252,7 @@ def _another_start(evidence: Evidence, methods: list[Method]) -> Facts:
     assert isinstance(losses, Mapping)
     others = {name: loss for name, loss in losses.items() if name != chosen and is_number(loss)}
     name = min(others, key=lambda other: others[other], default=None)
-    if name is None or others[name] > (1 + NEARLY) * losses[chosen]:
+    if name is None or others[name] > (1 + limits.NEARLY) * losses[chosen]:
         return None
     return {"name": name, "chosen": chosen, "lower": others[name] < losses[chosen]}
 
