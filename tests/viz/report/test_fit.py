@@ -8,7 +8,7 @@ import pytest
 from helpers import make_blobs
 from page_reader import Page
 
-from latentmetric import LMNN, MaPML
+from latentmetric import MaPML
 from latentmetric.core.model import FittedModel
 from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
@@ -105,12 +105,6 @@ def test_with_held_out_rows_their_error_decides(section_of):
     assert "The start" not in section.text
 
 
-def test_rivals_have_their_objective_only(section_of):
-    section = section_of(LMNN(max_iter=30))
-    assert list(charts(section)) == ["Objective"]
-    assert "held out" not in section.text
-
-
 @pytest.fixture(scope="module")
 def fitted():
     X, y = make_blobs()
@@ -128,8 +122,7 @@ def under(model, components):
     return other
 
 
-@pytest.mark.parametrize("factor", [0, 1e-170, 3e-162, 1e-140, 1e100])
-@pytest.mark.parametrize("rank", [1, 6])
+@pytest.mark.parametrize(("factor", "rank"), [(0, 6), (1e-170, 1), (1e-140, 1), (1e100, 6)])
 def test_a_metric_that_collapsed_gets_its_page(tmp_path, fitted, factor, rank):
     model, X, y = fitted
     collapsed = under(model, factor * np.eye(6)[:rank])
@@ -155,23 +148,20 @@ def test_a_metric_without_directions_gets_its_page(tmp_path, fitted):
     assert "All eigenvalues of the metric are 0" in page.section("spectrum").text
 
 
-ODD = ["text", None, [], {}, float("nan"), float("inf"), -1.0, 1e300, 10**400, 5e-324, True]
+ODD = ["text", None, {}, float("nan"), -1.0, 1e300, 10**400, 5e-324, True]
 
 
 @pytest.mark.parametrize(
     "change",
     [
         lambda history: [],
-        lambda history: history[:1],
         lambda history: history[::-1],
-        lambda history: [{} for _ in history],
-        *(lambda history, value=value: [dict.fromkeys(one, value) for one in history]
-          for value in ODD),
-        lambda history: [{**one, "objective": ODD[number]} for number, one in enumerate(history)],
-        lambda history: [{**one, "round": ODD[number]} for number, one in enumerate(history)],
+        lambda history: [dict.fromkeys(one, "text") for one in history],
+        lambda history: [{**one, "objective": ODD[index]} for index, one in enumerate(history)],
+        lambda history: [{**one, "round": ODD[-1 - index]} for index, one in enumerate(history)],
         lambda history: [one | {"start_losses": {"within": "low"}} for one in history],
     ],
-)  # fmt: skip
+)
 def test_an_odd_history_gets_its_page(tmp_path, fitted, change):
     model, X, y = fitted
     odd = copy(model)

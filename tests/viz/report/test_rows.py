@@ -22,7 +22,7 @@ def test_without_steps_they_are_those_given():
     assert columns_after(piped, None, 2) == [Column("feature 0", 0), Column("feature 1", 1)]
 
 
-@pytest.mark.parametrize("name", [*OF_NUMBERS, *OF_GAPS])
+@pytest.mark.parametrize("name", [*list(OF_NUMBERS)[::2], *OF_GAPS])
 def test_every_column_after_the_steps_is_traced(name):
     X, y = make_numbers()
     X = with_gaps(X) if name in OF_GAPS else X
