@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import told_apart
 from latentmetric.evaluation.calibration import BINS, calibration
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import reliability_chart
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.summaries import ConfusedPair, class_errors, order_by_confusion
+
+MATRIX_NAMES = 40, 24, 12
+"""Lengths of the names in the matrix, which takes the longest that fit."""
 
 
 def class_section(evidence: Evidence) -> dict[str, Any]:
@@ -63,9 +67,11 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     shown = [pair for pair in pairs if pair.true in position and pair.predicted in position]
     for pair in shown[: limits.MAX_CELLS]:
         cells.append([position[pair.true], position[pair.predicted], pair.count])
+    names = [labels[code] for code in order]
     return {
         "script": {
-            "labels": [labels[code] for code in order],
+            "labels": names,
+            "shorter": [told_apart(names, length) for length in MATRIX_NAMES],
             "sizes": [int(sizes[code]) for code in order],
             "cells": cells,
         },

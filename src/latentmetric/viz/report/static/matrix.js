@@ -12,10 +12,8 @@
   const ROOM_FOR_COUNTS = 22;
   const SEEN = 2.5;
   const LEAST_ROOM = 45; // a name is not cut to less
-  const TURNS = 3; // in which names that look the same are told apart
   const SLANT = 1.35; // how much longer than its width and height a turned text may be
-  const names = data.labels.map((label) => [...label]);
-  const count = names.length;
+  const count = data.labels.length;
   const numbers = new Map(data.cells.map(([row, column, rows]) => [row * count + column, rows]));
   const colours = {};
   let ratio = 1;
@@ -25,39 +23,17 @@
   let beside = data.labels;
   let above = data.labels;
 
-  /* Names need a margin as wide as the longest of them, up to a limit. */
+  /* Names need a margin as wide as the longest of them, up to a limit; the longest that fit are drawn. */
   const measured = (text) => {
     context.font = `${TEXT}px ${FONT}`;
     return context.measureText(text).width;
   };
-  const shortened = (letters, room) => {
-    const cut = (kept) => [...letters.slice(0, Math.ceil(kept / 2)), "…", ...letters.slice(letters.length - Math.floor(kept / 2))].join("").replace(/…+/, "…");
-    if (measured(letters.join("")) <= room) return letters.join("");
-    let kept = letters.length - 1;
-    while (kept > 1 && measured(cut(kept)) > room) kept -= 1;
-    return cut(kept);
-  };
-  /* Names that only differ in what was cut out: their beginning, and from where they differ. */
-  const sameStart = ([first, ...others]) => {
-    let end = 0;
-    while (end < first.length && others.every((letters) => letters[end] === first[end])) end += 1;
-    while (/\d/.test(first[end - 1])) end -= 1;
-    return end;
-  };
-  const parted = (letters, start, room) => {
-    let end = start - 1;
-    while (end > 1 && measured(letters.slice(0, end).join("")) > room / 3) end -= 1;
-    const begin = `${letters.slice(0, end).join("")}…`;
-    return begin + shortened(letters.slice(start), room - measured(begin));
-  };
-  const toldApart = (room) => {
-    let texts = names.map((letters) => shortened(letters, room));
-    for (let turn = 0; turn < TURNS; turn += 1) {
-      const alike = Map.groupBy(names, (letters, place) => texts[place]);
-      const starts = new Map([...alike].map(([text, same]) => [text, same.length > 1 ? sameStart(same) : 0]));
-      texts = texts.map((text, place) => starts.get(text) ? parted(names[place], starts.get(text), room) : text);
-    }
-    return texts;
+  const fitting = (room) =>
+    [data.labels, ...data.shorter].find((names) => names.every((name) => measured(name) <= room)) ?? data.shorter.at(-1);
+  const cut = (name, room) => {
+    let text = name;
+    while (text.length > 2 && measured(text) > room) text = `${text.slice(0, -2)}…`;
+    return text;
   };
   const widest = data.labels.reduce((most, label) => Math.max(most, measured(label)), 0);
   const margins = () => {
@@ -120,7 +96,7 @@
       }
       const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
       if (place % everyColumn === 0 && x > left && x < left + width && (room > LEAST_ROOM || measured(above[place]) <= room)) {
-        pen.text(x + 2, top - 6, shortened([...above[place]], room), { fill, size: TEXT, turned: true });
+        pen.text(x + 2, top - 6, cut(above[place], room), { fill, size: TEXT, turned: true });
       }
     });
   };
@@ -205,8 +181,8 @@
     canvas.style.width = `${Math.ceil(left + side + 4 + (side < room ? Math.min(room - side, 0.6 * left) : 0))}px`;
     canvas.style.height = `${Math.ceil(top + side + 4)}px`;
     home = side / count;
-    beside = toldApart(left - 12);
-    above = toldApart(roomAbove());
+    beside = fitting(left - 12);
+    above = fitting(roomAbove());
     document.querySelectorAll("[data-of='matrix']").forEach((part) => { part.hidden = home >= ROOM_FOR_COUNTS; });
     ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * ratio);
