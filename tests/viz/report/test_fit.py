@@ -157,6 +157,7 @@ ODD = ["text", None, {}, float("nan"), -1.0, 1e300, 10**400, 5e-324, True]
         lambda history: [],
         lambda history: history[::-1],
         lambda history: [dict.fromkeys(one, "text") for one in history],
+        lambda history: [dict.fromkeys(one, {}) for one in history],
         lambda history: [{**one, "objective": ODD[index]} for index, one in enumerate(history)],
         lambda history: [{**one, "round": ODD[-1 - index]} for index, one in enumerate(history)],
         lambda history: [one | {"start_losses": {"within": "low"}} for one in history],

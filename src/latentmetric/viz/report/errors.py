@@ -18,38 +18,20 @@ MATRIX_NAMES = 40, 24, 12
 
 
 def class_section(evidence: Evidence) -> dict[str, Any]:
-    """A line for each class: rows, error, latent examples, margin, most frequent confusion."""
-    n_classes, model = len(evidence.labels), evidence.latent_model
+    """Errors, latent examples and the most frequent confusion of each class, the hardest first."""
+    n_classes = len(evidence.labels)
     errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
-    confusions: dict[int, ConfusedPair] = {}
-    for pair in evidence.confused:
-        confusions.setdefault(pair.true, pair)
     n_latents = None
     if evidence.latent_codes is not None:
         n_latents = np.bincount(evidence.latent_codes, minlength=n_classes)
-    shares, most = errors.shares, float(np.nanmax(errors.shares)) or 1.0
-    lines = []
-    for code in errors.hardest[: limits.MAX_CLASSES].tolist():
-        share = float(shares[code])
-        line: dict[str, Any] = {
-            "code": code,
-            "label": evidence.labels[code],
-            "n_rows": int(errors.rows[code]),
-            "error": share,
-            "bar": 0 if share != share else share / most,
-            "n_wrong": int(errors.wrong[code]),
-            "confusion": None,
-        }
-        if code in confusions:
-            pair = confusions[code]
-            line["confusion"] = evidence.labels[pair.predicted], pair.count
-        if n_latents is not None:
-            line |= {"n_latents": int(n_latents[code]), "margin": float(model.margins_[code])}
-        lines.append(line)
     return {
-        "lines": lines,
-        "n_clean": int((shares == 0).sum()),
-        "n_absent": int(np.isnan(shares).sum()),
+        "errors": errors,
+        "order": errors.hardest[: limits.MAX_CLASSES].tolist(),
+        "highest": float(np.nanmax(errors.shares)) or 1.0,
+        "n_clean": int((errors.shares == 0).sum()),
+        "n_absent": int(np.isnan(errors.shares).sum()),
+        "n_latents": n_latents,
+        "confusions": {pair.true: pair for pair in reversed(evidence.confused)},
     }
 
 
@@ -75,19 +57,9 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
             "sizes": [int(sizes[code]) for code in order],
             "cells": cells,
         },
-        "n_pairs": len(pairs),
         "n_wrong": sum(pair.count for pair in pairs),
         "n_shown": len(order),
-        "pairs": [
-            {
-                "true": labels[pair.true],
-                "predicted": labels[pair.predicted],
-                "count": pair.count,
-                "bar": pair.count / pairs[0].count,
-                "share": float(pair.count / sizes[pair.true]),
-            }
-            for pair in pairs[: limits.MAX_PAIRS]
-        ],
+        "sizes": sizes,
     }
 
 

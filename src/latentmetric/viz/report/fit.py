@@ -12,7 +12,7 @@ from latentmetric.core.starts import STARTS
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import line_chart
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.text import number, percent, share, shown
+from latentmetric.viz.report.text import number, percent, shown
 from latentmetric.viz.summaries import Curve, curve, is_number, last_before_refinement
 
 CURVES = (
@@ -27,6 +27,7 @@ CURVES = (
 def fit_section(evidence: Evidence) -> dict[str, Any]:
     """What was chosen, and what the rounds were judged by."""
     model, history = evidence.model, evidence.model.history_
+    start = _first_record(model).get("start")
     charts = []
     for quantity, title, as_percent in CURVES:
         measured = curve(history, quantity)
@@ -48,9 +49,8 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
         "change": change,
         "judged": judged,
         "before": last_before_refinement(history),
-        "start": _first_record(model).get("start"),
-        "start_choice": _start_choice(model),
-        "latents": None if evidence.latent_model is None else _latents(model),
+        "start": start if isinstance(start, str) else None,
+        "losses": _numbers(_first_record(model).get("start_losses")),
         "starts": _starts(model),
         "tie": TIE,
         "clearly": CLEARLY,
@@ -93,35 +93,6 @@ def _numbers(found: Any) -> dict[str, float]:
     """Those entries of a record's mapping that are numbers; none if it is no mapping."""
     mapping = found if isinstance(found, Mapping) else {}
     return {name: value for name, value in mapping.items() if is_number(value)}
-
-
-def _start_choice(model: Any) -> str:
-    """Which start was chosen, and why."""
-    first = _first_record(model)
-    name, losses = first.get("start"), _numbers(first.get("start_losses"))
-    if not isinstance(name, str):
-        return "not recorded"
-    if name not in losses:
-        return f"{name}, as it was set"
-    own, lowest = losses[name], min((losses[other] for other in losses if other != name), default=0)
-    if len(losses) == 1:
-        return f"{name}, the only one that was tried"
-    if own <= lowest:
-        return f"{name}: the lowest loss, {number(own)} (next: {number(lowest)})"
-    return (
-        f"{name}, with a loss of {number(own)}; that of the lowest, {number(lowest)}, is not lower "
-        "by enough"
-    )
-
-
-def _latents(model: Any) -> str:
-    """How many latent examples there are, and what was asked for."""
-    n_latents, asked = len(model.latent_examples_), model.n_latents
-    if isinstance(asked, Mapping):
-        return f"{n_latents:,}, a number for each class"
-    if isinstance(asked, float):
-        return f"{n_latents:,}: n_latents={asked:g}, {share(asked)} of the rows of each class"
-    return f"{n_latents:,}: n_latents={asked}, as many for each class"
 
 
 def _starts(model: Any) -> list[tuple[str, float, float, bool]]:

@@ -10,11 +10,9 @@ from latentmetric.characters import told_apart
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import Row
 from latentmetric.viz.report.text import number, value_text
 from latentmetric.viz.summaries import (
-    Cluster,
     busiest_clusters,
     class_errors,
     last_before_refinement,
@@ -27,8 +25,8 @@ def options(evidence: Evidence, codes: list[int]) -> list[tuple[int, str, str]]:
     return [(code, evidence.labels[code], short[code]) for code in codes]
 
 
-def gallery_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
-    """The latent examples with the most rows, each beside its nearest rows, class by class."""
+def gallery_section(evidence: Evidence) -> dict[str, Any]:
+    """The latent examples with the most rows, each with the rows nearest to it, class by class."""
     model, latent_codes = evidence.latent_model, evidence.latent_codes
     if model is None or latent_codes is None:
         return {"classes": None}
@@ -42,24 +40,17 @@ def gallery_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
         errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
         codes = sorted(errors.hardest[: limits.MAX_GALLERY].tolist())
     members, latents = _by_class(originals.codes, n_classes), _by_class(latent_codes, n_classes)
-    classes: list[dict[str, Any]] = []
-    for code in codes:
-        clusters = busiest_clusters(model, latents[code], originals.rows, members[code], per_class)
-        classes.append(
-            {
-                "code": code,
-                "label": evidence.labels[code],
-                "is_long": len(evidence.labels[code]) > limits.MAX_OPTION,
-                "latents": [_latent(cluster, evidence, pictures, values) for cluster in clusters],
-            }
-        )
+    classes = {
+        code: busiest_clusters(model, latents[code], originals.rows, members[code], per_class)
+        for code in codes
+    }
     before = last_before_refinement(model.history_)
     return {
         "classes": classes,
         "options": options(evidence, codes),
         "per_class": per_class,
-        "n_shown": sum(len(one["latents"]) for one in classes),
-        "has_values": values is not None,
+        "n_shown": sum(map(len, classes.values())),
+        "values": values,
         "was_refined": before is not None and model.best_iter_ > before,
     }
 
@@ -68,31 +59,6 @@ def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
     """The indices of the rows of each class."""
     sizes = np.bincount(codes, minlength=n_classes)
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
-
-
-def _latent(
-    cluster: Cluster, evidence: Evidence, pictures: Pictures, values: UnusualValues | None
-) -> dict[str, Any]:
-    row, originals = evidence.latent_row(cluster.latent), evidence.originals
-    return {
-        "index": cluster.latent,
-        "picture": pictures.index(("latent", cluster.latent), row),
-        "n_rows": len(cluster.rows),
-        "values": None if values is None or row is None else values.of(row),
-        "rows": [
-            {
-                "name": originals.name(index),
-                "named": originals.names is not None,
-                "picture": pictures.of_row(originals, index),
-                "distance": distance,
-            }
-            for index, distance in zip(
-                cluster.rows[: limits.MAX_CLUSTER_ROWS].tolist(),
-                cluster.distances[: limits.MAX_CLUSTER_ROWS].tolist(),
-                strict=True,
-            )
-        ],
-    }
 
 
 class UnusualValues:

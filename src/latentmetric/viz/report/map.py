@@ -152,8 +152,7 @@ def _script_data(
     for points in kinds:
         for index in points.indices.tolist():
             if points.pool is None:
-                key, row = ("latent", index), evidence.latent_row(index)
-                thumbnails.append(pictures.index(key, row))
+                thumbnails.append(pictures.of_latent(evidence, index))
             else:
                 named.append(points.pool.name(index))
                 thumbnails.append(pictures.of_row(points.pool, index))
@@ -207,7 +206,7 @@ def _nearest(evidence: Evidence, pictures: Pictures, kinds: list[Points]) -> dic
         near.append([[latent, float(f"{distance:.4g}")] for latent, distance in others])
         for latent, _ in others:
             if str(latent) not in known:
-                picture = pictures.index(("latent", latent), evidence.latent_row(latent))
+                picture = pictures.of_latent(evidence, latent)
                 known[str(latent)] = [int(codes[latent]), -1 if picture is None else picture]
     return {"near": near, "known": known}
 

@@ -1,4 +1,4 @@
-"""Misclassified rows beside their nearest neighbours, and rows with doubtful labels.
+"""Misclassified rows, and the values that explain them.
 
 Where rows are a table, the values of a misclassified row stand beside those of two references that
 explain the mistake: the nearest of the predicted class, and the nearest of its own. Time O(m·r) a
@@ -14,24 +14,21 @@ import numpy as np
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import Row
 from latentmetric.viz.report.text import is_numeric, value_text
 
 References = tuple[Floats, Row, Ints]
 
 
-def mistake_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
-    """Misclassified rows beside their nearest neighbours among the voters."""
+def mistake_section(evidence: Evidence) -> dict[str, Any]:
+    """Misclassified queries, each with its values beside those of two references if that helps."""
     references = _references(evidence)
-    cards = [_card(query, evidence, pictures, references) for query in _chosen(evidence)]
-    n_open = len(cards) if references is None else limits.MAX_OPEN_MISTAKES
-    return {
-        "cards": cards[:n_open],
-        "more_cards": cards[n_open:],
-        "n_wrong": int((~evidence.right).sum()),
-        "has_values": references is not None,
-    }
+    chosen = _chosen(evidence)
+    if references is None:
+        return {"cards": [(query, None) for query in chosen], "more_cards": []}
+    cards = [(query, _values(query, evidence, references)) for query in chosen]
+    n_open = limits.MAX_OPEN_MISTAKES
+    return {"cards": cards[:n_open], "more_cards": cards[n_open:]}
 
 
 def _chosen(evidence: Evidence) -> list[int]:
@@ -65,49 +62,14 @@ def _references(evidence: Evidence) -> References | None:
     return None
 
 
-def _card(
-    query: int, evidence: Evidence, pictures: Pictures, references: References | None
-) -> dict[str, Any]:
-    verdict, row = evidence.verdict, int(evidence.queries[query])
-    neighbors = zip(verdict.neighbors[query], verdict.distances[query], strict=True)
-    return {
-        "name": evidence.given.name(row),
-        "index": int(evidence.given.indices[row]),
-        "picture": pictures.of_row(evidence.given, row),
-        "true": evidence.labels[evidence.true[query]],
-        "predicted": evidence.labels[verdict.predicted[query]],
-        "own_share": float(verdict.own_share[query]),
-        "confidence": float(verdict.confidence[query]),
-        "neighbors": [
-            {"distance": float(distance)} | _neighbor(int(reference), evidence, pictures)
-            for reference, distance in neighbors
-        ],
-        "values": None if references is None else _values(query, row, evidence, references),
-    }
-
-
-def _neighbor(reference: int, evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
-    """A voter's label, name and picture; ``named`` where its name is written out."""
-    if evidence.verdict.voters == "own":
-        code, name, picture, named = evidence.model.model_.codes[reference], "", None, False
-    elif evidence.verdict.voters == "latent":
-        assert evidence.latent_codes is not None
-        code, name, named = evidence.latent_codes[reference], f"latent example {reference:,}", False
-        picture = pictures.index(("latent", reference), evidence.latent_row(reference))
-    else:
-        rows = evidence.originals
-        code, name, named = rows.codes[reference], rows.name(reference), rows.names is not None
-        picture = pictures.of_row(rows, reference)
-    return {"label": evidence.labels[code], "name": name, "picture": picture, "named": named}
-
-
-def _values(query: int, row: int, evidence: Evidence, references: References) -> dict[str, Any]:
+def _values(query: int, evidence: Evidence, references: References) -> dict[str, Any]:
     """The values of a query and of two references, the features that mislead most first.
 
     Distances are those after the steps of a pipeline: the part of a given column in a squared
     distance is that of all columns that are made of it.
     """
     rows, given, codes = references
+    row = evidence.queries[query]
     components = evidence.model.components_.astype(np.float64)
     position = evidence.given.rows[row].astype(np.float64)
     shown, heads, pull = [evidence.given.given[row]], [], np.zeros(len(position))
@@ -144,24 +106,3 @@ def _cell(value: Any) -> tuple[str, str | None]:
     """A value as it is shown, and the number to save; None where it is none."""
     known = is_numeric(value) and value == value
     return value_text(value), repr(float(value)) if known else None
-
-
-def label_section(evidence: Evidence, pictures: Pictures) -> dict[str, Any]:
-    """The rows whose labels are least likely, the worst first."""
-    quality, lines = evidence.label_quality, []
-    for doubtful in [] if quality is None else quality.worst:
-        rows = evidence.originals if doubtful.training else evidence.given
-        known = "training rows" if evidence.has_training_rows else "given rows"
-        lines.append(
-            {
-                "name": rows.name(doubtful.row),
-                "index": None if rows.names is not None else int(rows.indices[doubtful.row]),
-                "picture": pictures.of_row(rows, doubtful.row),
-                "label": evidence.labels[doubtful.code],
-                "likelier": evidence.labels[doubtful.likelier],
-                "score": doubtful.score,
-                "share": doubtful.share,
-                "source": known if doubtful.training else "test rows",
-            }
-        )
-    return {"quality": quality, "lines": lines}

@@ -26,7 +26,7 @@ from latentmetric.viz.report.fit import data_section, fit_section
 from latentmetric.viz.report.gallery import gallery_section
 from latentmetric.viz.report.map import map_section
 from latentmetric.viz.report.metric import metric_section
-from latentmetric.viz.report.mistakes import label_section, mistake_section
+from latentmetric.viz.report.mistakes import mistake_section
 from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.text import FILTERS, shown
 from latentmetric.viz.report.verdict import verdict_section
@@ -134,6 +134,7 @@ def write_report(
     True
     """
     max_queries = Integer(1).check("max_queries", max_queries)
+    _templates()  # an error before any work if Jinja2 is missing
     generator = np.random.default_rng(random_state)
     with small_numbers_may_vanish():
         evidence = gather(
@@ -143,23 +144,27 @@ def write_report(
         )  # fmt: skip
         pictures = Pictures(evidence.image_shape, *evidence.originals.value_range)
         sections = {
-            # Rows that are shown one by one come first: the map may use up the budget of pictures.
-            "mistakes": mistake_section(evidence, pictures),
-            "doubts": label_section(evidence, pictures),
-            "gallery": gallery_section(evidence, pictures),
-            "map": map_section(evidence, pictures, generator, quick, about_to),
             "verdict": verdict_section(evidence),
             "classes": class_section(evidence),
             "confusion": confusion_section(evidence),
+            "mistakes": mistake_section(evidence),
+            "doubts": {},
             "reliability": reliability_section(evidence),
+            "gallery": gallery_section(evidence),
             "spectrum": metric_section(evidence),
             "convergence": fit_section(evidence),
             "data": data_section(evidence, source),
         }
+        written = {
+            name: render(name, evidence=evidence, pictures=pictures, **data)
+            for name, data in sections.items()
+        }
+        # The map comes last: its points may use up the budget of pictures.
+        mapped = map_section(evidence, pictures, generator, quick, about_to)
+        written["map"] = render("map", evidence=evidence, **mapped)
     heading = shown(title, 200) if title else f"What {evidence.name} learned"
-    html = [render(name, evidence=evidence, **sections[name]) for name in TITLES]
-    script_data = {"matrix": sections["confusion"]["script"], "map": sections["map"]["script"]}
-    page = _page(heading, html, script_data, pictures)
+    script_data = {"matrix": sections["confusion"]["script"], "map": mapped["script"]}
+    page = _page(heading, [written[name] for name in TITLES], script_data, pictures)
     with replacing(path) as file:
         file.write(page.encode())
     return Path(path)

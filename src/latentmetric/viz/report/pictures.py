@@ -8,12 +8,15 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Hashable
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.rows import LabelledRows, Row
+
+if TYPE_CHECKING:
+    from latentmetric.viz.report.evidence import Evidence
 
 COLUMNS = 48
 """Thumbnails side by side in the sheet."""
@@ -51,7 +54,11 @@ class Pictures:
 
     def of_row(self, rows: LabelledRows, row: int) -> int | None:
         """The index of the thumbnail of one of the caller's rows."""
-        return self.index((rows.kind, row), rows.given[row])
+        return self.index((rows.kind, int(row)), rows.given[row])
+
+    def of_latent(self, evidence: Evidence, latent: int) -> int | None:
+        """The index of the thumbnail of a latent example."""
+        return self.index(("latent", int(latent)), evidence.latent_row(latent))
 
     def style_sheet(self) -> str:
         """All thumbnails in one image; the page's script shows the right part of it."""

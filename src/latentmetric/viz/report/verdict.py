@@ -14,7 +14,7 @@ from latentmetric.evaluation.significance import Paired, paired
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
 from latentmetric.viz.report.evidence import EUCLID, SVC, Baseline, Evidence, Vote
-from latentmetric.viz.report.text import NBSP, counted, percent, points
+from latentmetric.viz.report.text import counted, percent
 from latentmetric.viz.summaries import curve, is_number, pair_counts
 
 
@@ -45,13 +45,24 @@ class Method:
         assert self.match is not None
         return f"{self.match.p_value:.2g}" if self.match.p_value >= 1e-4 else "< 0.0001"
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """By how many percentage points the errors differ at least and at most, with 95 %."""
+        assert self.match is not None
+        sign = 1 if self.match.fewer > 0 else -1
+        low, high = sorted(max(0.0, sign * 100 * end) for end in self.match.interval)
+        return low, high
+
 
 def verdict_section(evidence: Evidence) -> dict[str, Any]:
     """The verdict in words, the errors as bars, advice, and the numbers behind it."""
     methods = compare(evidence)
     rivals = [method for method in methods if method.is_rival]
-    told = rivals or [one for one in methods if one.name == EUCLID and one.match]
-    n_queries = len(evidence.queries)
+    n_queries, weights = len(evidence.queries), evidence.voting.weights
+    euclid = next((vote for vote in evidence.votes if vote.name == EUCLID), None)
+    n_euclid = 0
+    if euclid is not None:
+        n_euclid = n_voters(weights, evidence.voting.n_neighbors, euclid.n_references)
     names = [baseline.name for baseline in evidence.baselines]
     bars = [
         Bar(method.called, method.error, percent(method.error),
@@ -61,13 +72,14 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     return {
         "headline": headline(evidence, methods),
         "methods": methods,
-        "sentences": [_sentence(method, evidence.is_test) for method in told],
+        "told": rivals or [one for one in methods if one.name == EUCLID and one.match],
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods),
         "rivals": in_a_sentence(names) if names else "",
         "short_rivals": [one for one in evidence.baselines if one.n_rows < len(evidence.originals)],
         "max_svc_classes": limits.MAX_SVC_CLASSES if names and SVC not in names else None,
-        "euclid": _euclid_vote(evidence),
+        "n_euclid": n_euclid,
+        "weights": weights,
     }
 
 
@@ -113,41 +125,6 @@ def headline(evidence: Evidence, methods: list[Method]) -> str:
         named[relation if method.match.beyond_chance else even].append(method.name + some)
     said = [f"{how} {in_a_sentence(whom)}" for how, whom in named.items() if whom]
     return f"{name} is {', '.join(said)}"
-
-
-def _sentence(method: Method, is_test: bool) -> str:
-    """By how much a method differs from the model and, in a test, whether that is chance."""
-    match = method.match
-    assert match is not None
-    if match.gained == match.lost:
-        return (
-            f"{method.called}: {percent(method.error)}, as many errors. Each gets "
-            f"{counted(match.gained, 'row')} right that the other gets wrong."
-        )
-    more, sign = ("higher", 1) if match.fewer > 0 else ("lower", -1)
-    said = f"{method.called}: {percent(method.error)}, {points(match.fewer)} {more}."
-    if not is_test:
-        return said
-    equals = "" if method.p_value.startswith("<") else "= "
-    chance = f"p {equals}{method.p_value}".replace(" ", NBSP)
-    if not match.beyond_chance:
-        return f"{said} That may be chance ({chance})."
-    low, high = sorted(max(0.0, sign * end) for end in match.interval)
-    interval = f"95{NBSP}% interval: {100 * low:.2f} to {100 * high:.2f}"
-    return f"{said} Beyond chance ({chance}; {interval})."
-
-
-def _euclid_vote(evidence: Evidence) -> str:
-    """Which rows vote in Euclid: as many as in the model, with the same weights."""
-    vote = next((vote for vote in evidence.votes if vote.name == EUCLID), None)
-    if vote is None:
-        return ""
-    weights, k = evidence.voting.weights, evidence.voting.n_neighbors
-    n_nearest = n_voters(weights, k, vote.n_references)
-    if n_nearest == 1:
-        return "the nearest row decides"
-    how = "equal weights" if weights == "uniform" else "more weight for nearer ones"
-    return f"the {n_nearest:,} nearest rows vote, with {how}"
 
 
 Facts = dict[str, Any] | None
