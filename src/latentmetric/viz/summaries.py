@@ -58,6 +58,27 @@ def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
     return min(counted) - 1 if counted else None
 
 
+@dataclass(frozen=True)
+class Starts:
+    """The starts of the metric that a fit tried, and what each led to on rows not seen."""
+
+    chosen: str | None
+    losses: dict[str, float]
+    errors: dict[str, float]
+
+
+def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
+    """What the first record of a history says of the starts."""
+    first = history[0] if history else {}
+    chosen = first.get("start")
+    measured = []
+    for quantity in ("start_losses", "start_errors"):
+        found = first.get(quantity)
+        entries = found.items() if isinstance(found, Mapping) else ()
+        measured.append({name: value for name, value in entries if is_number(value)})
+    return Starts(chosen if isinstance(chosen, str) else None, *measured)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value from a history can be drawn: other tools write histories, too."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import line_chart
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.text import number, percent, shown
-from latentmetric.viz.summaries import Curve, curve, is_number, last_before_refinement
+from latentmetric.viz.summaries import Curve, curve, last_before_refinement, starts
 
 CURVES = (
     ("objective", "Objective", False),
@@ -27,7 +26,7 @@ CURVES = (
 def fit_section(evidence: Evidence) -> dict[str, Any]:
     """What was chosen, and what the rounds were judged by."""
     model, history = evidence.model, evidence.model.history_
-    start = _first_record(model).get("start")
+    tried = starts(history)
     charts = []
     for quantity, title, as_percent in CURVES:
         measured = curve(history, quantity)
@@ -49,9 +48,8 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
         "change": change,
         "judged": judged,
         "before": last_before_refinement(history),
-        "start": start if isinstance(start, str) else None,
-        "losses": _numbers(_first_record(model).get("start_losses")),
-        "starts": _starts(model),
+        "tried": tried,
+        "starts": [name for name in STARTS if name in tried.losses and name in tried.errors],
         "tie": TIE,
         "clearly": CLEARLY,
     }
@@ -82,28 +80,6 @@ def _round_chart(measured: Curve, title: str, as_percent: bool, model: Any) -> d
         divided_text="refinement begins",
         as_percent=as_percent,
     )
-
-
-def _first_record(model: Any) -> Mapping[str, Any]:
-    """The record of round 0; empty without a history."""
-    return model.history_[0] if model.history_ else {}
-
-
-def _numbers(found: Any) -> dict[str, float]:
-    """Those entries of a record's mapping that are numbers; none if it is no mapping."""
-    mapping = found if isinstance(found, Mapping) else {}
-    return {name: value for name, value in mapping.items() if is_number(value)}
-
-
-def _starts(model: Any) -> list[tuple[str, float, float, bool]]:
-    """The starts that were tried: loss and error on rows not seen, and which was chosen."""
-    first = _first_record(model)
-    losses, errors = _numbers(first.get("start_losses")), _numbers(first.get("start_errors"))
-    return [
-        (name, losses[name], errors[name], name == first.get("start"))
-        for name in STARTS
-        if name in losses and name in errors
-    ]
 
 
 def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.gallery import options
 from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.rows import LabelledRows
-from latentmetric.viz.summaries import class_means, usual, view_of, widest_plane
+from latentmetric.viz.summaries import class_means, starts, usual, view_of, widest_plane
 
 COLOURS, SHAPES = 10, 5
 """Colours and shapes of the classes, of which no pair occurs twice up to their product."""
@@ -131,7 +131,7 @@ def _fit_plane(evidence: Evidence, about_to: Callable[[str], None]) -> Any:
         return None
     about_to("map of rank 2")
     chosen = np.sort(sample(codes, limits.MAX_FITTED, np.random.default_rng(0)))
-    start = model.history_[0].get("start") if model.history_ else None
+    start = starts(model.history_).chosen
     start = start if start in STARTS else "auto"
     learner = MaPML(n_components=2, start=start, random_state=0, n_jobs=model.n_jobs)
     return learner.fit(rows[chosen], codes[chosen])

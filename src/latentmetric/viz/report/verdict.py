@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -15,7 +15,7 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
 from latentmetric.viz.report.evidence import EUCLID, SVC, Baseline, Evidence, Vote
 from latentmetric.viz.report.text import counted, percent
-from latentmetric.viz.summaries import curve, is_number, pair_counts
+from latentmetric.viz.summaries import curve, pair_counts, starts
 
 
 @dataclass(frozen=True)
@@ -220,18 +220,16 @@ def _another_start(evidence: Evidence, methods: list[Method]) -> Facts:
     model = evidence.model
     if not hasattr(model, "start"):
         return None
-    first: Mapping[str, Any] = model.history_[0] if model.history_ else {}
-    chosen, losses = first.get("start"), first.get("start_losses")
-    raced = isinstance(chosen, str) and isinstance(losses, Mapping)
-    if not raced or not is_number(losses.get(chosen)):  # type: ignore[union-attr]
+    tried = starts(model.history_)
+    if tried.chosen not in tried.losses:
         wins = all(one.match and one.match.fewer > 0 for one in methods if one.is_rival)
         return None if model.start == "auto" or wins else {"was_set": repr(model.start)}
-    assert isinstance(losses, Mapping)
-    others = {name: loss for name, loss in losses.items() if name != chosen and is_number(loss)}
+    own = tried.losses[tried.chosen]
+    others = {name: loss for name, loss in tried.losses.items() if name != tried.chosen}
     name = min(others, key=lambda other: others[other], default=None)
-    if name is None or others[name] > (1 + limits.NEARLY) * losses[chosen]:
+    if name is None or others[name] > (1 + limits.NEARLY) * own:
         return None
-    return {"name": name, "chosen": chosen, "lower": others[name] < losses[chosen]}
+    return {"name": name, "chosen": tried.chosen, "lower": others[name] < own}
 
 
 def _training_rows(evidence: Evidence, methods: list[Method]) -> Facts:
