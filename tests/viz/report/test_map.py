@@ -25,11 +25,3 @@ def test_an_outlier_does_not_squeeze_the_map(blobs, tmp_path):
     inside = (across >= 0) & (across <= view["wide"])
     assert not inside.all()
     assert np.ptp(across[inside]) > GRID / 3
-
-
-def test_a_model_of_rank_two_needs_no_second_view(blobs, tmp_path):
-    X, y = blobs
-    model = MaPML(max_iter=1, n_steps=200, n_components=2, random_state=0).fit(X[:160], y[:160])
-    path = tmp_path / "page.html"
-    page = Page.read(write_report(model, X[160:], y[160:], path, X_train=X[:160], y_train=y[:160]))
-    assert list(page.data["map"]["views"]) == ["projection"]

@@ -220,17 +220,6 @@ def test_hostile_labels_are_escaped(hostile_page):
     assert "<script>window.hacked" in feature_names
 
 
-def test_without_training_rows_the_page_warns_of_training_errors(digits, tmp_path):
-    model, X_train, y_train, _, _ = digits
-    page = Page.read(write_report(model, X_train, y_train, tmp_path / "page.html"))
-    (notice,) = page.section("verdict").all("p", class_="notice")
-    assert "No training rows were given" in notice.text
-    assert "training error" in notice.text
-    assert "336 rows of the 1,347" in notice.text
-    assert "Tested rows336 of 1,347 given" in page.section("data").text
-    assert "the other 1,011 serve" in notice.text
-
-
 def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digits, tmp_path):
     model, X_train, y_train, X_test, y_test = digits
     strange = np.where(y_test == 3, 33, y_test)

@@ -1,13 +1,11 @@
 """The report of a pipeline: rows as they were given, distances after the steps."""
 
 import numpy as np
-import pytest
 from page_reader import Page
 from pipelines import OF_FRAMES, make_frame, make_numbers, model
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from latentmetric.viz import write_report
 from latentmetric.viz.report.evidence import gather
@@ -51,23 +49,6 @@ def test_steps_that_cannot_be_undone_are_said(tmp_path):
     pipeline = make_pipeline(Normalizer(), model()).fit(X, y)
     gallery = page_of(pipeline, X, y, tmp_path).section("gallery").text
     assert "are not known: the step 'normalizer', a Normalizer, cannot be undone." in gallery
-
-
-def test_images_are_those_given(tmp_path):
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:200], y[:200]
-    pipeline = make_pipeline(StandardScaler(), model()).fit(X, y)
-    plain = page_of(pipeline, X, y, tmp_path, image_shape=(8, 8))
-    assert "data-picture" in plain.source
-    assert "from 0 to 16" in plain.section("data").text
-
-
-def test_other_steps_are_refused(tmp_path):
-    X, y = make_numbers()
-    pipeline = make_pipeline(PolynomialFeatures(), model()).fit(X, y)
-    with pytest.raises(TypeError, match="'polynomialfeatures' is a "):
-        write_report(pipeline, X, y, tmp_path / "report.html")
-    assert not list(tmp_path.iterdir())
 
 
 def test_misclassified_rows_show_the_values_given(tmp_path):

@@ -175,6 +175,8 @@ def test_errors_on_training_rows_come_after_a_warning_and_without_p(
     assert "p" not in [head.text for head in verdict.one("thead").all("th")]
     assert ("Test other rows" in verdict.text) == with_training_rows
     assert ("Pass the training rows" in verdict.text) != with_training_rows
+    held_out = "40 rows of the 160 (a stratified sample) are classified, and the other 120 serve"
+    assert (held_out in verdict.text) != with_training_rows
     assert "More latents" not in verdict.text
 
 
