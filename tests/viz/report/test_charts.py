@@ -1,3 +1,5 @@
+import re
+from html import unescape
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +19,12 @@ from latentmetric.viz.report.charts import (
     reliability_chart,
     tick_texts,
 )
+from latentmetric.viz.report.page import _templates
 from latentmetric.viz.summaries import Curve
+
+
+def render(macro, chart):
+    return getattr(_templates().get_template("charts.html").module, macro)(chart)
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
@@ -89,28 +96,30 @@ def test_the_numbers_of_an_axis_have_one_format(ticks, as_percent, logarithmic, 
 
 def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
     chart = bar_chart("t", [Bar("a", 0.1, "10 %", 0.02), Bar("b", 0.05, "5 %"), Bar("c", 0, "0 %")])
-    long, short, none = chart["bars"]
-    assert long["width"] == pytest.approx(2 * short["width"])
-    assert none["width"] == 0
-    assert long["whisker"][1] <= WIDTH
-    assert short["whisker"] is None
-    assert chart["description"] == "a 10 %, b 5 %, c 0 %"
+    drawn = render("bars", chart)
+    assert re.findall(r'width="([\d.]+)" height="9"', drawn) == ["293.33", "146.67", "0"]
+    (end,) = re.findall(r"H([\d.]+)M", drawn)
+    assert float(end) == WIDTH - 4
+    assert "t: a 10 %, b 5 %, c 0 %" in drawn
 
 
-def test_long_names_leave_room_for_the_value_and_stay_different():
-    names = [f"{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
-    drawn = [
-        bar["name"] for bar in bar_chart("t", [Bar(name, 1.0, "1,234") for name in names])["bars"]
-    ]
-    assert len(set(drawn)) == 3
-    assert all("…" in name and len(name) < 60 for name in drawn)
+def test_long_names_are_escaped_leave_room_for_the_value_and_stay_different():
+    names = [f"<b>{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
+    drawn = render("bars", bar_chart("<b>", [Bar(name, 1.0, "1,234") for name in names]))
+    assert "<b>" not in drawn
+    written = [unescape(name) for name in re.findall(r'class="bar-name">([^<]+)<', drawn)]
+    assert len(set(written)) == 3
+    assert all("…" in name and len(name) < 60 for name in written)
 
 
-def test_groups_of_few_rows_are_pale():
+def test_groups_of_few_rows_are_pale_and_stand_where_they_should():
     shares = np.array([0.5, 0.7, 0.9])
-    groups = reliability_chart(Calibration(shares, shares, np.array([1, 30, 500])))["groups"]
-    opacities = [group["bar_opacity"] for group in groups]
+    drawn = render(
+        "reliability", reliability_chart(Calibration(shares, shares, np.array([1, 30, 500])))
+    )
+    opacities = [float(value) for value in re.findall(r'class="fill" opacity="([\d.]+)"', drawn)]
     assert opacities == sorted(opacities)
     assert opacities[0] < 0.15 < 0.4 < opacities[-1]
-    for group in groups:  # right as often as promised: on the diagonal
-        assert (group["x"] - 52) / 296 == pytest.approx((206 - group["y"]) / 160)
+    dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    for x, y in dots:  # right as often as promised: on the diagonal
+        assert (float(x) - 52) / 296 == pytest.approx((206 - float(y)) / 160, abs=1e-3)

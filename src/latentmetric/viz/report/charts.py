@@ -27,9 +27,6 @@ FRAME = {
 LETTER = 5.9
 """Width of a letter in a chart, on average, to place what follows a text."""
 
-BAR_HEIGHT, BARS_TOP = 31, 24
-"""Height of a bar with its name, and where the first one begins."""
-
 PLAIN_TICKS = 1e-3, 1e5
 """Numbers beside an axis are written out if all of them are between these, 0 aside."""
 
@@ -37,9 +34,6 @@ MIN_RANGE = 1e-300
 """A shorter range of values is drawn as a single value."""
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-BAR_OPACITY, DOT_OPACITY = (0.08, 0.45), (0.3, 1.0)
-"""Of a group of probabilities without rows, and of the one with the most."""
 
 
 def line_chart(
@@ -173,60 +167,22 @@ class Bar:
 
 def bar_chart(title: str, bars: Sequence[Bar]) -> dict[str, Any]:
     """Bars below each other, all from 0 and to the same scale, each below its name."""
-    scale = (WIDTH - 8) / (max((bar.value + bar.spread for bar in bars), default=0) or 1.0)
     room = int((WIDTH - 24) / LETTER) - max((len(bar.text) for bar in bars), default=0) - 1
-    drawn = [
-        {
-            "name": name,
-            "text": bar.text,
-            "kind": bar.kind,
-            "top": BARS_TOP + index * BAR_HEIGHT,
-            "width": bar.value * scale,
-            "whisker": [
-                4 + scale * max(0, bar.value - bar.spread), 4 + scale * (bar.value + bar.spread)
-            ] if bar.spread else None,
-        }
-        for index, (bar, name) in enumerate(
-            zip(bars, told_apart([bar.name for bar in bars], room), strict=True)
-        )
-    ]  # fmt: skip
+    names = told_apart([bar.name for bar in bars], room)
     return {
         "title": title,
         "description": ", ".join(f"{bar.name} {bar.text}" for bar in bars),
-        "top": BARS_TOP,
-        "end": BARS_TOP + len(bars) * BAR_HEIGHT,
-        "bars": drawn,
+        "bars": list(zip(names, bars, strict=True)),
+        "scale": (WIDTH - 8) / (max((bar.value + bar.spread for bar in bars), default=0) or 1.0),
     }
 
 
 def reliability_chart(found: Calibration) -> dict[str, Any]:
-    """Bars of the accuracy over the probability; the dashed diagonal is where they should end."""
-    width, height = END - LEFT, FLOOR - TOP
-    boldness = np.sqrt(found.counts / found.counts.max(initial=1)).tolist()
-
-    def opacity(bold: float, limits: tuple[float, float]) -> float:
-        return limits[0] + bold * (limits[1] - limits[0])
-
-    groups = [
-        {
-            "x": LEFT + promised * width,
-            "y": FLOOR - kept * height,
-            "left": LEFT + min(int(promised * BINS), BINS - 1) / BINS * width + 1,
-            "bar_opacity": opacity(bold, BAR_OPACITY),
-            "dot_opacity": opacity(bold, DOT_OPACITY),
-        }
-        for promised, kept, bold in zip(
-            found.promised.tolist(), found.kept.tolist(), boldness, strict=True
-        )
-    ]
-    ticks = [
-        (LEFT + tick * width, FLOOR - tick * height, f"{100 * tick:.0f}{NBSP}%")
-        for tick in (0, 0.25, 0.5, 0.75, 1)
-    ]
+    """The accuracy over the probability, group by group; groups of few rows are less bold."""
+    bold = np.sqrt(found.counts / found.counts.max(initial=1))
     return {
         "title": "Accuracy by probability",
         "description": f"expected calibration error {percent(found.error)}",
-        "ticks": ticks,
-        "groups": groups,
-        "bar_width": width / BINS - 2,
+        "groups": list(zip(found.promised.tolist(), found.kept.tolist(), bold, strict=True)),
+        "n_bins": BINS,
     }
