@@ -82,8 +82,8 @@ SAVED = """
 const saved = [];
 const real = URL.createObjectURL;
 URL.createObjectURL = (blob) => { saved.push(blob); return real.call(URL, blob); };
-const place = document.querySelector(arguments[0]);
-const frame = place.matches("figure") ? place : place.closest(".table");
+const element = document.querySelector(arguments[0]);
+const frame = element.matches("figure") ? element : element.closest(".table");
 [...frame.querySelectorAll(".exports button")].find((b) => b.textContent === arguments[1]).click();
 URL.createObjectURL = real;
 return saved[0].arrayBuffer().then((bytes) => new TextDecoder().decode(bytes));

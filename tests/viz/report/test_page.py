@@ -91,14 +91,14 @@ def test_the_gallery_shows_each_latent_beside_its_nearest_rows(digits, digits_pa
     latents = [int(strip.attributes["data-latent"]) for strip in strips]
     expected = sum(min(12, (model.latent_labels_ == label).sum()) for label in range(10))
     assert len(set(latents)) == len(latents) == expected
-    places = model.transform(model.latent_examples_)
+    positions = model.transform(model.latent_examples_)
     for strip in strips[::17]:
         latent = int(strip.attributes["data-latent"])
         own = np.flatnonzero(model.latent_labels_ == model.latent_labels_[latent])
         for line in strip.all("li"):
             row = int(line.attributes["title"].removeprefix("row ").replace(",", ""))
             assert y_train[row] == model.latent_labels_[latent]
-            to_latents = np.linalg.norm(model.transform(X_train[[row]]) - places[own], axis=1)
+            to_latents = np.linalg.norm(model.transform(X_train[[row]]) - positions[own], axis=1)
             assert own[np.argmin(to_latents)] == latent
             shown = float(line.one("span", class_="distance").text)
             assert shown == pytest.approx(to_latents.min(), rel=5e-3)
@@ -132,8 +132,8 @@ def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
     columns = int(re.search(r"--columns:(\d+)", style)[1])
     for strip in list(digits_page.section("gallery").all("article"))[::23]:
         latent = model.latent_examples_[int(strip.attributes["data-latent"])]
-        place = int(next(strip.all("i")).attributes["data-picture"])
-        top, left = place // columns * 8, place % columns * 8
+        index = int(next(strip.all("i")).attributes["data-picture"])
+        top, left = index // columns * 8, index % columns * 8
         expected = np.rint(255 * np.clip(latent / X_train.max(), 0, 1)).reshape(8, 8)
         np.testing.assert_allclose(sheet[top : top + 8, left : left + 8], expected, atol=1)
 
@@ -149,7 +149,7 @@ def test_the_map_lists_predictions_and_the_nearest_latents_of_each_point(digits,
     for view in data["views"].values():
         assert len(view["x"]) == len(view["y"]) == n_rows + n_tested + len(model.latent_examples_)
     assert list(data["views"]) == ["projection", "learned"]
-    places = model.transform(model.latent_examples_)
+    positions = model.transform(model.latent_examples_)
     for point in range(0, n_rows, 97):
         row = int(data["names"][point].removeprefix("row ").replace(",", ""))
         assert data["code"][point] == y_train[row]
@@ -157,9 +157,9 @@ def test_the_map_lists_predictions_and_the_nearest_latents_of_each_point(digits,
         assert [latent for latent, _ in data["near"][point]] == nearest[0].tolist()
         shown = [distance for _, distance in data["near"][point]]
         np.testing.assert_allclose(shown, distances[0], rtol=1e-3)
-    for place, latent in enumerate(data["latents"][::11]):
-        point = n_rows + n_tested + 11 * place
-        to_others = np.linalg.norm(places - places[latent], axis=1)
+    for index, latent in enumerate(data["latents"][::11]):
+        point = n_rows + n_tested + 11 * index
+        to_others = np.linalg.norm(positions - positions[latent], axis=1)
         to_others[latent] = np.inf
         assert data["near"][point][0][0] == np.argmin(to_others)
 

@@ -93,7 +93,7 @@ def test_latent_examples_of_a_table_are_lists_of_names_and_values(cancer, page):
     order = np.argsort(-np.abs(apart))[:4]
     assert names == X_train.columns[order].tolist()
     assert [value.split("(")[1] for value in values] == [
-        f"{apart[place]:+.1f} sd)".replace("-", "−") for place in order
+        f"{apart[index]:+.1f} sd)".replace("-", "−") for index in order
     ]
 
 

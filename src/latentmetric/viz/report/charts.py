@@ -54,7 +54,7 @@ def line_chart(
 ) -> dict[str, Any]:
     """A curve with axes.
 
-    A ring highlights the round ``marked``, dashed lines the value ``level`` and the place
+    A ring highlights the round ``marked``, dashed lines the value ``level`` and the point
     ``divided`` on the axis of rounds.
     """
     values = [*curve.values, *([] if level is None else [level])]

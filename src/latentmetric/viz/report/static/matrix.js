@@ -87,16 +87,16 @@
     const { scale } = plot.view;
     const everyRow = Math.ceil(READABLE / scale);
     const everyColumn = Math.ceil(1.4 * READABLE / scale);
-    data.labels.forEach((_, place) => {
-      const y = plot.view.top + (place + 0.5) * scale;
-      const x = plot.view.left + (place + 0.5) * scale;
+    data.labels.forEach((_, index) => {
+      const y = plot.view.top + (index + 0.5) * scale;
+      const x = plot.view.left + (index + 0.5) * scale;
       const fill = colours.soft;
-      if (place % everyRow === 0 && y > top && y < top + height) {
-        pen.text(left - 6, y + 4, beside[place], { fill, size: TEXT, anchor: "end" });
+      if (index % everyRow === 0 && y > top && y < top + height) {
+        pen.text(left - 6, y + 4, beside[index], { fill, size: TEXT, anchor: "end" });
       }
       const room = Math.min(roomAbove(), (canvas.clientWidth - x) * SLANT);
-      if (place % everyColumn === 0 && x > left && x < left + width && (room > LEAST_ROOM || measured(above[place]) <= room)) {
-        pen.text(x + 2, top - 6, cut(above[place], room), { fill, size: TEXT, turned: true });
+      if (index % everyColumn === 0 && x > left && x < left + width && (room > LEAST_ROOM || measured(above[index]) <= room)) {
+        pen.text(x + 2, top - 6, cut(above[index], room), { fill, size: TEXT, turned: true });
       }
     });
   };
@@ -130,7 +130,7 @@
   };
   const step = (down, across) => {
     const [row, column] = chosen ?? [0, 0];
-    const inside = (place) => Math.min(count - 1, Math.max(0, place));
+    const inside = (index) => Math.min(count - 1, Math.max(0, index));
     choose([inside(row + down), inside(column + across)]);
     const { left, top, width, height } = frame();
     const x = plot.view.left + (chosen[1] + 0.5) * plot.view.scale;

@@ -43,7 +43,7 @@ const showPicture = (() => {
   const style = getComputedStyle(document.documentElement);
   const columns = Number(style.getPropertyValue("--columns"));
   const lines = Number(style.getPropertyValue("--lines"));
-  const along = (place, count) => (count > 1 ? (100 * place) / (count - 1) : 0);
+  const along = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
 
   return (element, number) => {
     const across = along(number % columns, columns);
@@ -71,8 +71,8 @@ document.querySelectorAll("table.sortable").forEach((table) => {
       return sign * (left - right);
     });
     body.append(...lines.map(([, line]) => line));
-    heads.forEach((head, place) => {
-      if (place === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    heads.forEach((head, index) => {
+      if (index === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
   };
@@ -155,8 +155,8 @@ const drawers = new Map();
     const copy = drawn.cloneNode(true);
     const [, , wide, high] = drawn.getAttribute("viewBox").split(" ").map(Number);
     const originals = [drawn, ...drawn.querySelectorAll("*")];
-    [copy, ...copy.querySelectorAll("*")].forEach((element, place) => {
-      const style = getComputedStyle(originals[place]);
+    [copy, ...copy.querySelectorAll("*")].forEach((element, index) => {
+      const style = getComputedStyle(originals[index]);
       STYLES.forEach((name) => element.setAttribute(name, style.getPropertyValue(name)));
       element.removeAttribute("class");
     });
@@ -204,9 +204,9 @@ const drawers = new Map();
 
   const saveCsv = (table) => {
     const heads = [...table.tHead.rows[0].cells];
-    const columns = heads.map((head, place) => place).filter((place) => !heads[place].classList.contains("bar-cell"));
+    const columns = heads.map((head, index) => index).filter((index) => !heads[index].classList.contains("bar-cell"));
     const lines = [...table.rows].filter((line) => !line.hidden);
-    const text = lines.map((line) => columns.map((place) => cellText(line.cells[place])).join(",")).join("\r\n");
+    const text = lines.map((line) => columns.map((index) => cellText(line.cells[index])).join(",")).join("\r\n");
     save(new Blob(["\ufeff", text, "\r\n"], { type: "text/csv" }), fileName(table.dataset.name, "csv"));
   };
 

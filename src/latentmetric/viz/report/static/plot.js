@@ -18,7 +18,7 @@ const zoomable = (canvas, { limits, onChange, onPoint, onLeave, onTap }) => {
     view.top += y;
     onChange();
   };
-  const place = (event) => {
+  const position = (event) => {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
@@ -30,11 +30,11 @@ const zoomable = (canvas, { limits, onChange, onPoint, onLeave, onTap }) => {
   /* Two fingers zoom, one finger or the mouse moves, a tap selects. */
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    fingers.set(event.pointerId, place(event));
+    fingers.set(event.pointerId, position(event));
     if (fingers.size === 1) travelled = 0;
   });
   canvas.addEventListener("pointermove", (event) => {
-    const here = place(event);
+    const here = position(event);
     if (!fingers.has(event.pointerId)) {
       if (event.pointerType === "mouse") onPoint(here, event);
       return;
@@ -57,7 +57,7 @@ const zoomable = (canvas, { limits, onChange, onPoint, onLeave, onTap }) => {
     }
   });
   const lift = (event) => {
-    if (fingers.delete(event.pointerId) && event.type === "pointerup" && travelled <= 4) onTap(place(event));
+    if (fingers.delete(event.pointerId) && event.type === "pointerup" && travelled <= 4) onTap(position(event));
     canvas.classList.remove("dragging");
   };
   canvas.addEventListener("pointerup", lift);
@@ -65,7 +65,7 @@ const zoomable = (canvas, { limits, onChange, onPoint, onLeave, onTap }) => {
   canvas.addEventListener("pointerleave", () => { if (!fingers.size) onLeave(); });
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
-    zoom(Math.exp(-event.deltaY * 0.0015), ...place(event));
+    zoom(Math.exp(-event.deltaY * 0.0015), ...position(event));
   }, { passive: false });
   return { view, zoom, move };
 };
