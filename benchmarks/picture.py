@@ -23,7 +23,7 @@ from data import load_benchmark, load_noisy_mnist
 
 from latentmetric import MaPML
 from latentmetric.viz import plot_latent_examples
-from latentmetric.viz.clusters import busiest_clusters
+from latentmetric.viz.summaries import busiest_clusters
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 

@@ -13,7 +13,7 @@ import latentmetric
 ROOT = Path(__file__).parent.parent
 OLDEST = ROOT / "tools" / "oldest_versions.py"
 TOOL = runpy.run_path(str(OLDEST))
-DISTRIBUTIONS = {"faiss": "faiss-cpu", "sklearn": "scikit-learn"}
+DISTRIBUTIONS = {"PIL": "pillow", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 """Modules whose package has another name."""
 
 

@@ -6,7 +6,7 @@ from math import isqrt
 from pathlib import Path
 
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.viz.gallery import plot_latent_examples
+from latentmetric.viz import plot_latent_examples
 from reproduction.figures import save_figure
 from reproduction.plan import Setting
 from reproduction.sources import Source

@@ -1,14 +1,21 @@
 import sys
-from copy import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot
 from scipy.spatial.distance import cdist, pdist
+from sklearn.datasets import load_digits
 from sklearn.metrics import confusion_matrix
 
 from latentmetric import OASIS, Euclidean, MaPML
-from latentmetric.viz import plot_convergence, plot_errors_by_class, plot_latents, plot_spectrum
+from latentmetric.viz import (
+    plot_convergence,
+    plot_errors_by_class,
+    plot_latent_examples,
+    plot_latents,
+    plot_spectrum,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -45,31 +52,30 @@ def line_called(name, ax):
     return next(line for line in ax.lines if line.get_label() == name)
 
 
-def test_the_curve_shows_the_leave_one_out_error_and_loss(fitted):
+def test_another_quantity_and_a_fit_without_refinement_are_drawn(fitted):
     _, X, y = fitted
-    model = MaPML(max_iter=2, n_steps=500, refine=1, random_state=0).fit(X, y)
+    model = MaPML(max_iter=1, n_steps=200, refine=1, random_state=0).fit(X, y)
     ax = plot_convergence(model, quantity="loss")
     assert ax.lines[0].get_ydata().tolist() == [r["loss"] for r in model.history_]
-    assert ax.get_ylabel() == "loss"
     twin = next(other for other in ax.figure.axes if other is not ax)
-    assert twin.get_ylabel() == "leave-one-out error, %"
-    errors = [100 * r["loo_error"] for r in model.history_]
-    np.testing.assert_allclose(twin.lines[0].get_ydata(), errors)
-
-
-def test_without_refinement_nothing_marks_it(fitted):
-    _, X, y = fitted
-    ax = plot_convergence(MaPML.as_published(max_iter=2, n_steps=500).fit(X, y))
+    assert (ax.get_ylabel(), twin.get_ylabel()) == ("loss", "leave-one-out error, %")
+    ax = plot_convergence(MaPML.as_published(max_iter=2, n_steps=200).fit(X, y))
     assert [line.get_label() for line in ax.lines] == ["objective", "kept"]
-    assert len(ax.figure.axes) == 1
 
 
-def test_a_model_without_objective_has_no_curve(fitted):
-    _, X, y = fitted
+def test_what_cannot_be_drawn_is_refused(fitted, monkeypatch):
+    model, X, y = fitted
     with pytest.raises(ValueError, match="Euclidean records no objective"):
         plot_convergence(Euclidean().fit(X, y))
-    with pytest.raises(ValueError, match="MaPML records no loss"):
-        plot_convergence(MaPML.as_published(max_iter=0).fit(X, y), quantity="loss")
+    with pytest.raises(ValueError, match="psd=True"):
+        plot_spectrum(OASIS(psd=False, n_steps=50, random_state=0).fit(X, y))
+    with pytest.raises(ValueError, match=r"'z'; it knows 3 classes"):
+        plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
+    with pytest.raises(ValueError, match="belong together"):
+        plot_latents(model, X)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
+        plot_spectrum(model)
 
 
 def test_the_spectrum_has_the_eigenvalues_of_the_metric(fitted):
@@ -77,12 +83,6 @@ def test_the_spectrum_has_the_eigenvalues_of_the_metric(fitted):
     ax = plot_spectrum(model)
     values = np.linalg.eigvalsh(model.get_mahalanobis_matrix())[::-1]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), values, rtol=1e-6)
-
-
-def test_a_similarity_has_no_spectrum(fitted):
-    _, X, y = fitted
-    with pytest.raises(ValueError, match="psd=True"):
-        plot_spectrum(OASIS(psd=False, n_steps=50, random_state=0).fit(X, y))
 
 
 def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
@@ -97,23 +97,7 @@ def test_errors_by_class_agree_with_the_confusion_matrix(fitted):
     np.testing.assert_allclose(drawn, [shares[name] for name in names])
     assert drawn == sorted(drawn)
     ax.figure.canvas.draw()  # a label with a dollar sign is text, not mathematics
-
-
-def test_at_most_n_classes_are_drawn(fitted):
-    model, X, y = fitted
     assert len(plot_errors_by_class(model, X, y, n_classes=2).patches) == 2
-
-
-def test_unknown_labels_and_wrong_lengths_are_refused(fitted):
-    model, X, y = fitted
-    with pytest.raises(ValueError, match=r"'z'; it knows 3 classes"):
-        plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
-    with pytest.raises(ValueError, match="X has 240 rows, y has 10"):
-        plot_errors_by_class(model, X, y[:10])
-    with pytest.raises(ValueError, match="X has 240 rows, y has 10"):
-        plot_latents(model, X, y[:10])
-    with pytest.raises(ValueError, match="belong together"):
-        plot_latents(model, X)
 
 
 def test_the_map_is_a_projection_of_the_learned_space(fitted):
@@ -144,15 +128,61 @@ def test_plots_are_drawn_on_given_axes(fitted):
         assert ax.has_data()
 
 
-def test_without_matplotlib_the_error_names_the_extra(fitted, monkeypatch):
-    model, _, _ = fitted
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return MaPML(n_steps=100, max_iter=1, random_state=0).fit(X, y), X, y
+
+
+def images_of(figure):
+    """(framed, pixels from 0 to 16) of every image, in the order of the axes."""
+    drawn = [axis for axis in figure.axes if axis.images]
+    return [(axis.axison, 16 * np.asarray(axis.images[0].get_array()).ravel()) for axis in drawn]
+
+
+def test_each_latent_is_drawn_beside_rows_of_its_own_cluster(digits):
+    model, X, y = digits
+    figure = plot_latent_examples(
+        model, X, y, (8, 8), n_originals=4, latents_per_class=2, columns=1
+    )
+    images = images_of(figure)
+    assert len(images) == 10 * 2 * (1 + 4)
+    labels = []
+    for first in range(0, len(images), 5):
+        strip = images[first : first + 5]
+        assert [framed for framed, _ in strip] == [True, False, False, False, False]
+        latent = int(np.argmin(cdist([strip[0][1]], model.latent_examples_)))
+        np.testing.assert_allclose(strip[0][1], model.latent_examples_[latent], atol=1e-6)
+        labels.append(int(model.latent_labels_[latent]))
+        own = np.flatnonzero(model.latent_labels_ == labels[-1])
+        for _, original in strip[1:]:
+            row = int(np.argmin(cdist([original], X)))
+            assert y[row] == labels[-1]
+            to_latents = cdist(
+                [X[row]],
+                model.latent_examples_[own],
+                "mahalanobis",
+                VI=model.get_mahalanobis_matrix(),
+            )
+            assert own[np.argmin(to_latents)] == latent
+    assert labels == [label for label in range(10) for _ in range(2)]
+
+
+def test_colour_images_data_frames_and_missing_classes_are_drawn(digits):
+    generator = np.random.default_rng(0)
+    X = pd.DataFrame(generator.integers(0, 256, (60, 12)).astype(float)).rename(columns=str)
+    y = np.arange(60) % 3
+    model = MaPML(n_steps=10, max_iter=1).set_output(transform="pandas").fit(X, y)
+    figure = plot_latent_examples(model, X[y != 1], y[y != 1], (2, 2, 3))
+    shown = [np.asarray(axis.images[0].get_array()) for axis in figure.axes if axis.images]
+    assert len(shown) == 2 * 6
+    assert all(image.min() >= 0 and 0.2 < image.max() <= 1 for image in shown)
+
+
+def test_what_the_gallery_cannot_draw_is_refused(digits, monkeypatch):
+    model, X, y = digits
+    with pytest.raises(ValueError, match="63 pixels, but X has 64"):
+        plot_latent_examples(model, X, y, (7, 9))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
-        plot_spectrum(model)
-
-
-def test_a_metric_of_zeros_has_an_empty_spectrum(fitted):
-    model = copy(fitted[0])
-    model.components_ = np.zeros_like(model.components_)
-    ax = plot_spectrum(model)
-    assert ax.get_title() == f"rank 0 of {model.n_features_in_}, effective rank 0"
+        plot_latent_examples(model, X, y, (8, 8))

@@ -1,14 +1,29 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from latentmetric.viz.summaries import (
+    ConfusedPair,
     class_errors,
     confused_pairs,
     curve,
+    feature_effects,
     last_before_refinement,
+    leading_directions,
+    order_by_confusion,
     spectrum,
+    usual,
+    view_of,
     widest_plane,
+)
+
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 50)).filter(
+        lambda pair: pair[0] != pair[1]
+    ),
+    max_size=30,
 )
 
 
@@ -25,6 +40,92 @@ def test_the_identity_has_full_effective_rank():
     assert found.rank == 8
     assert found.effective_rank == pytest.approx(8)
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
+
+
+def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
+    true, predicted = rng.integers(0, 5, (2, 400))
+    matrix = confusion_matrix(true, predicted, labels=range(6))
+    errors = class_errors(true, predicted, 6)
+    np.testing.assert_array_equal(errors.rows, matrix.sum(axis=1))
+    np.testing.assert_array_equal(errors.wrong, matrix.sum(axis=1) - np.diag(matrix))
+    assert np.isnan(errors.shares[5])
+    pairs = confused_pairs(true, predicted)
+    assert all(matrix[pair.true, pair.predicted] == pair.count for pair in pairs)
+    assert sum(pair.count for pair in pairs) == errors.wrong.sum()
+    counts = [pair.count for pair in pairs]
+    assert counts == sorted(counts, reverse=True)
+    assert confused_pairs(true, true) == []
+    assert errors.hardest[0] == np.nanargmax(errors.shares)
+
+
+def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
+    history = [
+        {"round": 0, "objective": 3.0},
+        {"round": 1},
+        {"round": 2, "objective": float("nan")},
+        {"round": 3, "objective": 1.0},
+    ]
+    found = curve(history, "objective")
+    assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
+
+
+def test_the_round_before_the_refinement():
+    rounds = [{"round": 0}, {"round": 1}]
+    assert last_before_refinement(rounds) is None
+    assert last_before_refinement([*rounds, {"round": 2, "refinement": 1}]) == 1
+
+
+def test_a_curve_counts_iterations_where_the_history_does():
+    history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
+    found = curve(history, "objective")
+    assert (found.rounds, found.unit) == ([0, 10], "iteration")
+
+
+@given(PAIRS)
+def test_every_class_is_in_the_order_once(pairs):
+    order = order_by_confusion([ConfusedPair(*pair) for pair in pairs], 10)
+    assert sorted(order) == list(range(10))
+
+
+def test_classes_that_are_never_confused_keep_their_order():
+    assert order_by_confusion([], 5) == [0, 1, 2, 3, 4]
+    assert order_by_confusion([ConfusedPair(4, 1, 3)], 5) == [0, 1, 4, 2, 3]
+
+
+def test_groups_become_blocks(rng):
+    shuffled = rng.permutation(12)
+    groups = [shuffled[:4], shuffled[4:8], shuffled[8:]]
+    pairs = [
+        ConfusedPair(int(true), int(predicted), int(rng.integers(5, 20)))
+        for group in groups
+        for true in group
+        for predicted in group
+        if true != predicted
+    ]
+    pairs.append(ConfusedPair(int(groups[0][0]), int(groups[1][0]), 1))
+    position = np.argsort(order_by_confusion(pairs, 12))
+    for group in groups:
+        assert np.ptp(position[group]) == 3
+
+
+def test_an_effect_is_the_distance_of_a_step_of_one_deviation(rng):
+    components, deviations = rng.standard_normal((3, 5)), rng.uniform(0.1, 2, 5)
+    for feature, effect in enumerate(feature_effects(components, deviations)):
+        step = np.zeros(5)
+        step[feature] = deviations[feature]
+        assert effect == pytest.approx(np.linalg.norm(components @ step))
+
+
+def test_directions_are_those_of_the_metric_in_deviations(rng):
+    components, deviations = rng.standard_normal((4, 6)), rng.uniform(0.1, 2, 6)
+    scaled = components * deviations
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    found = leading_directions(components, deviations, 2)
+    for index, direction in enumerate(found):
+        assert direction.share == pytest.approx(values[-1 - index] / values.sum())
+        assert abs(direction.loadings @ vectors[:, -1 - index]) == pytest.approx(1)
+        assert direction.loadings[np.abs(direction.loadings).argmax()] > 0
+    assert leading_directions(np.zeros((2, 3)), np.ones(3), 2) == []
 
 
 def test_a_projection_never_lengthens_a_distance(rng):
@@ -67,43 +168,19 @@ def test_points_that_do_not_vary_are_projected_to_the_origin(n_points, n_feature
     np.testing.assert_array_equal(flat, np.zeros((n_points, 2)))
 
 
-def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
-    true, predicted = rng.integers(0, 5, (2, 400))
-    matrix = confusion_matrix(true, predicted, labels=range(6))
-    errors = class_errors(true, predicted, 6)
-    np.testing.assert_array_equal(errors.rows, matrix.sum(axis=1))
-    np.testing.assert_array_equal(errors.wrong, matrix.sum(axis=1) - np.diag(matrix))
-    assert np.isnan(errors.shares[5])
-    pairs = confused_pairs(true, predicted)
-    assert all(matrix[pair.true, pair.predicted] == pair.count for pair in pairs)
-    assert sum(pair.count for pair in pairs) == errors.wrong.sum()
-    counts = [pair.count for pair in pairs]
-    assert counts == sorted(counts, reverse=True)
+@pytest.mark.parametrize("n_points", [30, 400])
+def test_an_outlier_does_not_squeeze_the_view(rng, n_points):
+    points = rng.standard_normal((n_points, 2))
+    low, high = view_of(points)
+    np.testing.assert_array_equal((low, high), (points.min(axis=0), points.max(axis=0)))
+    points[7] = (1e6, -1e9)
+    low, high = view_of(points)
+    assert np.all(high - low < 12)
 
 
-def test_no_errors_make_no_confused_pairs():
-    codes = np.arange(4)
-    assert confused_pairs(codes, codes) == []
-
-
-def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
-    history = [
-        {"round": 0, "objective": 3.0},
-        {"round": 1},
-        {"round": 2, "objective": float("nan")},
-        {"round": 3, "objective": 1.0},
-    ]
-    found = curve(history, "objective")
-    assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
-
-
-def test_the_round_before_the_refinement():
-    rounds = [{"round": 0}, {"round": 1}]
-    assert last_before_refinement(rounds) is None
-    assert last_before_refinement([*rounds, {"round": 2, "refinement": 1}]) == 1
-
-
-def test_a_curve_counts_iterations_where_the_history_does():
-    history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
-    found = curve(history, "objective")
-    assert (found.rounds, found.unit) == ([0, 10], "iteration")
+def test_points_far_from_all_others_are_found(rng):
+    points = rng.standard_normal((100, 5))
+    assert usual(points).all()
+    points[3] = 1e150
+    assert np.flatnonzero(~usual(points)).tolist() == [3]
+    assert usual(np.ones((4, 2))).all()

@@ -1,9 +1,9 @@
-"""Pictures of a fitted model: plots for notebooks, a gallery, a report page."""
+"""Pictures of a fitted model: plots for notebooks, and a report page."""
 
-from latentmetric.viz.gallery import plot_latent_examples
 from latentmetric.viz.plots import (
     plot_convergence,
     plot_errors_by_class,
+    plot_latent_examples,
     plot_latents,
     plot_spectrum,
 )

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latentmetric.core.types import Ints
 from latentmetric.engines.admission import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
-from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.summaries import (
     Curve,
+    busiest_clusters,
     class_errors,
     curve,
     last_before_refinement,
+    latent_codes,
     spectrum,
     widest_plane,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a5a2b")
 """Colours that colour-blind people can distinguish; markers change when they repeat."""
@@ -152,8 +156,7 @@ def plot_errors_by_class(
     true = known_codes(labels, classes)
     predicted = np.searchsorted(classes, model.predict(rows))
     errors = class_errors(true, predicted, len(classes))
-    met = np.flatnonzero(errors.rows)
-    hardest = met[np.argsort(-errors.shares[met], kind="stable")][:n_classes][::-1]
+    hardest = [code for code in errors.hardest if errors.rows[code]][:n_classes][::-1]
     ax = _axes(ax)
     names = [str(classes[code]) for code in hardest]
     bars = ax.barh(range(len(hardest)), 100 * errors.shares[hardest], color=COLOURS[0])
@@ -217,23 +220,101 @@ def plot_latents(
 
 def _draw_rows(model: Any, plane: Any, X: Any, y: Any, ax: Axes) -> None:
     rows, labels = labelled_queries(X, y, model, "plot_latents")
-    which = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_POINTS)).astype(np.intp))
+    which = _spread(np.arange(len(rows)), MAX_POINTS)
     flat = plane.project(model.model_.points(rows[which]))
     for code, label in enumerate(model.classes_):
         own = flat[labels[which] == label]
         ax.scatter(own[:, 0], own[:, 1], s=5, alpha=0.35, linewidths=0, **_style(code))
 
 
+def plot_latent_examples(
+    model: Any,
+    X: Any,
+    y: Any,
+    image_shape: tuple[int, ...],
+    *,
+    n_originals: int = 5,
+    latents_per_class: int = 1,
+    columns: int = 2,
+) -> Figure:
+    """Draw the latent examples that represent the most rows, each beside some of them, as images.
+
+    This is Fig. 5 of the paper.
+
+    Parameters
+    ----------
+    model : MaPML
+        Fitted on rows that are flattened images.
+    X : array-like of shape (n_samples, n_features)
+        Rows to choose the originals from.
+    y : array-like of shape (n_samples,)
+        The label of each row.
+    image_shape : tuple of int
+        Height and width, and channels if there are any.
+    n_originals : int, default=5
+        Originals beside each latent example, from the nearest to the farthest of its rows.
+    latents_per_class : int, default=1
+        Latent examples drawn for each class.
+    columns : int, default=2
+        Latent examples side by side.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    check_latents(model)
+    X, y = labelled_queries(X, y, model, "plot_latent_examples")
+    if X.shape[1] != int(np.prod(image_shape)):
+        raise ValueError(
+            f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "
+            f"but X has {X.shape[1]} features"
+        )
+    strips = [
+        (model.latent_examples_[cluster.latent], X[_spread(cluster.rows, n_originals)])
+        for label in model.classes_
+        if len(members := np.flatnonzero(y == label))
+        for cluster in busiest_clusters(
+            model, np.flatnonzero(model.latent_labels_ == label), X, members, latents_per_class
+        )
+    ]
+    lowest, highest = float(X.min()), float(X.max())
+    lines = -(-len(strips) // columns)
+    width = columns * (n_originals + 2) - 1
+    figure: Figure = _import("figure").Figure(
+        figsize=(0.8 * width, 0.8 * lines), layout="compressed"
+    )
+    axes = figure.subplots(lines, width, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for index, (latent, originals) in enumerate(strips):
+        first = (index // lines) * (n_originals + 2)
+        line = axes[index % lines, first : first + n_originals + 1]
+        for axis, image in zip(line, [latent, *originals], strict=False):
+            shown = np.reshape((image - lowest) / ((highest - lowest) or 1), image_shape)
+            axis.imshow(shown, vmin=0, vmax=1, cmap="gray_r", interpolation="none")
+        line[0].set_axis_on()
+        line[0].set(xticks=[], yticks=[])
+        for edge in line[0].spines.values():
+            edge.set(color="tab:red", linewidth=2)
+    return figure
+
+
 def _style(code: int) -> dict[str, Any]:
-    place = (code + code // len(COLOURS)) % len(MARKERS)
-    return {"color": COLOURS[code % len(COLOURS)], "marker": MARKERS[place]}
+    marker = MARKERS[(code + code // len(COLOURS)) % len(MARKERS)]
+    return {"color": COLOURS[code % len(COLOURS)], "marker": marker}
+
+
+def _spread(indices: Ints, n_shown: int) -> Ints:
+    """At most ``n_shown`` of the indices, evenly spaced from the first to the last."""
+    return indices[np.linspace(0, len(indices) - 1, min(n_shown, len(indices))).astype(np.intp)]
 
 
 def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
+    return _import("pyplot").subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _import(module: str) -> Any:
     try:
-        from matplotlib import pyplot
+        return import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'latentmetric[plot]'") from error
-    return pyplot.subplots(layout="constrained")[1]

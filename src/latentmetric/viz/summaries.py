@@ -1,22 +1,29 @@
-"""Numbers that describe a model: spectrum, map, errors by class, confused pairs.
+"""Numbers that describe a model, drawn by the plots and by the report.
 
-The plots and the report both draw them. Time O(d³) for a spectrum, O(m·r²) for the map of m points
-of rank r, O(n + C) for the rest.
+Curves of a fit, spectrum, weights of features, errors by class, confused pairs, rows by latent
+example, and the plane of the map. Time O(d·r·min(d, r)) for a metric of rank r, O(n·r²) for the
+plane of n points, O(n·(m/C)·d) for the rows of latent examples, O(p·C) to order C classes by p
+confused pairs, O(n + C) for the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Bools, Floats, Ints
 
-LARGEST = 1e150
-"""Numbers beyond this are not drawn: their squares would overflow, those of 1 over it vanish."""
+LARGEST = 1e150  # is drawn: the squares of larger numbers would overflow
+FAR = 10.0  # a point is far if its distance to the median is this many times the median distance
+TAIL = 0.005  # the share of the points on each side that may lie outside a view
+SQUEEZED = 2.5  # a view of all points this many times as wide as one without tails is not used
+FEW = 20  # points: a view of fewer shows all of them
+ROOM = 0.1  # around a view without the tails, as a share of it
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,27 @@ def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
     rounds: list[Any] = [record.get("round") for record in history if "refinement" in record]
     counted = [int(number) for number in rounds if is_number(number)]
     return min(counted) - 1 if counted else None
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts of the metric that a fit tried, and what each led to on rows not seen."""
+
+    chosen: str | None
+    losses: dict[str, float]
+    errors: dict[str, float]
+
+
+def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
+    """What the first record of a history says of the starts."""
+    first = history[0] if history else {}
+    chosen = first.get("start")
+    measured = []
+    for quantity in ("start_losses", "start_errors"):
+        found = first.get(quantity)
+        entries = found.items() if isinstance(found, Mapping) else ()
+        measured.append({name: value for name, value in entries if is_number(value)})
+    return Starts(chosen if isinstance(chosen, str) else None, *measured)
 
 
 def is_number(value: Any) -> bool:
@@ -100,6 +128,155 @@ def spectrum(components: Floats) -> Spectrum:
 
 
 @dataclass(frozen=True)
+class Direction:
+    """A direction that the metric stretches."""
+
+    share: float
+    """Its part of all squared stretching."""
+    loadings: Floats
+    """How much of each feature it has, in standard deviations; a unit vector."""
+
+
+def feature_effects(components: Floats, deviations: Floats) -> Floats:
+    """How far a step of one standard deviation in each feature moves a row under the metric."""
+    effects: Floats = np.linalg.norm(components.astype(np.float64), axis=0) * deviations
+    return effects
+
+
+def leading_directions(
+    components: Floats, deviations: Floats, n_directions: int
+) -> list[Direction]:
+    """The directions that the metric stretches most, the largest loading of each positive."""
+    scaled = components.astype(np.float64) * deviations
+    if not scaled.any():
+        return []
+    _, stretches, axes = np.linalg.svd(scaled, full_matrices=False)
+    shares = np.square(stretches / stretches[0])
+    shares /= shares.sum()
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    return [
+        Direction(float(share), axis * sign)
+        for share, axis, sign in zip(shares, axes, signs, strict=True)
+        if share > 0
+    ][:n_directions]
+
+
+@dataclass(frozen=True)
+class ClassErrors:
+    """For every class: its rows, and how many of them were predicted as another class."""
+
+    rows: Ints
+    wrong: Ints
+
+    @property
+    def shares(self) -> Floats:
+        """The error rate of each class; NaN where it has no rows."""
+        shares: Floats = np.full(len(self.rows), np.nan)
+        np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
+        return shares
+
+    @property
+    def hardest(self) -> Ints:
+        """All classes, those with the highest error rates first."""
+        return np.argsort(-np.nan_to_num(self.shares), kind="stable")
+
+
+def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
+    """Rows and errors of every class, from true and predicted codes."""
+    wrong = true[true != predicted]
+    return ClassErrors(
+        np.bincount(true, minlength=n_classes), np.bincount(wrong, minlength=n_classes)
+    )
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """How many rows of one class were predicted as one other class."""
+
+    true: int
+    predicted: int
+    count: int
+
+
+def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
+    """All confused pairs, the most frequent first; no C×C matrix is built."""
+    wrong = true != predicted
+    pairs = np.stack((true[wrong], predicted[wrong]), axis=1)
+    found, counts = np.unique(pairs, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [
+        ConfusedPair(int(found[index, 0]), int(found[index, 1]), int(counts[index]))
+        for index in order
+    ]
+
+
+def pair_counts(pairs: Iterable[ConfusedPair]) -> Counter[tuple[int, int]]:
+    """How often two classes were confused, whichever was the true one."""
+    counts: Counter[tuple[int, int]] = Counter()
+    for pair in pairs:
+        counts[min(pair.true, pair.predicted), max(pair.true, pair.predicted)] += pair.count
+    return counts
+
+
+def order_by_confusion(pairs: Iterable[ConfusedPair], n_classes: int) -> list[int]:
+    """The codes of all classes, with those that are confused side by side.
+
+    Chains of classes are joined from the most confused pair to the least, each time with the ends
+    nearest to that pair facing each other. Classes that are never confused keep their order.
+    """
+    chains = {code: [code] for code in range(n_classes)}
+    for (left, right), _ in pair_counts(pairs).most_common():
+        first, second = chains[left], chains[right]
+        if first is second:
+            continue
+        if 2 * first.index(left) < len(first) - 1:
+            first = first[::-1]
+        if 2 * second.index(right) >= len(second) - 1:
+            second = second[::-1]
+        joined = first + second
+        for code in joined:
+            chains[code] = joined
+    groups = {min(chain): chain for chain in chains.values()}
+    ordered = (groups[start] for start in sorted(groups))
+    return [code for g in ordered for code in (g if g[0] <= g[-1] else g[::-1])]
+
+
+def latent_codes(model: Any) -> Ints:
+    """The index in ``classes_`` of each latent example's label."""
+    codes: Ints = np.searchsorted(model.classes_, np.asarray(model.latent_labels_))
+    return codes
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A latent example and the rows of its class that are nearest to it."""
+
+    latent: int
+    rows: Ints
+    """Sorted by distance, nearest first."""
+    distances: Floats
+    """In the units of the features."""
+
+
+def busiest_clusters(
+    model: Any, latents: Ints, rows: Floats, members: Ints, n_clusters: int
+) -> list[Cluster]:
+    """Those ``latents`` of a class that represent the most of its rows, ``members``."""
+    if not len(members) or not len(latents):  # a class may wait for its first rows
+        return [Cluster(int(latent), members, np.empty(0)) for latent in latents[:n_clusters]]
+    of_class = model.model_.with_references(model.latent_examples_[latents], latents, 0.0)
+    neighbors = of_class.nearest(rows[members], 1)
+    nearest, distances = neighbors.indices[:, 0], of_class.distances(neighbors.squared[:, 0])
+    sizes = np.bincount(nearest, minlength=len(latents))
+    clusters = []
+    for index in np.argsort(-sizes, kind="stable")[:n_clusters]:
+        own = np.flatnonzero(nearest == index)
+        own = own[np.argsort(distances[own], kind="stable")]
+        clusters.append(Cluster(int(latents[index]), members[own], distances[own]))
+    return clusters
+
+
+@dataclass(frozen=True)
 class Plane:
     """Two orthonormal directions and an origin: distances on it are never longer than real ones."""
 
@@ -137,9 +314,9 @@ def widest_plane(points: Floats, codes: Ints) -> Plane:
 
 def class_means(points: Floats, codes: Ints) -> tuple[Ints, Floats, Ints]:
     """The codes that occur, the mean of the points of each in float64, and the number of points."""
-    present, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    present, indices, counts = np.unique(codes, return_inverse=True, return_counts=True)
     means = np.zeros((len(present), points.shape[1]))
-    np.add.at(means, places, points)
+    np.add.at(means, indices, points)
     means /= counts[:, None]
     return present, means, counts
 
@@ -160,45 +337,27 @@ def _principal(rows: Floats, n_axes: int) -> Floats:
     return oriented
 
 
-@dataclass(frozen=True)
-class ClassErrors:
-    """For every class: its rows, and how many of them were predicted as another class."""
-
-    rows: Ints
-    wrong: Ints
-
-    @property
-    def shares(self) -> Floats:
-        """The error rate of each class; NaN where it has no rows."""
-        shares: Floats = np.full(len(self.rows), np.nan)
-        np.divide(self.wrong, self.rows, out=shares, where=self.rows > 0)
-        return shares
+def usual(points: Floats) -> Bools:
+    """Which points are not far from the others."""
+    apart = np.abs(points - np.median(points, axis=0))
+    largest = apart.max(initial=0)
+    away = np.linalg.norm(apart / (largest or 1), axis=1)
+    if not away.any():
+        return np.ones(len(points), dtype=bool)
+    near: Bools = away <= FAR * float(np.median(away[away > 0]))
+    return near
 
 
-def class_errors(true: Ints, predicted: Ints, n_classes: int) -> ClassErrors:
-    """Rows and errors of every class, from true and predicted codes."""
-    wrong = true[true != predicted]
-    return ClassErrors(
-        np.bincount(true, minlength=n_classes), np.bincount(wrong, minlength=n_classes)
+def view_of(flat: Floats) -> tuple[Floats, Floats]:
+    """Low and high corner of a view of points on a plane; a few may lie outside."""
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    if len(flat) < FEW:
+        return low, high
+    tail = max(2, int(TAIL * len(flat)))
+    inner_low, inner_high = np.sort(flat, axis=0)[[tail, -1 - tail]]
+    room = ROOM * (inner_high - inner_low)
+    squeezed = high - low > SQUEEZED * (inner_high - inner_low)
+    return (
+        np.where(squeezed, np.maximum(low, inner_low - room), low),
+        np.where(squeezed, np.minimum(high, inner_high + room), high),
     )
-
-
-@dataclass(frozen=True)
-class ConfusedPair:
-    """How many rows of one class were predicted as one other class."""
-
-    true: int
-    predicted: int
-    count: int
-
-
-def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
-    """All confused pairs, the most frequent first; no C×C matrix is built."""
-    wrong = true != predicted
-    pairs = np.stack((true[wrong], predicted[wrong]), axis=1)
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [
-        ConfusedPair(int(found[place, 0]), int(found[place, 1]), int(counts[place]))
-        for place in order
-    ]

@@ -1,25 +1,30 @@
 import re
+from html import unescape
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from latentmetric.evaluation.calibration import Calibration
 from latentmetric.viz.report.charts import (
-    BOTTOM,
     HEIGHT,
     LETTER,
-    TOP,
     WIDTH,
-    Line,
-    bar,
+    Bar,
+    bar_chart,
     line_chart,
     nice_ticks,
+    reliability_chart,
     tick_texts,
 )
+from latentmetric.viz.report.page import _templates
 from latentmetric.viz.summaries import Curve
 
-VALUES = st.floats(1e-6, 1e12)
+
+def render(macro, chart):
+    return getattr(_templates().get_template("charts.html").module, macro)(chart)
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
@@ -37,56 +42,46 @@ def test_ticks_of_rounds_are_whole_numbers_at_even_steps(first, span):
     ticks = nice_ticks(first, first + span, 6, whole=True)
     assert all(tick.is_integer() for tick in ticks)
     assert len({after - tick for tick, after in pairwise(ticks)}) == 1
-    line = Line(Curve([first, first + span], [1.0, 2.0]), "t", "d", "x")
-    written = re.findall(r'class="tick middle">([\d,]+)<', line_chart(line))
-    inside = [tick for tick in ticks if first <= tick <= first + span]
-    assert [int(text.replace(",", "")) for text in written] == inside
+    chart = line_chart(Curve([first, first + span], [1.0, 2.0]), "t", "d", "x")
+    written = [int(text.replace(",", "")) for _, text in chart["x_ticks"]]
+    assert written == [tick for tick in ticks if first <= tick <= first + span]
 
 
-def places_of(drawing):
-    (path,) = re.findall(r'd="M([^"]+)" class="curve"', drawing)
-    return [tuple(map(float, place.split())) for place in path.split("L")]
-
-
-@given(st.lists(VALUES, min_size=2, max_size=20), st.booleans())
+@given(st.lists(st.floats(1e-6, 1e12), min_size=2, max_size=20), st.booleans())
 @example([0.0078125, 2e11], True)
 def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic):
-    line = Line(
-        Curve(list(range(len(values))), values), "t", "d", "x", marked=1, mark_text="m",
-        level=1.0, level_text="l", logarithmic=logarithmic,
-    )  # fmt: skip
-    places = places_of(line_chart(line))
-    assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in places)
+    curve = Curve(list(range(len(values))), values)
+    chart = line_chart(curve, "t", "d", "x", marked=1, level=1.0, logarithmic=logarithmic)
+    points = chart["points"]
+    assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
+    assert chart["marked"] == points[1]
     for (_, y), (_, other), value, next_value in zip(
-        places, places[1:], values, values[1:], strict=False
+        points, points[1:], values, values[1:], strict=False
     ):
         assert (other - y) * (next_value - value) <= 0, "higher values are drawn higher"
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [5.0, 5.0], [-1.0, 3.0]])
 def test_flat_and_negative_curves_are_drawn(values):
-    assert len(places_of(line_chart(Line(Curve([0, 1], values), "t", "d", "x")))) == 2
+    assert np.isfinite(line_chart(Curve([0, 1], values), "t", "d", "x")["points"]).all()
 
 
-def test_notes_stand_above_the_plot_and_beside_each_other():
-    curve = Curve(list(range(11)), [1.0] * 11)
-    line = Line(
-        curve, "t", "d", "x", marked=3, mark_text="kept: round 3, 1.00", divided=4.5,
-        divided_text="refinement begins",
+def test_notes_stand_beside_each_other():
+    texts = ["kept: round 3, 1.00", "refinement begins"]
+    chart = line_chart(
+        Curve(list(range(11)), [1.0] * 11), "t", "d", "x", marked=3, mark_text=texts[0],
+        divided=4.5, divided_text=texts[1],
     )  # fmt: skip
-    drawn = line_chart(line)
-    assert re.search(rf'd="M[\d.]+ {TOP}V{HEIGHT - BOTTOM}" class="level"', drawn)
-    places = re.findall(r'<text x="11" y="0" class="tick">([^<]+)</text></g>', drawn)
-    assert places == ["kept: round 3, 1.00", "refinement begins"]
-    starts = [float(x) for x in re.findall(r"translate\(([\d.]+) 32\)", drawn)]
-    assert starts[1] - starts[0] > LETTER * len(places[0])
-    assert starts[1] + LETTER * len(places[1]) < WIDTH
+    (start, *first), (next_start, *second) = chart["notes"]
+    assert [first, second] == [["ring", texts[0]], ["dashes", texts[1]]]
+    assert next_start - start > LETTER * len(texts[0])
+    assert next_start + LETTER * len(texts[1]) < WIDTH
+    assert chart["points"][4][0] < chart["divided"] < chart["points"][5][0]
 
 
 @pytest.mark.parametrize(
     ("ticks", "as_percent", "logarithmic", "written"),
     [
-        ([0, 0.5, 1.0], False, False, ["0.0", "0.5", "1.0"]),
         ([0, 5_000, 10_000.0], False, False, ["0", "5,000", "10,000"]),
         ([0, 0.025, 0.05], True, False, ["0.0 %", "2.5 %", "5.0 %"]),
         ([0.001, 1, 1000.0], False, True, ["0.001", "1", "1,000"]),
@@ -99,10 +94,32 @@ def test_the_numbers_of_an_axis_have_one_format(ticks, as_percent, logarithmic, 
     assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in found] == written
 
 
-def test_text_in_a_chart_is_escaped():
-    assert "<b>" not in line_chart(Line(Curve([0, 1], [1.0, 2.0]), "<b>", "<b>", "<b>"))
+def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
+    chart = bar_chart("t", [Bar("a", 0.1, "10 %", 0.02), Bar("b", 0.05, "5 %"), Bar("c", 0, "0 %")])
+    drawn = render("bars", chart)
+    assert re.findall(r'width="([\d.]+)" height="9"', drawn) == ["293.33", "146.67", "0"]
+    (end,) = re.findall(r"H([\d.]+)M", drawn)
+    assert float(end) == WIDTH - 4
+    assert "t: a 10 %, b 5 %, c 0 %" in drawn
 
 
-def test_a_bar_has_the_length_of_its_share():
-    assert 'width="25"' in bar(0.25)
-    assert 'd="M20 5H30' in bar(0.25, 0.05)
+def test_long_names_are_escaped_leave_room_for_the_value_and_stay_different():
+    names = [f"<b>{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
+    drawn = render("bars", bar_chart("<b>", [Bar(name, 1.0, "1,234") for name in names]))
+    assert "<b>" not in drawn
+    written = [unescape(name) for name in re.findall(r'class="bar-name">([^<]+)<', drawn)]
+    assert len(set(written)) == 3
+    assert all("…" in name and len(name) < 60 for name in written)
+
+
+def test_groups_of_few_rows_are_pale_and_stand_where_they_should():
+    shares = np.array([0.5, 0.7, 0.9])
+    drawn = render(
+        "reliability", reliability_chart(Calibration(shares, shares, np.array([1, 30, 500])))
+    )
+    opacities = [float(value) for value in re.findall(r'class="fill" opacity="([\d.]+)"', drawn)]
+    assert opacities == sorted(opacities)
+    assert opacities[0] < 0.15 < 0.4 < opacities[-1]
+    dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    for x, y in dots:  # right as often as promised: on the diagonal
+        assert (float(x) - 52) / 296 == pytest.approx((206 - float(y)) / 160, abs=1e-3)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from latentmetric import Euclidean, MaPML
+from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.io import open_rows
-from latentmetric.viz.report.baselines import RIVALS
-from latentmetric.viz.report.evidence import gather
+from latentmetric.viz.report.evidence import RIVALS, gather
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +15,9 @@ def fitted():
     return MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200]), X, y
 
 
-def gathered(model, X, y, *, X_train=None, y_train=None, max_queries=1000):
-    generator = np.random.default_rng(0)
-    return gather(model, X, y, X_train, y_train, None, None, max_queries, generator, False)
+def gathered(model, X, y, **options):
+    options = {"max_queries": 1000, "quick": True} | options
+    return gather(model, X, y, generator=np.random.default_rng(0), **options)
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance", "kernel"])
@@ -28,6 +28,8 @@ def test_votes_agree_with_predict(fitted, weights):
     votes = {vote.name: vote for vote in evidence.votes}
     assert evidence.verdict is votes["MaPML"]
     np.testing.assert_array_equal(votes["MaPML"].predicted, model.predict(X[200:]))
+    shares = model.predict_proba(X[200:])
+    np.testing.assert_allclose(evidence.verdict.confidence, shares.max(axis=1))
     euclid = Euclidean(weights=weights).fit(X[:200], y[:200])
     np.testing.assert_array_equal(votes["Euclid"].predicted, euclid.predict(X[200:]))
     model.set_references(X[:200], y[:200])
@@ -35,6 +37,8 @@ def test_votes_agree_with_predict(fitted, weights):
     distances, indices = model.kneighbors(X[200:], 3)
     np.testing.assert_array_equal(votes["MaPML-O"].neighbors[:, :3], indices)
     np.testing.assert_allclose(votes["MaPML-O"].distances[:, :3], distances)
+    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
+    assert evidence.verdict.name == "MaPML-O", "references set by the user vote"
 
 
 def test_the_model_is_not_changed(fitted):
@@ -42,16 +46,6 @@ def test_the_model_is_not_changed(fitted):
     before = dict(vars(model))
     gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
     assert vars(model) == before
-
-
-def test_references_set_by_the_user_are_used(fitted):
-    _, X, y = fitted
-    model = MaPML(max_iter=1, n_steps=200, random_state=0).fit(X[:200], y[:200])
-    n_latents = len(model.latent_examples_)
-    model.set_references(X[:n_latents], y[:n_latents])
-    assert model.reference_ == "set"
-    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
-    assert evidence.verdict.name == "MaPML-O"
 
 
 def test_a_class_missing_from_the_training_rows_does_not_shift_the_others(fitted):
@@ -75,45 +69,28 @@ def test_too_few_rows_to_hold_out_are_classified_without_a_comparison(fitted):
     evidence = gathered(model, X[:3], np.arange(3))
     assert [vote.name for vote in evidence.votes] == ["MaPML"]
     assert len(evidence.queries) == 3
+    alone = gathered(Euclidean().fit(X, np.arange(300) % 3), X[:1], [0])
+    assert (alone.verdict.voters, alone.verdict.at_zero) == ("own", 1)
 
 
-def test_a_single_row_of_a_single_class_is_enough_for_other_estimators(fitted):
-    _, X, y = fitted
-    rival = Euclidean().fit(X[:200], y[:200])
-    evidence = gathered(rival, X[:1], y[:1])
-    assert evidence.verdict.voters == "own"
-    assert evidence.verdict.at_zero == 1
-
-
-def test_rows_in_a_file_are_read(fitted, tmp_path):
+def test_rows_in_a_file_are_read_and_a_dask_array_is_refused(fitted, tmp_path):
+    dask = pytest.importorskip("dask.array")
     model, X, y = fitted
     np.save(tmp_path / "rows.npy", X)
     evidence = gathered(model, open_rows(tmp_path / "rows.npy"), y)
     np.testing.assert_array_equal(evidence.given.rows, X)
-
-
-def test_a_dask_array_is_refused(fitted):
-    dask = pytest.importorskip("dask.array")
-    model, X, y = fitted
     with pytest.raises(TypeError, match=r"dask Array.*compute\(\)"):
         gathered(model, dask.from_array(X), y)
 
 
-def test_the_confidence_is_the_largest_probability(fitted):
+def test_rivals_are_announced_and_fitted_to_training_rows_only(fitted):
     model, X, y = fitted
-    evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
-    expected = model.predict_proba(X[200:]).max(axis=1)
-    np.testing.assert_allclose(evidence.verdict.confidence, expected)
-
-
-def test_rivals_are_fitted_to_training_rows_only(fitted):
-    model, X, y = fitted
-    generator, steps = np.random.default_rng(0), []
-    evidence = gather(
-        model, X[200:], y[200:], X[:200], y[:200], None, None, 1000, generator, True, steps.append
-    )
-    assert [rival.name for rival in evidence.baselines] == list(RIVALS)
-    assert all(rival.n_rows == 200 for rival in evidence.baselines)
+    steps = []
+    rows = {"X_train": X[:200], "y_train": 2 * (y[:200] > 0)}  # a class without rows
+    evidence = gathered(model, X[200:], y[200:], **rows, quick=False, about_to=steps.append)
     assert steps == ["votes", *RIVALS, "doubtful labels"]
-    alone = gather(model, X, y, None, None, None, None, 1000, generator, True)
-    assert alone.baselines == []
+    for baseline in evidence.baselines:
+        rival = fit_rival(RIVALS[baseline.name], rows["X_train"], rows["y_train"])
+        np.testing.assert_array_equal(baseline.predicted, rival.pipeline.predict(X[200:]))
+        assert (baseline.n_rows, baseline.chosen) == (200, rival.chosen)
+    assert gathered(model, X, y, quick=False).baselines == []

@@ -1,13 +1,15 @@
-"""The report: sections combined into one HTML file that makes no network requests."""
+"""The report: one HTML file that makes no network requests.
+
+Python computes what the sections show; the templates write it, and escape all of it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 from base64 import b64encode
 from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +18,35 @@ import numpy as np
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
-from latentmetric.validation.pipelines import Piped
-from latentmetric.viz.report.classes import class_section
-from latentmetric.viz.report.confusion import confusion_section
-from latentmetric.viz.report.context import Context
-from latentmetric.viz.report.data import data_section
-from latentmetric.viz.report.doubts import doubt_section
-from latentmetric.viz.report.evidence import Evidence, gather
+from latentmetric.viz.report import limits
+from latentmetric.viz.report.charts import FRAME
+from latentmetric.viz.report.errors import class_section, confusion_section, reliability_section
+from latentmetric.viz.report.evidence import gather
+from latentmetric.viz.report.fit import data_section, fit_section
 from latentmetric.viz.report.gallery import gallery_section
-from latentmetric.viz.report.learning import convergence_section
-from latentmetric.viz.report.markup import Html, shown, tag
+from latentmetric.viz.report.map import map_section
+from latentmetric.viz.report.metric import metric_section
 from latentmetric.viz.report.mistakes import mistake_section
-from latentmetric.viz.report.pictures import COLUMNS, Pictures
-from latentmetric.viz.report.plane import map_section
-from latentmetric.viz.report.reliability import reliability_section
-from latentmetric.viz.report.spectrum import spectrum_section
+from latentmetric.viz.report.pictures import Pictures
+from latentmetric.viz.report.text import FILTERS, shown
 from latentmetric.viz.report.verdict import verdict_section
 
-SCRIPTS = (
-    "theme.js",
-    "pictures.js",
-    "tables.js",
-    "gallery.js",
-    "drawing.js",
-    "exports.js",
-    "plot.js",
-    "matrix.js",
-    "map.js",
-)
+SCRIPTS = ("page.js", "drawing.js", "plot.js", "matrix.js", "map.js")
 
-SECTIONS: tuple[tuple[str, str, Callable[[Evidence, Context], Html]], ...] = (
-    ("verdict", "Verdict", verdict_section),
-    ("classes", "Classes", class_section),
-    ("confusion", "Confusion", confusion_section),
-    ("mistakes", "Mistakes", mistake_section),
-    ("doubts", "Labels", doubt_section),
-    ("reliability", "Reliability", reliability_section),
-    ("map", "Map", map_section),
-    ("gallery", "Latents", gallery_section),
-    ("spectrum", "Metric", spectrum_section),
-    ("convergence", "Fit", convergence_section),
-    ("data", "Data", data_section),
-)
-"""The id of each section, its name in the navigation, and what makes it."""
-
-PICTURED_FIRST = (mistake_section, doubt_section, gallery_section)
-"""Built before the map, whose many pictures would use up the budget."""
+TITLES = {
+    "verdict": "Verdict",
+    "classes": "Classes",
+    "confusion": "Confusion",
+    "mistakes": "Mistakes",
+    "doubts": "Labels",
+    "reliability": "Reliability",
+    "map": "Map",
+    "gallery": "Latents",
+    "spectrum": "Metric",
+    "convergence": "Fit",
+    "data": "Data",
+}
+"""The id of each section and its template, and its name in the navigation."""
 
 
 def write_report(
@@ -149,100 +134,86 @@ def write_report(
     True
     """
     max_queries = Integer(1).check("max_queries", max_queries)
+    _templates()  # an error before any work if Jinja2 is missing
     generator = np.random.default_rng(random_state)
-    learner = type(Piped.of(model).estimator).__name__
-    heading = shown(title, 200) if title else f"What {learner} learned"
     with small_numbers_may_vanish():
         evidence = gather(
-            model, X, y, X_train, y_train, row_names, train_names, max_queries, generator,
-            not quick, about_to,
+            model, X, y, X_train=X_train, y_train=y_train, row_names=row_names,
+            train_names=train_names, image_shape=image_shape, max_queries=max_queries,
+            generator=generator, quick=quick, about_to=about_to,
         )  # fmt: skip
-        context = Context.of(evidence, image_shape, source, generator, quick, about_to)
-        page = _page(heading, evidence, context)
-    return _write_whole(Path(path), page)
+        pictures = Pictures(evidence.image_shape, *evidence.originals.value_range)
+        sections = {
+            "verdict": verdict_section(evidence),
+            "classes": class_section(evidence),
+            "confusion": confusion_section(evidence),
+            "mistakes": mistake_section(evidence),
+            "doubts": {},
+            "reliability": reliability_section(evidence),
+            "gallery": gallery_section(evidence),
+            "spectrum": metric_section(evidence),
+            "convergence": fit_section(evidence),
+            "data": data_section(evidence, source),
+        }
+        written = {
+            name: render(name, evidence=evidence, pictures=pictures, **data)
+            for name, data in sections.items()
+        }
+        # The map comes last: its points may use up the budget of pictures.
+        mapped = map_section(evidence, pictures, generator, quick, about_to)
+        written["map"] = render("map", evidence=evidence, **mapped)
+    heading = shown(title, 200) if title else f"What {evidence.name} learned"
+    script_data = {"matrix": sections["confusion"]["script"], "map": mapped["script"]}
+    page = _page(heading, [written[name] for name in TITLES], script_data, pictures)
+    with replacing(path) as file:
+        file.write(page.encode())
+    return Path(path)
 
 
-def _page(heading: str, evidence: Evidence, context: Context) -> str:
+def render(name: str, **data: Any) -> str:
+    """The page, or one of its sections, as HTML."""
+    html: str = _templates().get_template(f"{name}.html").render(data)
+    return html
+
+
+@cache
+def _templates() -> Any:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError("a report needs Jinja2: pip install 'latentmetric[plot]'") from error
+    templates = Environment(
+        loader=PackageLoader("latentmetric.viz.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(FILTERS)
+    templates.globals.update(FRAME, limits=limits)
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return templates
+
+
+def _page(heading: str, sections: list[str], script_data: Any, pictures: Pictures) -> str:
     """The whole file. Its policy allows only the scripts and styles listed by hash."""
-    made = {section: section(evidence, context) for section in PICTURED_FIRST}
-    sections = [
-        made[section] if section in made else section(evidence, context)
-        for _, _, section in SECTIONS
-    ]
-    styles = [_asset("report.css"), *_sheet(context.pictures)]
-    script = "\n".join(_asset(name) for name in SCRIPTS)
+    from latentmetric import __version__
+
+    styles = [_static("report.css"), *([pictures.style_sheet()] if len(pictures) else [])]
+    script = "\n".join(map(_static, SCRIPTS))
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src {' '.join(map(_hash, styles))}; script-src {_hash(script)}"
     )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", heading),
-        *(tag("style", Html(style)) for style in styles),
-    )
-    body = tag(
-        "body",
-        _navigation(),
-        tag("main", tag("header", tag("h1", heading), id="top"), *sections, _footer()),
-        tag("a", "Contents", href="#top", class_="to-top"),
-        tag("script", as_json(context.script_data), type="application/json", id="report-data"),
-        tag("script", Html(script)),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    return render(
+        "page", heading=heading, policy=policy, styles=styles, titles=TITLES, sections=sections,
+        script_data=script_data, script=script, version=__version__,
+    )  # fmt: skip
 
 
-def _navigation() -> Html:
-    links = [tag("a", text, href=f"#{name}") for name, text, _ in SECTIONS]
-    toggle = tag("button", "Dark", type="button", class_="theme needs-script")
-    return tag("nav", tag("div", *links, class_="links"), toggle, aria_label="Parts of the report")
-
-
-def _footer() -> Html:
-    said = (
-        f"Made by latentmetric {_version()}. This page works offline and sends no data. Long "
-        "labels and names are shortened in the middle; invisible characters are shown as codes."
-    )
-    return tag("footer", tag("p", said))
-
-
-def _version() -> str:
-    from latentmetric import __version__
-
-    return __version__
-
-
-def _asset(name: str) -> str:
-    return (files("latentmetric.viz.report") / "assets" / name).read_text(encoding="utf-8")
+def _static(name: str) -> str:
+    return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _sheet(pictures: Pictures | None) -> list[str]:
-    """A style sheet with all pictures in one image; the script shows the right part of it."""
-    if pictures is None or not len(pictures):
-        return []
-    height, width = pictures.size
-    lines = -(-len(pictures) // COLUMNS)
-    return [
-        f":root{{--columns:{COLUMNS};--lines:{lines};--aspect:{width}/{height}}}"
-        f".picture{{background-image:url(data:image/png;base64,{pictures.sheet()})}}"
-    ]
-
-
-def as_json(data: Any) -> Html:
-    """JSON that cannot end the script element around it."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return Html(text.replace("<", "\\u003c"))
-
-
-def _write_whole(path: Path, text: str) -> Path:
-    """Write the whole file or nothing: an interrupted write leaves the old file."""
-    with replacing(path) as file:
-        file.write(text.encode())
-    return path

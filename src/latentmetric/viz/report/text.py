@@ -1,0 +1,105 @@
+"""Values as the page shows them: labels as one visible line, numbers in a few digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from latentmetric.characters import is_hidden, shortened, told_apart
+from latentmetric.viz.report import limits
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+def shown(value: Any, longest: int = limits.MAX_TEXT) -> str:
+    """A label, name or path as one line of visible characters, at most ``longest`` long."""
+    return shortened(_visible(value, longest), longest)
+
+
+def distinct(labels: Iterable[Any]) -> list[str]:
+    """Each label as it is shown; labels that would look the same are told apart."""
+    return told_apart((_visible(label, limits.MAX_TEXT) for label in labels), limits.MAX_TEXT)
+
+
+def _visible(value: Any, longest: int) -> str:
+    """Visible characters, made of no more of a text than ``longest`` of them may come from."""
+    return "".join(map(_visible_character, shortened(value, 4 * longest))) or "(empty)"
+
+
+def _visible_character(character: str) -> str:
+    code = ord(character)
+    if code < 32:
+        return chr(0x2400 + code)
+    return f"\\u{{{code:x}}}" if is_hidden(character) else character
+
+
+def name_parts(name: str) -> list[str]:
+    """A name in parts: a line may end after an underscore, a slash or a dot, not inside a word."""
+    return re.split(r"(?<=[_/.\\])(?=\w)", name)
+
+
+def number(value: float) -> str:
+    """A number with about three digits, with commas between thousands."""
+    if value != value:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e9:
+        return f"{int(value):,}"
+    size = abs(value)
+    if size >= 1e9 or size < 1:
+        return f"{value:.3g}"
+    return f"{value:,.{max(0, 3 - len(str(int(size))))}f}"
+
+
+def value_text(value: Any) -> str:
+    """A cell of the caller's table: a number, a word, or a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    return number(float(value)) if is_numeric(value) else shown(value, 40)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether a cell of the caller's table is a number."""
+    return isinstance(value, int | float | np.number)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two decimals."""
+    return "–" if share != share else f"{100 * share:.2f}{NBSP}%"
+
+
+def share(part: float) -> str:
+    """A share as a percentage with as few decimals as it needs."""
+    return f"{100 * part:g}{NBSP}%"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in percentage points."""
+    return f"{abs(100 * difference):.2f} percentage points"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun: ``1 row``, ``2 rows``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def commas(count: int) -> str:
+    """A count with commas between thousands."""
+    return f"{count:,}"
+
+
+def coordinate(value: float) -> str:
+    """A coordinate of a drawing with as many digits as a screen shows."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def signed(value: float) -> str:
+    """A number with its sign and one decimal."""
+    return f"{value:+.1f}".replace("-", "−")
+
+
+_SHOWN = (commas, coordinate, counted, name_parts, number, percent, points, share, signed)
+FILTERS = {function.__name__: function for function in _SHOWN}
+"""What the templates may call."""

@@ -1,0 +1,162 @@
+"""What the report says of how the metric was learned: rounds, refinement, starts, what was kept."""
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+from page_reader import Page
+
+from latentmetric import MaPML
+from latentmetric.core.model import FittedModel
+from latentmetric.core.race import CLEARLY, TIE
+from latentmetric.core.starts import STARTS
+from latentmetric.viz import write_report
+
+TITLES = {
+    "objective": "Objective",
+    "validation_error": "Error on held-out rows",
+    "loss": "Leave-one-out loss",
+    "loo_error": "Leave-one-out error",
+}
+
+
+@pytest.fixture
+def section_of(tmp_path):
+    X, y = make_blobs()
+
+    def write(model):
+        model.fit(X[:160], y[:160])
+        path = write_report(model, X[160:], y[160:], tmp_path / "page.html")
+        return Page.read(path).section("convergence")
+
+    return write
+
+
+def charts(section):
+    return {chart.one("title").text: chart for chart in section.all("svg", class_="chart")}
+
+
+def divided(chart):
+    return "refinement begins" in [text.text for text in chart.all("text")]
+
+
+def test_a_fit_by_default_shows_loss_and_error_over_rounds_and_passes(section_of):
+    model = MaPML(max_iter=3, n_steps=300, random_state=0)
+    section = section_of(model)
+    drawn = charts(section)
+    assert list(drawn) == [TITLES[name] for name in ("objective", "loss", "loo_error")]
+    assert {name: divided(chart) for name, chart in drawn.items()} == {
+        "Objective": False, "Leave-one-out loss": True, "Leave-one-out error": True,
+    }  # fmt: skip
+    described = drawn["Leave-one-out loss"].attributes["aria-label"]
+    assert described.endswith("; the refinement begins after round 3")
+    assert len(list(drawn["Objective"].all("circle", class_="dot"))) == 4
+    assert len(list(drawn["Leave-one-out loss"].all("circle", class_="dot"))) == 7
+    start = model.history_[0]["start"]
+    for said in (
+        "The refinement, from round 4 on, has no objective",
+        f"Round {model.best_iter_} of 6 was kept; round 0 is the metric before learning, which "
+        f"is that of the start “{start}”.",
+        "No rows were held out: the leave-one-out loss",
+    ):
+        assert said in section.text
+
+
+def test_the_starts_are_compared_and_the_chosen_one_is_marked(section_of):
+    model = MaPML(max_iter=1, n_steps=300, random_state=0)
+    section = section_of(model)
+    first = model.history_[0]
+    table = next(
+        table for table in section.all("table")
+        if table.attributes.get("aria-label") == "Loss and error of each start"
+    )  # fmt: skip
+    rows = [[cell.text for cell in [row.one("th"), *row.all("td")]]
+            for row in table.one("tbody").all("tr")]  # fmt: skip
+    assert [row[0] for row in rows] == list(STARTS)
+    for name, loss, error, choice in rows:
+        assert float(loss) == pytest.approx(first["start_losses"][name], rel=5e-3)
+        assert error == f"{100 * first['start_errors'][name]:.2f}\N{NO-BREAK SPACE}%"
+        assert (choice == "chosen") == (name == first["start"])
+    caption = section.text.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"at least {100 * TIE:g} % lower than that of a simpler one" in caption
+    assert f"“denoised” only if its loss is at least {100 * CLEARLY:g} % lower" in caption
+
+
+def test_the_algorithm_as_published_has_neither_and_the_page_names_keep(section_of):
+    section = section_of(MaPML.as_published(max_iter=2, n_steps=300, random_state=0))
+    assert list(charts(section)) == ["Objective"]
+    assert not divided(charts(section)["Objective"])
+    assert "efinement" not in section.text
+    assert "The start" not in section.text
+    assert 'the last round is kept; keep="best" keeps the one' in section.text
+
+
+def test_with_held_out_rows_their_error_decides(section_of):
+    section = section_of(
+        MaPML(max_iter=2, n_steps=300, early_stopping=True, start="within", random_state=0)
+    )
+    drawn = charts(section)
+    assert list(drawn) == [TITLES["objective"], TITLES["validation_error"]]
+    assert divided(drawn[TITLES["validation_error"]])
+    assert "It has the lowest error on the held-out rows." in section.text
+    assert "No rows were held out" not in section.text
+    assert "The start" not in section.text
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_blobs()
+    return MaPML(max_iter=2, n_steps=300, random_state=0).fit(X, y), X, y
+
+
+def under(model, components):
+    """A copy of the model with another metric."""
+    other, fitted = copy(model), model.model_
+    other.components_ = components
+    points = fitted.coordinates.into(model.latent_examples_) @ components.T
+    other.model_ = FittedModel.of_metric(
+        fitted.coordinates, components, points, fitted.codes, fitted.n_classes
+    )
+    return other
+
+
+@pytest.mark.parametrize(("factor", "rank"), [(0, 6), (1e-170, 1), (1e-140, 1), (1e100, 6)])
+def test_a_metric_that_collapsed_gets_its_page(tmp_path, fitted, factor, rank):
+    model, X, y = fitted
+    collapsed = under(model, factor * np.eye(6)[:rank])
+    page = Page.read(write_report(collapsed, X, y, tmp_path / "page.html"))
+    said = "All eigenvalues of the metric are 0" in page.section("spectrum").text
+    assert said == (factor < 1e-150)
+
+
+def test_a_metric_without_directions_gets_its_page(tmp_path, fitted):
+    model, X, y = fitted
+    empty = under(model, np.empty((0, 6)))
+    empty.model_ = replace(empty.model_, temperature=0.0)
+    page = Page.read(write_report(empty, X, y, tmp_path / "page.html"))
+    assert "All eigenvalues of the metric are 0" in page.section("spectrum").text
+
+
+ODD = ["text", None, {}, float("nan"), -1.0, 1e300, 10**400, 5e-324, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda history: [],
+        lambda history: history[::-1],
+        lambda history: [dict.fromkeys(one, "text") for one in history],
+        lambda history: [{key: {} for key in one} for one in history],
+        lambda history: [{**one, "objective": ODD[index]} for index, one in enumerate(history)],
+        lambda history: [{**one, "round": ODD[-1 - index]} for index, one in enumerate(history)],
+        lambda history: [one | {"start_losses": {"within": "low"}} for one in history],
+    ],
+)
+def test_an_odd_history_gets_its_page(tmp_path, fitted, change):
+    model, X, y = fitted
+    odd = copy(model)
+    odd.history_ = change(model.history_)
+    page = Page.read(write_report(odd, X, y, tmp_path / "page.html"))
+    assert page.section("convergence").text
