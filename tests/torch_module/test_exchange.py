@@ -7,17 +7,15 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric import LMNN, MaPML, load, save
 from latentmetric.export import to_faiss, to_onnx
-from latentmetric.torch import LatentMarginLoss, LatentVoteLoss, MahalanobisLinear
+from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
 from latentmetric.viz import write_report
 
-LOSSES = pytest.mark.parametrize("kind", [LatentVoteLoss, LatentMarginLoss])
 
-
-def trained(blobs, kind=LatentVoteLoss, n_features=6, metric=None, **parameters):
+def trained(blobs, n_features=6, metric=None, **parameters):
     """A loss after some steps on blobs, which stand for the outputs of a network."""
     torch.manual_seed(0)
     X, y = torch.tensor(blobs[0], dtype=torch.float32), torch.tensor(blobs[1])
-    loss = kind(3, n_features, 4, **parameters)
+    loss = LatentVoteLoss(3, n_features, 4, **parameters)
     groups = loss.param_groups() + ([{"params": metric.parameters()}] if metric else [])
     optimizer = torch.optim.Adam(groups, lr=1e-2) if groups else None
     for _ in range(20):
@@ -30,10 +28,9 @@ def trained(blobs, kind=LatentVoteLoss, n_features=6, metric=None, **parameters)
     return loss.eval(), X, y
 
 
-@LOSSES
 @pytest.mark.parametrize("update", ["gradient", "mean"])
-def test_the_estimator_votes_as_the_loss_does(blobs, kind, update):
-    loss, X, y = trained(blobs, kind, update=update)
+def test_the_estimator_votes_as_the_loss_does(blobs, update):
+    loss, X, y = trained(blobs, update=update)
     model = loss.to_estimator(X, y)
     assert isinstance(model, MaPML)
     assert np.array_equal(model.predict(X), loss.predict(X).numpy())
@@ -83,12 +80,11 @@ def test_the_last_layer_may_become_the_metric(blobs, rank):
     assert agreeing.mean() > 0.98
 
 
-@LOSSES
 @pytest.mark.parametrize("update", ["gradient", "mean"])
-def test_there_and_back(blobs, kind, update):
-    loss, X, y = trained(blobs, kind, update=update)
+def test_there_and_back(blobs, update):
+    loss, X, y = trained(blobs, update=update)
     model = loss.to_estimator(X, y)
-    back = kind.from_estimator(model, update=update)
+    back = LatentVoteLoss.from_estimator(model, update=update)
     assert torch.equal(back.latents, loss.latents)
     assert back.temperature.item() == pytest.approx(loss.temperature.item())
     assert back.counts.sum() == len(X)

@@ -12,7 +12,7 @@ from latentmetric.core.likelihood import loss_of, stretches
 from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
-from latentmetric.torch.running import batch_logits
+from latentmetric.torch.latents import batch_logits
 from latentmetric.torch.vote import distorted
 
 SIZES = [2, 3, 1]
@@ -95,9 +95,11 @@ def test_leaving_out_is_the_mean_of_the_other_rows():
     assert found == pytest.approx(np.mean(losses))
 
 
-@pytest.mark.parametrize("update", ["gradient", "mean"])
-@pytest.mark.parametrize("label_noise", [False, True])
-@pytest.mark.parametrize(("smoothing", "batch_votes"), [(0.0, False), (0.0, True), (0.3, True)])
+@pytest.mark.parametrize(
+    ("update", "label_noise", "smoothing", "batch_votes"),
+    [("gradient", False, 0.0, False), ("gradient", True, 0.3, True), ("mean", True, 0.0, True),
+     ("mean", False, 0.3, False)],
+)  # fmt: skip
 def test_gradcheck(rng, update, label_noise, smoothing, batch_votes):
     loss = placed_loss(
         rng, update=update, label_noise=label_noise, smoothing=smoothing, batch_votes=batch_votes

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric.core import likelihood
 from latentmetric.torch import LatentVoteLoss
-from latentmetric.torch.running import (
+from latentmetric.torch.latents import (
     Layout,
     State,
     class_logits,
