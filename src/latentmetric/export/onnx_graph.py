@@ -3,6 +3,7 @@
 The graph does what the model does: it centres rows, searches by the expanded square, in double,
 ranks a few more than the requested neighbours by exact differences, and lets them vote. A run of n
 rows against m references takes memory O(n·m), so use smaller batches where memory is short.
+skl2onnx converts the steps of a pipeline, which come before.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.export.onnx_steps import add_step, check_steps
+from latentmetric.export.onnx_pipeline import convert_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.persistence.replacing import replacing
 
 OPSET = 18
+OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 IR_VERSION = 8
 """The oldest versions with all operators used, so that older runtimes can read the file."""
 
@@ -28,23 +30,24 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model as an ONNX file: features in; label, probabilities and neighbours out.
 
     The input ``features`` has shape (n, n_features), with n free, and the model's dtype, float or
-    double. The steps of a pipeline are part of the graph. The outputs are
+    double. The steps of a pipeline are part of the graph; if it takes words, every column is an
+    input of its own, (n, 1), with the column's name, in which letters, digits and underscores stay
+    as they are. The outputs are
 
     - ``label``, (n,): a string, a Boolean, an int64 or a float, as the labels are;
     - ``probabilities``, (n, n_classes): double, columns in the order of ``model.classes_``;
     - ``neighbors``, (n, n_neighbors): int64, nearest first, as ``model.kneighbors`` numbers them;
     - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them.
 
-    Only standard operators are used (opset 18). Results are the same as the model's, except where
-    neighbours tie within rounding. Tied classes have equal probabilities; ``label`` is then the
-    class of the nearest neighbour.
+    Only standard operators are used (opset 18; for some steps also ai.onnx.ml 3). Results are the
+    same as the model's, except where neighbours tie within rounding. Tied classes have equal
+    probabilities; ``label`` is then the class of the nearest neighbour.
 
     Parameters
     ----------
     model : estimator of this package, or a Pipeline that ends in one
-        Fitted. Its current ``n_neighbors`` and ``weights`` are exported. Features must be numbers:
-        a ``OneHotEncoder`` of words is refused. Unknown categories are zeros in the graph, also
-        where the pipeline raises an error.
+        Fitted. Its current ``n_neighbors`` and ``weights`` are exported. skl2onnx converts the
+        steps of a pipeline; numbers that a ``OneHotEncoder`` takes must be whole.
     path : str or path-like
         The file to write. An existing file is replaced, or left unchanged if something fails.
 
@@ -67,8 +70,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """
     try:
         import onnx
+        import skl2onnx  # noqa: F401
     except ImportError as error:
-        raise ImportError('to_onnx needs onnx: pip install "latentmetric[onnx]"') from error
+        raise ImportError(
+            f'to_onnx needs {error.name}: pip install "latentmetric[onnx]"'
+        ) from error
 
     parts = Parts.of(model)
     if parts.weights not in WEIGHTS:
@@ -76,17 +82,40 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             f"weights={parts.weights!r} cannot be exported to ONNX; export after "
             f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
         )
-    check_steps(parts.piped)
     _check_size(parts)
-    graph = _Graph(onnx)
-    rows = add_step(graph, parts.piped.steps, "features", parts.model.dtype)
-    found = _search(graph, parts, rows, max(parts.n_neighbors, parts.n_voters))
-    _give_neighbors(graph, parts, found)
-    _vote(graph, parts, found)
-    content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts))
+    content = _model(onnx, parts)
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:
         file.write(content.SerializeToString())
+
+
+def _model(onnx: Any, parts: Parts) -> Any:
+    """The graph of the steps, if there are any, and the graph of the model as an ONNX model."""
+    import latentmetric
+
+    dtype, steps = parts.model.dtype, None
+    rows = _described(onnx, "features", dtype, parts.model.n_features)
+    if parts.piped.steps is not None:
+        steps = convert_steps(parts.piped, dtype, OPSETS)
+        rows = onnx.ValueInfoProto()
+        rows.CopyFrom(steps.output[0])
+        rows.name = "rows"
+    graph = _Graph(onnx)
+    found = _search(graph, parts, graph.cast(rows.name, dtype))
+    _give_neighbors(graph, parts, found)
+    _vote(graph, parts, found)
+    whole = graph.proto([rows], _outputs(onnx, parts))
+    if steps is not None:
+        joints = [(steps.output[0].name, "rows")]
+        whole = onnx.compose.merge_graphs(steps, whole, joints, name=whole.name)
+    domains = {node.domain for node in whole.node}
+    return onnx.helper.make_model(
+        whole,
+        producer_name="latentmetric",
+        producer_version=latentmetric.__version__,
+        ir_version=IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid(name, OPSETS[name]) for name in sorted(domains)],
+    )
 
 
 class _Graph:
@@ -132,27 +161,18 @@ class _Graph:
         """The values in another dtype."""
         return self.add("Cast", values, to=_element_type(self._onnx, np.dtype(dtype)))
 
-    def model(self, inputs: list[Any], outputs: list[Any]) -> Any:
-        """The whole graph as an ONNX model."""
-        import latentmetric
-
-        helper = self._onnx.helper
-        graph = helper.make_graph(
+    def proto(self, inputs: list[Any], outputs: list[Any]) -> Any:
+        """The whole graph."""
+        return self._onnx.helper.make_graph(
             self._nodes, "latentmetric", inputs, outputs, initializer=self._constants
         )
-        return helper.make_model(
-            graph,
-            producer_name="latentmetric",
-            producer_version=latentmetric.__version__,
-            ir_version=IR_VERSION,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-        )
 
 
-def _search(graph: _Graph, parts: Parts, prepared: str, k: int) -> tuple[str, str]:
-    """The squared distances of each row's k nearest references, or −2 times the similarities,
+def _search(graph: _Graph, parts: Parts, prepared: str) -> tuple[str, str]:
+    """The squared distances of each row's nearest references, or −2 times the similarities,
     and the indices of these references.
     """
+    k = max(parts.n_neighbors, parts.n_voters)
     rows, dtype = parts.model.references.rows, parts.model.dtype
     centred = graph.add("Sub", prepared, graph.constant(parts.model.coordinates.centre, dtype))
     # Not a constant: onnxruntime would fold a constant scale into the next product, in float32.
@@ -267,23 +287,19 @@ def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     raise TypeError(f"ONNX has no type for labels of dtype {classes.dtype}; use strings")
 
 
-def _inputs(onnx: Any, parts: Parts) -> list[Any]:
-    kind = _element_type(onnx, parts.model.dtype)
-    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.n_features])]
-
-
 def _outputs(onnx: Any, parts: Parts) -> list[Any]:
     labels, n_neighbors = _onnx_labels(parts.classes), parts.n_neighbors
-    described = {
-        "label": (labels.dtype, ["n"]),
-        "probabilities": (np.dtype(np.float64), ["n", len(parts.classes)]),
-        "neighbors": (np.dtype(np.int64), ["n", n_neighbors]),
-        "distances": (parts.model.dtype, ["n", n_neighbors]),
-    }
     return [
-        onnx.helper.make_tensor_value_info(name, _element_type(onnx, dtype), shape)
-        for name, (dtype, shape) in described.items()
+        _described(onnx, "label", labels.dtype),
+        _described(onnx, "probabilities", np.dtype(np.float64), len(parts.classes)),
+        _described(onnx, "neighbors", np.dtype(np.int64), n_neighbors),
+        _described(onnx, "distances", parts.model.dtype, n_neighbors),
     ]
+
+
+def _described(onnx: Any, name: str, dtype: np.dtype[Any], *columns: int) -> Any:
+    """The name, dtype and shape of an input or output."""
+    return onnx.helper.make_tensor_value_info(name, _element_type(onnx, dtype), ["n", *columns])
 
 
 def _element_type(onnx: Any, dtype: np.dtype[Any]) -> int:
