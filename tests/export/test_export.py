@@ -17,9 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.core.votes import VOTES
 from latentmetric.export import to_faiss, to_onnx, to_sklearn
-from latentmetric.validation.parameters import OneOf
 
 FEW = {"max_iter": 2, "n_steps": 1000, "random_state": 0}
 
@@ -27,7 +25,7 @@ MODELS = {
     "MaPML, float64": MaPML(**FEW),
     "MaPML, float32": MaPML(**FEW),
     "MaPML-O, float32": MaPML(reference="original", n_components=10, **FEW),
-    "LMNN, float64": LMNN(max_iter=20),
+    "LMNN, float64": LMNN(max_iter=5),
     "OASIS, float32": OASIS(psd=False, n_steps=1000, random_state=0),
     "OASIS, float64": OASIS(psd=False, n_steps=1000, random_state=0),
     "HRSGD, float32": HRSGD(n_steps=1000, random_state=0),
@@ -57,10 +55,6 @@ def with_parameters(model, **parameters):
     return pickle.loads(pickle.dumps(model)).set_params(**parameters)
 
 
-def weighs_without_distances(model):
-    return isinstance(model, OASIS) and not model.psd and model.weights != "uniform"
-
-
 def run(path, X, outputs=OUTPUTS):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -71,11 +65,7 @@ def run(path, X, outputs=OUTPUTS):
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries, weights):
     model, X = fitted_with_queries
-    model = with_parameters(model, weights=weights)
-    if weighs_without_distances(model):
-        with pytest.raises(ValueError, match="weighs by distance"):
-            to_onnx(model, tmp_path / "model.onnx")
-        return
+    model = with_parameters(model, weights=weights if model.model_.is_metric else "uniform")
     to_onnx(model, tmp_path / "model.onnx")
     labels, shares, neighbors, distances = run(tmp_path / "model.onnx", X)
     np.testing.assert_array_equal(labels, model.predict(X))
@@ -122,16 +112,6 @@ def test_onnx_agrees_with_the_model_on_ties_and_exact_matches(tmp_path, weights)
             np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-12)
             expected = model.kneighbors(X, min(n_neighbors, len(X)))[1]
             np.testing.assert_array_equal(neighbors, expected)
-
-
-def test_onnx_keeps_its_precision_far_from_the_origin(tmp_path):
-    X, y = make_blobs()
-    model = MaPML(**FEW).fit(X + 1e6, y)
-    to_onnx(model, tmp_path / "model.onnx")
-    found = run(tmp_path / "model.onnx", X + 1e6, ["label", "neighbors", "distances"])
-    np.testing.assert_array_equal(found[0], model.predict(X + 1e6))
-    np.testing.assert_array_equal(found[1], model.kneighbors(X + 1e6)[1])
-    np.testing.assert_allclose(found[2], model.kneighbors(X + 1e6)[0], rtol=1e-10)
 
 
 def test_exports_of_float32_keep_their_precision_far_from_the_origin(tmp_path):
@@ -231,11 +211,8 @@ def test_faiss_refuses_wrong_queries():
 )
 def test_scikit_learn_predicts_as_the_model(fitted_with_queries, weights, n_neighbors):
     model, X = fitted_with_queries
+    weights = weights if model.model_.is_metric else "uniform"
     model = with_parameters(model, weights=weights, n_neighbors=n_neighbors)
-    if weighs_without_distances(model):
-        with pytest.raises(ValueError, match="weighs by distance"):
-            to_sklearn(model)
-        return
     exported = to_sklearn(model)
     np.testing.assert_array_equal(exported.predict(X), model.predict(X))
     moved = 2.0 ** (n_neighbors - 46)
@@ -289,14 +266,6 @@ def test_scikit_learn_keeps_feature_names_and_counts():
         to_sklearn(Euclidean().fit(X, y)).predict(X[:, :5])
 
 
-def test_scikit_learn_refuses_votes_that_it_does_not_have(monkeypatch):
-    monkeypatch.setitem(VOTES, "cubic", VOTES["distance"])
-    monkeypatch.setitem(Euclidean.parameter_rules, "weights", OneOf(("cubic",)))
-    model = Euclidean(weights="cubic").fit(*make_blobs())
-    with pytest.raises(ValueError, match="weights='cubic' has no equivalent"):
-        to_sklearn(model)
-
-
 def test_scikit_learn_votes_with_the_nearest_where_the_kernel_has_no_width():
     """All references are equal, so their spacing is 0."""
     X, y = np.ones((6, 2)), np.array([0, 0, 0, 0, 1, 1])
@@ -306,11 +275,16 @@ def test_scikit_learn_votes_with_the_nearest_where_the_kernel_has_no_width():
 
 
 @pytest.mark.parametrize("export", [to_faiss, to_sklearn, lambda model: to_onnx(model, "unused")])
-def test_exports_refuse_unfitted_models_and_other_objects(export):
+def test_exports_refuse_unfitted_models_other_objects_and_votes_without_distances(export):
     with pytest.raises(NotFittedError):
         export(MaPML())
     with pytest.raises(TypeError, match="pass its last step"):
         export(object())
+    similar = OASIS(psd=False, n_steps=100, weights="kernel", random_state=0)
+    with pytest.raises(ValueError, match="weighs by distance"):
+        export(
+            similar.set_params(weights="uniform").fit(*make_blobs(60)).set_params(weights="kernel")
+        )
 
 
 @pytest.mark.parametrize(("package", "export"), [("faiss", to_faiss), ("onnx", to_onnx)])
