@@ -93,7 +93,7 @@ def test_there_and_back(blobs, update):
 
 def test_a_head_starts_from_a_fit(blobs):
     X, y = blobs
-    model = MaPML(random_state=0).fit(X, y)
+    model = MaPML(max_iter=2, n_steps=500, random_state=0).fit(X, y)
     head = MahalanobisLinear.from_estimator(model)
     loss = LatentVoteLoss.from_estimator(model).double()
     agreeing = loss.predict(head(torch.tensor(X))).numpy() == model.predict(X)
@@ -134,7 +134,7 @@ def test_wrong_rows_and_labels_are_refused(blobs):
 
 def test_a_class_without_latents_is_refused(blobs):
     X, y = blobs
-    model = MaPML(random_state=0).partial_fit(X, y, classes=[0, 1, 2, 3])
+    model = MaPML(max_iter=2, n_steps=500, random_state=0).partial_fit(X, y, classes=[0, 1, 2, 3])
     with pytest.raises(ValueError, match="1 of 4 classes have no latent examples, such as 3"):
         LatentVoteLoss.from_estimator(model)
 

@@ -13,7 +13,6 @@ from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
 from latentmetric.torch.latents import batch_logits
-from latentmetric.torch.vote import distorted
 
 SIZES = [2, 3, 1]
 OF_LATENTS = np.repeat(np.arange(3), SIZES)
@@ -256,37 +255,3 @@ def test_distorted_rows_are_moved_by_noise_of_their_classs_spread(rng):
     assert torch.equal(loss.latents, seen.latents), "the noise is not learned"
     assert torch.equal(loss.spreads, seen.spreads)
     assert loss.eval()(rows, labels) == loss(rows, labels), "only in training"
-
-
-def test_the_length_of_the_noise():
-    squared = torch.tensor([4.0, 0.0]).repeat_interleave(500)
-    torch.manual_seed(0)
-    moved = distorted(torch.zeros(1000, 20), squared)
-    assert moved[:500].square().sum(dim=1).mean() == pytest.approx(4.0, rel=0.05)
-    assert moved[500:].eq(0).all()
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value", "error"),
-    [
-        ("smoothing", 1.5, ValueError),
-        ("smoothing", -0.1, ValueError),
-        ("smoothing", True, TypeError),
-        ("distortion", -1, ValueError),
-        ("distortion", "much", TypeError),
-    ],
-)
-def test_wrong_parameters_are_named(parameter, value, error):
-    with pytest.raises(error, match=parameter):
-        LatentVoteLoss(3, 4, **{parameter: value})
-
-
-def test_arguments_that_are_no_tensors_are_named():
-    loss = LatentVoteLoss(3, 4, np.array([1, 2, 3]))
-    assert loss.sizes.tolist() == [1, 2, 3]
-    with pytest.raises(TypeError, match="labels must be a tensor, got list"):
-        loss(torch.zeros(2, 4), [0, 1])
-    with pytest.raises(TypeError, match="embeddings must be a tensor, got ndarray"):
-        loss.predict(np.zeros((2, 4)))
-    with pytest.raises(ValueError, match="temperature"):
-        LatentVoteLoss(3, 4, temperature=1e-46)
