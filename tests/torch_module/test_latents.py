@@ -48,12 +48,6 @@ def test_empty_latents_take_the_first_rows_of_their_class():
     assert filled.counts.tolist() == [0.0, 3.0, 0.0, 0.0]
 
 
-def test_latents_without_a_row_stay_empty():
-    state = State(torch.ones(3, 1), torch.zeros(3), torch.zeros(2))
-    filled = refilled(state, torch.tensor([[5.0]]), torch.tensor([1]), layout_of(2, 1))
-    assert filled.latents[:, 0].tolist() == [1.0, 1.0, 5.0]
-
-
 def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
     """Two batches, and the rows assigned as k-means would."""
     layout, start = layout_of(2, 1), np.array([[-4.0, 0.0], [4.0, 0.0], [0.0, 9.0]])

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 
 from latentmetric.core.learning import WRONG_LABELS_EXPONENT
-from latentmetric.core.likelihood import loss_of, stretches
+from latentmetric.core.likelihood import loss_of
 from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
@@ -31,15 +31,9 @@ def batch(rng, n_rows=9):
     return rng.normal(size=(n_rows, 4)), rng.integers(0, 3, size=n_rows)
 
 
-def own_of(rows, labels, latents):
+def likelihoods(rows, labels, latents, temperature):
+    """P(y | x) by the functions of the core."""
     squared = ((rows[:, None] - latents) ** 2).sum(axis=2)
-    return np.where(labels[:, None] == OF_LATENTS, squared, np.inf).argmin(axis=1)
-
-
-def likelihoods(rows, labels, latents, temperature, own=0, stretch=1.0):
-    """P(y | x) by the functions of the core, with the distance of each row's own one stretched."""
-    squared = ((rows[:, None] - latents) ** 2).sum(axis=2)
-    squared[np.arange(len(rows)), own] *= stretch
     same = labels[:, None] == OF_LATENTS
     return responsibilities(squared, same, temperature)[2]
 
@@ -68,16 +62,6 @@ def test_gradients_are_those_of_the_refinement(rng, exponent):
     expected = gradient(rows, Batch(components, points, every, same, ones, 2.0, exponent))
     np.testing.assert_allclose(layer.weight.grad.numpy(), expected.components)
     np.testing.assert_allclose(loss.latents.grad.numpy(), expected.points)
-
-
-def test_a_row_is_left_out_of_the_running_mean_that_contains_it(rng):
-    loss = placed_loss(rng, update="mean")
-    rows, labels = batch(rng)
-    own = own_of(rows, labels, loss.latents.numpy().copy())
-    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
-    stretch = stretches(loss.counts.numpy())[own]
-    right = likelihoods(rows, labels, loss.latents.numpy(), 2.0, own, stretch)
-    assert found == pytest.approx(-np.log(right).mean())
 
 
 def test_leaving_out_is_the_mean_of_the_other_rows():

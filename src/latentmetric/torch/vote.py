@@ -246,17 +246,13 @@ class LatentVoteLoss(nn.Module):
         if self.margin > 0:
             logits = logits.scatter_add(1, labels[:, None], -added[:, None])
         log_shares = torch.log_softmax(logits, dim=1)
-        losses = self._distrusted(log_shares.gather(1, labels[:, None])[:, 0])
+        of_label = log_shares.gather(1, labels[:, None])[:, 0]
+        losses = -of_label
+        if self.label_noise:
+            losses = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
         if self.smoothing == 0:
             return losses
         return (1 - self.smoothing) * losses - self.smoothing * finite_mean(log_shares)
-
-    def _distrusted(self, of_label: Tensor) -> Tensor:
-        """The losses of rows with these logarithms of P(y | x)."""
-        if not self.label_noise:
-            return -of_label
-        unsure: Tensor = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
-        return unsure
 
     def _left_out(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
         """D² of rows and latent examples, (B, m), with each row left out of its own one."""
