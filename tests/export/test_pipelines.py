@@ -9,13 +9,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import Normalizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from latentmetric.export import to_faiss, to_onnx, to_sklearn
 
-CONVERTED = sorted({*OF_NUMBERS, *OF_GAPS} - {"columns", "max", "one hot, svd"})
-"""skl2onnx knows neither infrequent categories nor fractions as categories, and Normalizer("max")
-only in float32."""
+CONVERTED = sorted({*OF_NUMBERS, *OF_GAPS} - {"columns", "one hot, svd"})
+"""skl2onnx knows neither infrequent categories nor fractions as categories."""
 
 
 def fitted(name, dtype=np.float64):
@@ -72,11 +71,20 @@ def test_onnx_takes_columns_by_index_mask_and_slice_and_ignores_unknown_categori
         np.testing.assert_allclose(found, pipeline.predict_proba(X), atol=1e-10)
 
 
-@pytest.mark.parametrize("step", ["passthrough", OneHotEncoder(sparse_output=False)])
-def test_onnx_takes_steps_alone(tmp_path, step):
-    """Nothing to convert; and an encoder, whose graph gives float32 to a model in float64."""
-    X, y = make_numbers()[0][:, 6:], make_numbers()[1]
-    pipeline = make_pipeline(step, model()).fit(X, y)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["passthrough"],
+        [OneHotEncoder(sparse_output=False)],  # whose graph gives float32 to a model in float64
+        [Normalizer()],
+        [SimpleImputer(missing_values=1, strategy="constant", fill_value=7),
+         ColumnTransformer([("codes", OneHotEncoder(), [-1]), ("scaled", StandardScaler(), [0])])],
+    ],
+)  # fmt: skip
+def test_onnx_takes_codes_and_rows_of_zeros(tmp_path, steps):
+    X, y = make_numbers()
+    X = X[:, 6:] * (np.arange(len(X)) % 5 > 0)[:, None]
+    pipeline = make_pipeline(*steps, model()).fit(X, y)
     to_onnx(pipeline, tmp_path / "model.onnx")
     found = run(tmp_path / "model.onnx", {"features": X})[1]
     np.testing.assert_allclose(found, pipeline.predict_proba(X), atol=1e-10)
@@ -140,7 +148,7 @@ def test_what_skl2onnx_cannot_convert_is_refused_with_its_words(tmp_path, encode
     frame, y = make_frame()
     encoder = OneHotEncoder(sparse_output=False)
     words = make_pipeline(SimpleImputer(strategy="most_frequent"), encoder, model())
-    with pytest.raises(ValueError, match="a SimpleImputer takes words"):
+    with pytest.raises(ValueError, match="a SimpleImputer fills in words"):
         to_onnx(words.fit(frame[["color"]], y), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 

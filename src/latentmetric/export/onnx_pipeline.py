@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -54,6 +55,8 @@ def _convertible(step: Any) -> Any:
         ]
     if any(group is not None for group in getattr(step, "infrequent_categories_", [])):
         raise ValueError("a OneHotEncoder groups infrequent categories")
+    if any(isinstance(value, str) for value in getattr(step, "statistics_", [])):
+        raise ValueError("a SimpleImputer fills in words")
     if getattr(step, "handle_unknown", "error") != "error":
         changed.handle_unknown = "ignore"  # the same for "warn", and without infrequent categories
     return changed
@@ -101,64 +104,37 @@ def _set_output_type(operator: Any) -> None:
     operator.outputs[0].type = type(operator.inputs[0].type)([None, n_columns])
 
 
-class _Nodes:
-    """The nodes of a step, in the terms of skl2onnx."""
-
-    def __init__(self, scope: Any, operator: Any, container: Any) -> None:
-        from skl2onnx.common.data_types import guess_proto_type
-        from skl2onnx.operator_converters.common import concatenate_variables
-
-        self._scope, self._container = scope, container
-        self.kind = int(guess_proto_type(operator.inputs[0].type))
-        self.rows = concatenate_variables(scope, operator.inputs, container)
-        self.output = operator.outputs[0].full_name
-
-    def constant(self, values: Any, kind: int | None = None) -> str:
-        """Add a constant; return its name."""
-        name: str = self._scope.get_unique_variable_name("constant")
-        self._container.add_initializer(name, kind or self.kind, np.shape(values), np.ravel(values))
-        return name
-
-    def columns(self, numbers: Any) -> str:
-        """Add indices; return their name."""
-        from onnx import TensorProto
-
-        return self.constant(numbers, TensorProto.INT64)
-
-    def add(self, operation: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Add an operation; return the name of its result."""
-        name = name or self._scope.get_unique_variable_name(operation)
-        self._container.add_node(operation, list(inputs), name, **attributes)
-        return name
-
-
 def _convert_imputer(scope: Any, operator: Any, container: Any) -> None:
-    from onnx import TensorProto
-
-    imputer, nodes = operator.raw_operator, _Nodes(scope, operator, container)
-    if nodes.kind == TensorProto.STRING:
-        raise NotImplementedError("a SimpleImputer takes words")
-    statistics, marker = np.array(imputer.statistics_, dtype=float), imputer.missing_values
-    if isinstance(marker, float) and np.isnan(marker):
-        missing = nodes.add("IsNaN", nodes.rows)
-    else:
-        missing = nodes.add("Equal", nodes.rows, nodes.constant([marker]))
-    filled = nodes.add("Where", missing, nodes.constant(statistics), nodes.rows)
+    imputer, rows = operator.raw_operator, operator.inputs[0]
+    add, dtype = _operators(operator, container)
+    statistics, marker = imputer.statistics_.astype(dtype), imputer.missing_values
+    is_nan = isinstance(marker, float) and np.isnan(marker)
+    missing = add("IsNaN", rows) if is_nan else add("Equal", rows, np.array([marker], dtype))
     kept = np.flatnonzero(~np.isnan(statistics) | imputer.keep_empty_features)
-    parts = [nodes.add("Gather", filled, nodes.columns(kept), axis=1)]
+    parts = [add("Gather", add("Where", missing, statistics, rows), kept, axis=1)]
     if imputer.add_indicator:
-        marks = nodes.add("Cast", missing, to=nodes.kind)
-        marked = nodes.columns(imputer.indicator_.features_)
-        parts.append(nodes.add("Gather", marks, marked, axis=1))
-    nodes.add("Concat", *parts, name=nodes.output, axis=1)
+        marks = add("Where", missing, np.ones(1, dtype), np.zeros(1, dtype))
+        parts.append(add("Gather", marks, imputer.indicator_.features_.astype(np.int64), axis=1))
+    add("Concat", *parts, axis=1, output_names=operator.outputs).add_to(scope, container)
 
 
 def _convert_normalizer(scope: Any, operator: Any, container: Any) -> None:
-    nodes, norm = _Nodes(scope, operator, container), operator.raw_operator.norm
-    sizes = nodes.add("Abs", nodes.rows) if norm == "max" else nodes.rows
+    norm, rows = operator.raw_operator.norm, operator.inputs[0]
+    add, dtype = _operators(operator, container)
     operation = {"l1": "ReduceL1", "l2": "ReduceL2", "max": "ReduceMax"}[norm]
-    norms = nodes.add(operation, sizes, nodes.columns([1]), keepdims=1)
-    least = 10 * np.finfo(np.float32 if nodes.kind == 1 else np.float64).eps  # as in scikit-learn
-    tiny = nodes.add("Less", norms, nodes.constant([least]))
-    divisors = nodes.add("Where", tiny, nodes.constant([1.0]), norms)
-    nodes.add("Div", nodes.rows, divisors, name=nodes.output)
+    norms = add(operation, add("Abs", rows), np.array([1]), keepdims=1)
+    tiny = add("Less", norms, np.array([10 * np.finfo(dtype).eps], dtype))  # as in scikit-learn
+    divisors = add("Where", tiny, np.ones(1, dtype), norms)
+    add("Div", rows, divisors, output_names=operator.outputs).add_to(scope, container)
+
+
+def _operators(operator: Any, container: Any) -> tuple[Callable[..., Any], Any]:
+    """A function that makes an operator of ONNX, and the dtype of the rows."""
+    from skl2onnx.algebra import onnx_ops
+    from skl2onnx.common.data_types import guess_numpy_type
+
+    def add(name: str, *inputs: Any, **attributes: Any) -> Any:
+        make = getattr(onnx_ops, f"Onnx{name}")
+        return make(*inputs, op_version=container.target_opset, **attributes)
+
+    return add, guess_numpy_type(operator.inputs[0].type)
