@@ -18,7 +18,7 @@ from latentmetric.core.likelihood import ALONE
 EMPTY = 0.5
 """A latent example that stands for fewer rows than this is empty: a row takes its place."""
 
-LARGEST = 1e-6
+MAX_SQUARED_NORM = 1e-6
 """The largest squared length of a row, as a share of the largest number: sums must be finite."""
 
 TINY = 1e-30
@@ -77,7 +77,7 @@ def distances_to(rows: Tensor, points: Tensor) -> Tensor:
     return squared
 
 
-def nearest_own(rows: Tensor, labels: Tensor, latents: Tensor, layout: Layout) -> Tensor:
+def nearest_of_class(rows: Tensor, labels: Tensor, latents: Tensor, layout: Layout) -> Tensor:
     """The number of the nearest latent example of each row's class, (B,)."""
     squared = squared_distances(rows.detach(), latents.detach())
     members = layout.members[labels]
@@ -86,7 +86,7 @@ def nearest_own(rows: Tensor, labels: Tensor, latents: Tensor, layout: Layout) -
     return nearest[:, 0]
 
 
-def refilled(state: State, rows: Tensor, labels: Tensor, layout: Layout) -> State:
+def refill_empty(state: State, rows: Tensor, labels: Tensor, layout: Layout) -> State:
     """Put empty latent examples at rows of their class, the first ones of the batch.
 
     A batch is in random order, so its first rows are random ones. Outliers, which wrong labels
@@ -95,12 +95,12 @@ def refilled(state: State, rows: Tensor, labels: Tensor, layout: Layout) -> Stat
     n_classes, most = layout.members.shape
     empty = state.counts < EMPTY
     position = _order_within(empty, layout)
-    seen = _seen(rows)
-    arrived = torch.nn.functional.one_hot(labels, n_classes) * seen[:, None]
+    finite = _is_finite(rows)
+    arrived = torch.nn.functional.one_hot(labels, n_classes) * finite[:, None]
     rank = arrived.cumsum(dim=0).gather(1, labels[:, None])[:, 0] - 1
     # Rows beyond the most that a class can need, and rows that are not finite, share a column
     # that is not read.
-    column = torch.where(seen, rank.clamp(max=most), most)
+    column = torch.where(finite, rank.clamp(max=most), most)
     table = torch.full((n_classes, most + 1), -1, dtype=labels.dtype, device=labels.device)
     numbers = torch.arange(len(rows), dtype=labels.dtype, device=labels.device)
     table = table.index_put((labels, column), numbers)
@@ -117,14 +117,14 @@ def _order_within(chosen: Tensor, layout: Layout) -> Tensor:
     return before - before[first][layout.of_latents]
 
 
-def _seen(rows: Tensor) -> Tensor:
+def _is_finite(rows: Tensor) -> Tensor:
     """Which rows count: one whose distances are not finite must not stay in a mean for ever."""
     squared = rows.detach().square().sum(dim=1)
-    counted: Tensor = squared < LARGEST * torch.finfo(rows.dtype).max
+    counted: Tensor = squared < MAX_SQUARED_NORM * torch.finfo(rows.dtype).max
     return counted
 
 
-def observed(
+def update_state(
     state: State, rows: Tensor, labels: Tensor, layout: Layout, memory: float, moves: bool
 ) -> tuple[State, Tensor]:
     """The state after these rows, and the latent example of each of them.
@@ -133,25 +133,27 @@ def observed(
     in the mean, however rare the class is. With ``moves``, they are the means of these rows; the
     result is differentiable in the rows.
     """
-    seen = _seen(rows)
-    weights, rows = seen.to(rows.dtype), torch.where(seen[:, None], rows, 0)
-    own = nearest_own(rows, labels, state.latents, layout)
+    finite = _is_finite(rows)
+    weights, rows = finite.to(rows.dtype), torch.where(finite[:, None], rows, 0)
+    own = nearest_of_class(rows, labels, state.latents, layout)
     sizes = layout.exists.sum(dim=1)
-    forgotten = torch.exp(-summed(weights, labels, len(sizes)) / (memory * sizes))
+    forgotten = torch.exp(-group_sums(weights, labels, len(sizes)) / (memory * sizes))
     kept = state.counts * forgotten[layout.of_latents]
-    counts = kept + summed(weights, own, len(kept))
+    counts = kept + group_sums(weights, own, len(kept))
     latents = state.latents
     if moves:
-        sums = kept[:, None] * latents + summed(rows, own, len(kept))
+        sums = kept[:, None] * latents + group_sums(rows, own, len(kept))
         means = sums / counts.clamp(min=TINY)[:, None]
         latents = torch.where(counts[:, None] > 0, means, latents)
-    before, after = (summed(numbers, layout.of_latents, len(sizes)) for numbers in (kept, counts))
-    squared = summed(weights * distances_to(rows, latents[own]), labels, len(sizes))
+    before, after = (
+        group_sums(numbers, layout.of_latents, len(sizes)) for numbers in (kept, counts)
+    )
+    squared = group_sums(weights * distances_to(rows, latents[own]), labels, len(sizes))
     spreads = (before * state.spreads + squared) / after.clamp(min=TINY)
     return State(latents, counts, spreads), own
 
 
-def summed(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+def group_sums(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     """The sum of the values of each group."""
     zeros = values.new_zeros((n_groups, *values.shape[1:]))
     return zeros.index_add(0, groups, values)
@@ -184,10 +186,10 @@ def batch_logits(rows: Tensor, labels: Tensor, n_classes: int, temperature: Tens
 
     The largest term of each sum is taken out before, so that a class far away keeps its gradient.
     """
-    seen = _seen(rows)
-    squared = squared_distances(rows, torch.where(seen[:, None], rows, 0))
+    finite = _is_finite(rows)
+    squared = squared_distances(rows, torch.where(finite[:, None], rows, 0))
     itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
-    voters = seen & ~itself
+    voters = finite & ~itself
     log_weights = (-squared.clamp(min=0) / temperature).masked_fill(~voters, -torch.inf)
     classes = labels.expand(len(rows), -1)
     empty = rows.new_full((len(rows), n_classes), -torch.inf)

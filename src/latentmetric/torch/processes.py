@@ -28,7 +28,7 @@ _gathered: Any = _Gathered.apply
 """PyTorch's own annotation of it says nothing."""
 
 
-def of_all(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]:
+def gather_batches(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]:
     """Rows and labels of all processes, and which of them are this one's.
 
     Processes with fewer rows than others add rows that are not a number, which do not count.

@@ -21,14 +21,14 @@ from latentmetric.torch.latents import (
     batch_logits,
     class_logits,
     distances_to,
-    nearest_own,
-    observed,
-    refilled,
+    nearest_of_class,
+    refill_empty,
     squared_distances,
     stretches,
+    update_state,
 )
 from latentmetric.torch.layer import MahalanobisLinear
-from latentmetric.torch.processes import of_all
+from latentmetric.torch.processes import gather_batches
 from latentmetric.validation.labels import checked_labels
 from latentmetric.validation.parameters import Boolean, Integer, Number, OneOf
 
@@ -160,7 +160,7 @@ class LatentVoteLoss(nn.Module):
             self.register_buffer(name, part, persistent=False)
         hooked: Any = self
         hooked.register_load_state_dict_pre_hook(_check_sizes)
-        hooked.register_load_state_dict_post_hook(_lay_out)
+        hooked.register_load_state_dict_post_hook(_set_layout)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""
@@ -221,17 +221,17 @@ class LatentVoteLoss(nn.Module):
             )
         check_batch(embeddings, labels, self.n_classes, self.n_features)
         with torch.autocast(embeddings.device.type, enabled=False):
-            rows, labels = self._as_numbers(embeddings), labels.long()
+            rows, labels = self._as_floats(embeddings), labels.long()
             weights = row_weights(indices_tuple, rows)
-            state, own = self._seen(rows, labels)
+            state, own = self._update_state(rows, labels)
             return (weights * self._row_losses(rows, labels, state, own)).mean()
 
     def _row_losses(self, rows: Tensor, labels: Tensor, state: State, own: Tensor) -> Tensor:
         """The loss of each row, given its latent example."""
         spreads = state.spreads.detach()[labels]
         if self.training and self.distortion > 0:
-            rows = distorted(rows, self.distortion * spreads)
-        squared = self._left_out(rows, state, own)
+            rows = add_noise(rows, self.distortion * spreads)
+        squared = self._leave_one_out_distances(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
         added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
@@ -254,7 +254,7 @@ class LatentVoteLoss(nn.Module):
             return losses
         return (1 - self.smoothing) * losses - self.smoothing * finite_mean(log_shares)
 
-    def _left_out(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
+    def _leave_one_out_distances(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
         """D² of rows and latent examples, (B, m), with each row left out of its own one."""
         squared = squared_distances(rows, state.latents)
         to_own = distances_to(rows, state.latents[own])
@@ -277,7 +277,7 @@ class LatentVoteLoss(nn.Module):
         """
         check_rows(embeddings, self.n_features)
         with torch.autocast(embeddings.device.type, enabled=False):
-            squared = squared_distances(self._as_numbers(embeddings), self._state().latents)
+            squared = squared_distances(self._as_floats(embeddings), self._state().latents)
             return class_logits(squared, self._state(), self._layout, self.temperature)
 
     def predict(self, embeddings: Tensor) -> Tensor:
@@ -407,22 +407,22 @@ class LatentVoteLoss(nn.Module):
     def _layout(self) -> Layout:
         return Layout(self.of_latents, self.members, self.exists)
 
-    def _as_numbers(self, embeddings: Tensor) -> Tensor:
+    def _as_floats(self, embeddings: Tensor) -> Tensor:
         """Embeddings in the dtype that is computed in, at least float32."""
         return embeddings.to(torch.promote_types(self.latents.dtype, torch.float32))
 
     def _state(self) -> State:
-        return State(*map(self._as_numbers, (self.latents, self.counts, self.spreads)))
+        return State(*map(self._as_floats, (self.latents, self.counts, self.spreads)))
 
-    def _seen(self, rows: Tensor, labels: Tensor) -> tuple[State, Tensor]:
+    def _update_state(self, rows: Tensor, labels: Tensor) -> tuple[State, Tensor]:
         """The state after a batch in training mode, and the latent example of each row."""
         state, layout = self._state(), self._layout
         if not self.training:
-            return state, nearest_own(rows, labels, state.latents, layout)
-        everyone, codes, own_rows = of_all(rows, labels)
-        filled = refilled(state, everyone, codes, layout)
+            return state, nearest_of_class(rows, labels, state.latents, layout)
+        everyone, codes, own_rows = gather_batches(rows, labels)
+        filled = refill_empty(state, everyone, codes, layout)
         moves = self.update == "mean"
-        state, own = observed(filled, everyone, codes, layout, self.memory, moves)
+        state, own = update_state(filled, everyone, codes, layout, self.memory, moves)
         with torch.no_grad():
             self.latents.copy_(state.latents)
             self.counts.copy_(state.counts)
@@ -430,7 +430,7 @@ class LatentVoteLoss(nn.Module):
         return state, own[own_rows]
 
 
-def distorted(rows: Tensor, squared_lengths: Tensor) -> Tensor:
+def add_noise(rows: Tensor, squared_lengths: Tensor) -> Tensor:
     """Rows plus Gaussian noise with these mean squared lengths."""
     deviations = (squared_lengths / rows.shape[1]).sqrt()
     return rows + deviations[:, None] * torch.randn_like(rows)
@@ -470,7 +470,7 @@ def _check_sizes(loss: LatentVoteLoss, state: Mapping[str, Any], prefix: str, *o
         )
 
 
-def _lay_out(loss: LatentVoteLoss, keys: Any) -> None:
+def _set_layout(loss: LatentVoteLoss, keys: Any) -> None:
     """Follow the sizes of classes that a state dict brought."""
     for name, part in Layout.of(loss.sizes)._asdict().items():
         setattr(loss, name, part)
