@@ -51,6 +51,7 @@ def one_of_two(rank, folder, update):
             loss = torch.nn.parallel.DistributedDataParallel(loss)
         states = train(net, loss, slice(rank * N_ROWS // 2, (rank + 1) * N_ROWS // 2))
         torch.save(states, f"{folder}/{rank}.pt")
+        torch.distributed.barrier()  # gloo aborts if the other process leaves first
     finally:
         torch.distributed.destroy_process_group()
 
