@@ -20,13 +20,6 @@ def test_the_oldest_declared_version_is_the_required_one():
     assert minors == list(range(minors[0], minors[-1] + 1))
 
 
-def test_versions_are_sorted_as_numbers(tmp_path):
-    lines = [f'"Programming Language :: Python :: 3.{minor}"' for minor in (10, 9, 11)]
-    text = f'[project]\nclassifiers = [{", ".join(lines)}, "Typing :: Typed"]\n'
-    (tmp_path / "pyproject.toml").write_text(text)
-    assert TOOL["declared_versions"](tmp_path / "pyproject.toml") == ["3.9", "3.10", "3.11"]
-
-
 def test_an_interpreter_must_be_of_its_version(tmp_path, monkeypatch):
     assert TOOL["interpreter"](OWN) == sys.executable
     assert TOOL["interpreter"]("3.1") is None
@@ -39,12 +32,6 @@ def test_a_command_that_fails_ends_the_check(tmp_path):
     assert told == "well\n"
     with pytest.raises(SystemExit, match=r"ended with 3:\nbadly"):
         TOOL["run"](sys.executable, "-c", "print('badly'); exit(3)", folder=tmp_path)
-
-
-def test_there_must_be_one_wheel(tmp_path, monkeypatch):
-    monkeypatch.setitem(TOOL["main"].__globals__, "ROOT", tmp_path)
-    with pytest.raises(SystemExit, match="holds 0 wheels instead of one: run make dist"):
-        TOOL["main"]()
 
 
 def test_the_oldest_and_the_newest_are_tried_and_missing_ones_named(tmp_path, monkeypatch, capsys):

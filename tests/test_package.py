@@ -2,7 +2,6 @@
 
 import ast
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,16 +10,15 @@ import pytest
 import latentmetric
 
 ROOT = Path(__file__).parent.parent
-OLDEST = ROOT / "tools" / "oldest_versions.py"
-TOOL = runpy.run_path(str(OLDEST))
+TOOL = runpy.run_path(str(ROOT / "tools" / "oldest_versions.py"))
 DISTRIBUTIONS = {"PIL": "pillow", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 """Modules whose package has another name."""
 
 
-@pytest.mark.parametrize("name", latentmetric.__all__)
-def test_every_public_name_exists(name):
-    assert getattr(latentmetric, name) is getattr(latentmetric, name)
-    assert name in dir(latentmetric)
+def test_every_public_name_exists():
+    for name in latentmetric.__all__:
+        assert getattr(latentmetric, name) is getattr(latentmetric, name)
+        assert name in dir(latentmetric)
 
 
 def test_subpackages_exist_and_unknown_names_do_not():
@@ -43,17 +41,8 @@ def test_every_import_is_of_a_declared_dependency():
     found = {name for path in files for name in imported(path)}
     outside = found - sys.stdlib_module_names - {"latentmetric"}
     declared = TOOL["oldest"](TOOL["requirements"](ROOT / "pyproject.toml"))
-    assert len(outside) > 5
+    assert {"numpy", "dask"} <= set(declared)
     assert {DISTRIBUTIONS.get(name, name) for name in outside} <= set(declared)
-
-
-def test_oldest_versions_are_printed_as_constraints():
-    done = subprocess.run(
-        [sys.executable, str(OLDEST)], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    assert any(line.startswith("numpy==") for line in done)
-    assert any(line.startswith("dask==") for line in done), "without its extra"
-    assert not any(line.startswith("latentmetric") for line in done)
 
 
 def test_oldest_versions_of_requirements():

@@ -57,6 +57,7 @@ class TestAnEstimator:
         resumed = self.kind().fit(*blobs, checkpoint=tmp_path, resume=True)
         np.testing.assert_array_equal(resumed.components_, self.kind().fit(*blobs).components_)
 
+    @pytest.mark.slow
     def test_it_is_an_estimator_of_the_commands(self, blobs, tmp_path):
         X, y = blobs
         np.savez(tmp_path / "data.npz", X=X, y=y)

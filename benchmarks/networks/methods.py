@@ -222,21 +222,6 @@ def latent_vote(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
     return Latent(loss, rate=1e-2, normalised=normalised)
 
 
-def latent_margin(n_classes: int, n_features: int, chosen: Candidate) -> Learner:
-    from latentmetric.torch import LatentMarginLoss
-
-    normalised = chosen["normalised"]
-    loss = LatentMarginLoss(
-        n_classes,
-        n_features,
-        LATENTS,
-        update=chosen["update"],
-        margin=chosen["margin"],
-        temperature=0.1 if normalised else 1.0,
-    )
-    return Latent(loss, rate=1e-2, normalised=normalised)
-
-
 METHODS: dict[str, Method] = {
     "LatentVote (ours)": Method(
         latent_vote,
@@ -245,15 +230,6 @@ METHODS: dict[str, Method] = {
             {"normalised": True, "batch_votes": True, "smoothing": 0.5, "distortion": 0.0},
             {"normalised": True, "margin": 0.5, "smoothing": 0.5, "distortion": 1.0},
             {"normalised": True, "batch_votes": True, "label_noise": True, "distortion": 1.0},
-        ),
-    ),
-    "LatentMargin (ours)": Method(
-        latent_margin,
-        (
-            {"update": "gradient", "margin": 1.0, "normalised": False},
-            {"update": "mean", "margin": 1.0, "normalised": False},
-            {"update": "gradient", "margin": 0.3, "normalised": True},
-            {"update": "mean", "margin": 0.3, "normalised": True},
         ),
     ),
     "cross-entropy": Method(cross_entropy, settings(smoothing=(0.0, 0.1, 0.3, 0.5))),

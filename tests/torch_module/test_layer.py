@@ -19,7 +19,7 @@ def test_it_starts_as_the_euclidean_metric():
 def test_it_is_the_metric_of_an_estimator_in_both_directions(blobs, dtype):
     X, y = blobs
     X = X.astype(dtype)
-    model = MaPML(random_state=0, n_components=3).fit(X, y)
+    model = MaPML(max_iter=2, n_steps=500, random_state=0, n_components=3).fit(X, y)
     layer = MahalanobisLinear.from_estimator(model)
     assert np.array_equal(layer.components(), model.components_)
     assert layer.components().dtype == dtype
@@ -28,7 +28,7 @@ def test_it_is_the_metric_of_an_estimator_in_both_directions(blobs, dtype):
 
 
 def test_it_does_not_share_memory_with_the_estimator(blobs):
-    model = MaPML(random_state=0).fit(*blobs)
+    model = MaPML(max_iter=2, n_steps=500, random_state=0).fit(*blobs)
     before = model.components_.copy()
     with torch.no_grad():
         MahalanobisLinear.from_estimator(model).weight.zero_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +38,7 @@ def export(
     onnx: a graph from features to label, probabilities and neighbours. faiss: an index, and
     beside it OUT.npz with the labels of its rows and with centre, scale and components: queries
     are (x - centre) / scale @ components.T, where x has passed the steps of a pipeline. sklearn: a
-    pickled pipeline, to be opened with joblib; pickles can run code, so open only your own.
+    pickled pipeline, for pickle or joblib; pickles can run code, so open only your own.
     """
     check_output(out, to.value, [model], overwrite)
     if to is Target.faiss:
@@ -89,13 +90,11 @@ def _beside(out: Path) -> Path:
 
 
 def _write_sklearn(piped: Piped, out: Path) -> list[Path]:
-    import joblib
-
     from latentmetric.export import to_sklearn
 
     pipeline = to_sklearn(joined(piped.steps, piped.estimator))
     with replacing(out) as file:
-        joblib.dump(pipeline, file)
+        pickle.dump(pipeline, file)
     return [out]
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.distances import ranked
+from latentmetric.core.distances import paired_products, paired_squared_distances, ranked
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import refuse_remote
+from latentmetric.engines.admission import in_this_process
 from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
-from latentmetric.validation.parameters import MAX_COUNT, Integer
-from latentmetric.validation.rows import as_floats
+from latentmetric.validation.parameters import Integer
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class FaissIndex:
         -------
         ndarray of shape (n_samples, rank of the metric), float32
         """
-        return np.ascontiguousarray(self._queries(X), dtype=np.float32)
+        return np.ascontiguousarray(self._points(X), dtype=np.float32)
 
     def search(self, X: Any, k: int) -> tuple[Floats, Ints]:
         """Find the k nearest references of each row, as the model's ``kneighbors`` does.
@@ -73,42 +72,19 @@ class FaissIndex:
         indices : ndarray of shape (n_samples, k)
             The numbers of the references.
         """
-        k, n_references = Integer(-MAX_COUNT).check("k", k), len(self.labels)
-        if not 1 <= k <= n_references:
-            raise ValueError(
-                f"k is {k}, but must be from 1 to {n_references}, "
-                "the number of references in the index"
-            )
-        queries = self._queries(X)
-        proposed = min(k + SPARE_NEIGHBORS, n_references)
-        single = np.ascontiguousarray(queries, dtype=np.float32)
-        found = np.sort(self.index.search(single, proposed)[1], axis=1)
-        model = self._parts.model
-        if not model.is_metric:
-            return self._most_similar(queries, found, k)
-        squared, indices = ranked(queries, model.references, found)
-        return model.distances(squared[:, :k]), indices[:, :k]
+        k = Integer(1, len(self.labels)).check("k", k)
+        model, points = self._parts.model, self._points(X)
+        proposed = min(k + SPARE_NEIGHBORS, len(self.labels))
+        _, found = self.index.search(np.ascontiguousarray(points, dtype=np.float32), proposed)
+        measure = paired_squared_distances if model.is_metric else paired_products
+        values, indices = ranked(points, model.references, found, measure)
+        return model.distances(values[:, :k]), indices[:, :k]
 
-    def _queries(self, X: Any) -> Floats:
-        refuse_remote("an index of faiss", "X.compute() if it fits into memory", X=X)
-        rows = np.asarray(self._parts.piped.prepared(X))
-        n_features = self._parts.model.n_features
-        if rows.ndim != 2 or rows.shape[1] != n_features:
-            raise ValueError(
-                f"X has shape {rows.shape}, but the model was fitted with {n_features} features: "
-                "expected (rows, features)"
-            )
-        if self._parts.piped.steps is not None:
-            rows = as_floats(rows.astype(float) if rows.dtype.kind == "O" else rows)
+    def _points(self, X: Any) -> Floats:
+        """Rows in the space of the index, in the model's own precision."""
+        piped = self._parts.piped
+        rows = in_this_process(piped.prepared(X), piped.estimator, "an index of faiss")
         return self._parts.model.points(rows)
-
-    def _most_similar(self, queries: Floats, found: Ints, k: int) -> tuple[Floats, Ints]:
-        rows = self._parts.model.references.rows
-        unlike = np.stack(
-            [-np.einsum("ij,ij->i", queries, rows[column]) for column in found.T], axis=1
-        )
-        order = np.argsort(unlike, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(unlike, order, axis=1), np.take_along_axis(found, order, axis=1)
 
 
 def to_faiss(model: Any) -> FaissIndex:
@@ -145,7 +121,7 @@ def to_faiss(model: Any) -> FaissIndex:
     faiss = import_faiss("to_faiss")
     parts = Parts.of(model)
     rows = np.ascontiguousarray(parts.model.references.rows, dtype=np.float32)
-    flat = faiss.IndexFlatIP if not parts.model.is_metric else faiss.IndexFlatL2
-    index = flat(rows.shape[1])
+    kind = faiss.IndexFlatL2 if parts.model.is_metric else faiss.IndexFlatIP
+    index = kind(rows.shape[1])
     index.add(rows)
     return FaissIndex(index, parts.labels, parts)

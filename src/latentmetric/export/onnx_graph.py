@@ -3,6 +3,7 @@
 The graph does what the model does: it centres rows, searches by the expanded square, in double,
 ranks a few more than the requested neighbours by exact differences, and lets them vote. A run of n
 rows against m references takes memory O(n·m), so use smaller batches where memory is short.
+skl2onnx converts the steps of a pipeline, which come before.
 """
 
 from __future__ import annotations
@@ -12,39 +13,144 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.export.onnx_steps import add_step, check_steps
+from latentmetric.export.onnx_pipeline import convert_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.persistence.replacing import replacing
 
 OPSET = 18
+OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 IR_VERSION = 8
 """The oldest versions with all operators used, so that older runtimes can read the file."""
 
 MAX_BYTES = 2**31 - 2**20
 """The largest protocol buffer, less room for what is not arrays."""
 
+BOOL, DOUBLE = 9, 11
+"""The numbers of these types in ONNX."""
+
+TYPE_NAMES = {"float32": "float", "float64": "double", "object": "string"}
+"""Where ONNX has another name for a dtype than NumPy."""
+
+INNER = """
+    shape = Shape (rows)
+    centred = Sub (rows, centre)
+    scales = Expand (scale, shape)
+    inner = Div (centred, scales)
+    """
+"""Scales are not a constant: onnxruntime would fold it into the next product, in float32."""
+
+NEAREST = f"""
+    queries = MatMul (inner, components)
+    wide_queries = Cast <to = {DOUBLE}> (queries)
+    doubled = Mul (wide_queries, minus_two)
+    wide_references = Cast <to = {DOUBLE}> (references)
+    transposed = Transpose <perm = [1, 0]> (wide_references)
+    products = MatMul (doubled, transposed)
+    comparable = Add (products, norms)
+    least, proposed = TopK <axis = 1, largest = 0, sorted = 1> (comparable, n_candidates)
+    candidates, order = TopK <axis = 1, largest = 0, sorted = 1> (proposed, n_candidates)
+    each_query = Unsqueeze (queries, index_1)
+    near = Gather <axis = 0> (references, candidates)
+    apart = Sub (each_query, near)
+    exact = ReduceSumSquare <keepdims = 0> (apart, index_2)
+    squared, columns = TopK <axis = 1, largest = 0, sorted = 1> (exact, k)
+    indices = GatherElements <axis = 1> (candidates, columns)
+    nearest = Slice (squared, index_0, n_neighbors, index_1)
+    roots = Sqrt (nearest)
+    distances = Mul (roots, scale)
+    """
+"""The search is in double, as the model searches where groups of rows are far apart. Candidates are
+sorted by index, so that of equals the earlier one comes first."""
+
+MOST_SIMILAR = """
+    doubled = Mul (inner, minus_two)
+    transposed = Transpose <perm = [1, 0]> (references)
+    products = MatMul (doubled, transposed)
+    squared, indices = TopK <axis = 1, largest = 0, sorted = 1> (products, k)
+    nearest = Slice (squared, index_0, n_neighbors, index_1)
+    distances = Div (nearest, two)
+    """
+"""For a model without distances: −2 times the similarities, in the place of squared distances."""
+
+VOTERS = """
+    neighbors = Slice (indices, index_0, n_neighbors, index_1)
+    voters = Slice (indices, index_0, n_voters, index_1)
+    away = Slice (squared, index_0, n_voters, index_1)
+    codes = Gather <axis = 0> (reference_codes, voters)
+    """
+
+UNIFORM = """
+    voters_shape = Shape (away)
+    ballots = Expand (one, voters_shape)
+    """
+
+INVERSE_DISTANCE = f"""
+    wide_away = Cast <to = {DOUBLE}> (away)
+    at_zero = LessOrEqual (wide_away, zero)
+    positive = Where (at_zero, one, wide_away)
+    positive_roots = Sqrt (positive)
+    inverse = Div (one, positive_roots)
+    itself = Cast <to = {DOUBLE}> (at_zero)
+    any_itself = ReduceMax (itself, index_1)
+    found_itself = Cast <to = {BOOL}> (any_itself)
+    ballots = Where (found_itself, itself, inverse)
+    """
+
+KERNEL = f"""
+    first = Slice (squared, index_0, index_1, index_1)
+    beyond = Sub (away, first)
+    wide_beyond = Cast <to = {DOUBLE}> (beyond)
+    exponents = Div (wide_beyond, minus_temperature)
+    ballots = Exp (exponents)
+    """
+
+FIRST_ONLY = f"""
+    first = Slice (squared, index_0, index_1, index_1)
+    is_first = LessOrEqual (away, first)
+    ballots = Cast <to = {DOUBLE}> (is_first)
+    """
+"""A kernel without width."""
+
+WEIGHTS = {"uniform": UNIFORM, "distance": INVERSE_DISTANCE, "kernel": KERNEL}
+"""The votes of ``core.votes``, in double precision."""
+
+VOTE = """
+    n_rows = Slice (shape, index_0, index_1)
+    totals_shape = Concat <axis = 0> (n_rows, n_classes)
+    nothing = Expand (zero, totals_shape)
+    totals = ScatterElements <axis = 1, reduction = "add"> (nothing, codes, ballots)
+    all_votes = ReduceSum (totals, index_1)
+    probabilities = Div (totals, all_votes)
+    of_neighbors = GatherElements <axis = 1> (totals, codes)
+    winner = ArgMax <axis = 1> (of_neighbors)
+    winning = GatherElements <axis = 1> (codes, winner)
+    code = Squeeze (winning, index_1)
+    label = Gather <axis = 0> (classes, code)
+    """
+
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model as an ONNX file: features in; label, probabilities and neighbours out.
 
     The input ``features`` has shape (n, n_features), with n free, and the model's dtype, float or
-    double. The steps of a pipeline are part of the graph. The outputs are
+    double. The steps of a pipeline are part of the graph; if it takes words, every column is an
+    input of its own, (n, 1), with the column's name, in which letters, digits and underscores stay
+    as they are. The outputs are
 
     - ``label``, (n,): a string, a Boolean, an int64 or a float, as the labels are;
     - ``probabilities``, (n, n_classes): double, columns in the order of ``model.classes_``;
     - ``neighbors``, (n, n_neighbors): int64, nearest first, as ``model.kneighbors`` numbers them;
     - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them.
 
-    Only standard operators are used (opset 18). Results are the same as the model's, except where
-    neighbours tie within rounding. Tied classes have equal probabilities; ``label`` is then the
-    class of the nearest neighbour.
+    Only standard operators are used (opset 18; for some steps also ai.onnx.ml 3). Results are the
+    same as the model's, except where neighbours tie within rounding. Tied classes have equal
+    probabilities; ``label`` is then the class of the nearest neighbour.
 
     Parameters
     ----------
     model : estimator of this package, or a Pipeline that ends in one
-        Fitted. Its current ``n_neighbors`` and ``weights`` are exported. Features must be numbers:
-        a ``OneHotEncoder`` of words is refused. Unknown categories are zeros in the graph, also
-        where the pipeline raises an error.
+        Fitted. Its current ``n_neighbors`` and ``weights`` are exported. skl2onnx converts the
+        steps of a pipeline; numbers that a ``OneHotEncoder`` takes must be whole.
     path : str or path-like
         The file to write. An existing file is replaced, or left unchanged if something fails.
 
@@ -67,8 +173,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """
     try:
         import onnx
+        import skl2onnx  # noqa: F401
     except ImportError as error:
-        raise ImportError('to_onnx needs onnx: pip install "latentmetric[onnx]"') from error
+        raise ImportError(
+            f'to_onnx needs {error.name}: pip install "latentmetric[onnx]"'
+        ) from error
 
     parts = Parts.of(model)
     if parts.weights not in WEIGHTS:
@@ -76,179 +185,90 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             f"weights={parts.weights!r} cannot be exported to ONNX; export after "
             f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
         )
-    check_steps(parts.piped)
     _check_size(parts)
-    graph = _Graph(onnx)
-    rows = add_step(graph, parts.piped.steps, "features", parts.model.dtype)
-    found = _search(graph, parts, rows, max(parts.n_neighbors, parts.n_voters))
-    _give_neighbors(graph, parts, found)
-    _vote(graph, parts, found)
-    content = graph.model(_inputs(onnx, parts), _outputs(onnx, parts))
+    content = _model(onnx, parts)
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:
         file.write(content.SerializeToString())
 
 
-class _Graph:
-    """The nodes and constants of a graph under construction; values are referred to by name."""
+def _model(onnx: Any, parts: Parts) -> Any:
+    """The graph of the model as an ONNX model, after that of the steps if there are any."""
+    import latentmetric
 
-    def __init__(self, onnx: Any) -> None:
-        self._onnx = onnx
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-
-    def constant(self, values: Any, dtype: Any = None) -> str:
-        """Add a constant; return its name."""
-        name = f"constant_{len(self._constants)}"
-        array = np.ascontiguousarray(values, dtype=dtype).reshape(np.shape(values))
-        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        """Add an operator; return the name of its result."""
-        name = name or f"value_{len(self._nodes)}"
-        self._nodes.append(
-            self._onnx.helper.make_node(operator, list(inputs), [name], **attributes)
+    graph = _graph(onnx, parts)
+    if parts.piped.steps is not None:
+        steps = convert_steps(parts.piped, parts.model.dtype, OPSETS)
+        graph = onnx.compose.add_prefix_graph(
+            graph, "model_", rename_inputs=False, rename_outputs=False
         )
-        return name
-
-    def smallest(self, values: str, k: int) -> tuple[str, str]:
-        """The k smallest values of each row, ascending and stable in ties, and their columns."""
-        number = len(self._nodes)
-        outputs = [f"smallest_{number}", f"columns_{number}"]
-        self._nodes.append(
-            self._onnx.helper.make_node(
-                "TopK", [values, self.constant([k], np.int64)], outputs, axis=1, largest=0, sorted=1
-            )
-        )
-        return outputs[0], outputs[1]
-
-    def columns(self, values: str, stop: int, name: str | None = None) -> str:
-        """The first columns of a matrix."""
-        ends = [self.constant([end], np.int64) for end in (0, stop, 1)]
-        return self.add("Slice", values, *ends, name=name)
-
-    def cast(self, values: str, dtype: Any) -> str:
-        """The values in another dtype."""
-        return self.add("Cast", values, to=_element_type(self._onnx, np.dtype(dtype)))
-
-    def model(self, inputs: list[Any], outputs: list[Any]) -> Any:
-        """The whole graph as an ONNX model."""
-        import latentmetric
-
-        helper = self._onnx.helper
-        graph = helper.make_graph(
-            self._nodes, "latentmetric", inputs, outputs, initializer=self._constants
-        )
-        return helper.make_model(
-            graph,
-            producer_name="latentmetric",
-            producer_version=latentmetric.__version__,
-            ir_version=IR_VERSION,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-        )
-
-
-def _search(graph: _Graph, parts: Parts, prepared: str, k: int) -> tuple[str, str]:
-    """The squared distances of each row's k nearest references, or −2 times the similarities,
-    and the indices of these references.
-    """
-    rows, dtype = parts.model.references.rows, parts.model.dtype
-    centred = graph.add("Sub", prepared, graph.constant(parts.model.coordinates.centre, dtype))
-    # Not a constant: onnxruntime would fold a constant scale into the next product, in float32.
-    scale = graph.constant([[parts.model.coordinates.scale]], dtype)
-    scales = graph.add("Expand", scale, graph.add("Shape", prepared))
-    queries = graph.add("Div", centred, scales)
-    if parts.model.components is not None:
-        queries = graph.add("MatMul", queries, graph.constant(parts.model.components.T, dtype))
-    references = graph.constant(rows)
-    if parts.model.components is None:
-        return graph.smallest(_products(graph, queries, references, dtype), k)
-    # In double, as the model searches where groups of rows are far apart.
-    wide = graph.cast(queries, np.float64), graph.cast(references, np.float64)
-    comparable = _products(graph, *wide, np.float64)
-    norms = graph.constant(parts.model.references.in_double.norms)
-    comparable = graph.add("Add", comparable, norms)
-    n_candidates = min(k + SPARE_NEIGHBORS, len(rows))
-    _, candidates = graph.smallest(comparable, n_candidates)
-    candidates, _ = graph.smallest(
-        candidates, n_candidates
-    )  # so that of equals the earlier comes first
-    apart = graph.add(
-        "Sub",
-        graph.add("Unsqueeze", queries, graph.constant([1], np.int64)),
-        graph.add("Gather", references, candidates, axis=0),
+        graph.input[0].type.CopyFrom(steps.output[0].type)
+        joints = [(steps.output[0].name, "features")]
+        graph = onnx.compose.merge_graphs(steps, graph, joints, name=graph.name)
+    domains = sorted({node.domain for node in graph.node})
+    return onnx.helper.make_model(
+        graph,
+        producer_name="latentmetric",
+        producer_version=latentmetric.__version__,
+        ir_version=IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid(name, OPSETS[name]) for name in domains],
     )
-    exact = graph.add("ReduceSumSquare", apart, graph.constant([2], np.int64), keepdims=0)
-    squared, columns = graph.smallest(exact, k)
-    return squared, graph.add("GatherElements", candidates, columns, axis=1)
 
 
-def _products(graph: _Graph, queries: str, references: str, dtype: Any) -> str:
-    """−2 times the inner products of queries and references."""
-    doubled = graph.add("Mul", queries, graph.constant(-2.0, dtype))
-    return graph.add("MatMul", doubled, graph.add("Transpose", references, perm=[1, 0]))
-
-
-def _give_neighbors(graph: _Graph, parts: Parts, found: tuple[str, str]) -> None:
-    """The outputs ``neighbors`` and ``distances``."""
-    (squared, indices), n_neighbors = found, parts.n_neighbors
-    graph.columns(indices, n_neighbors, name="neighbors")
-    nearest = graph.columns(squared, n_neighbors)
-    if parts.model.components is None:
-        graph.add("Div", nearest, graph.constant(2.0, parts.model.dtype), name="distances")
-        return
-    scale = graph.constant(parts.model.coordinates.scale, parts.model.dtype)
-    graph.add("Mul", graph.add("Sqrt", nearest), scale, name="distances")
-
-
-def _vote(graph: _Graph, parts: Parts, found: tuple[str, str]) -> None:
-    """The outputs ``label`` and ``probabilities``."""
-    squared, indices = (graph.columns(values, parts.n_voters) for values in found)
-    codes = graph.add("Gather", graph.constant(parts.model.codes, np.int64), indices, axis=0)
-    ballots = WEIGHTS[parts.weights](graph, squared, parts.model.temperature)
-    n_rows = graph.add("Slice", graph.add("Shape", codes), *_ends(graph))
-    n_classes = graph.constant([len(parts.classes)], np.int64)
-    nothing = graph.add(
-        "Expand", graph.constant([[0.0]]), graph.add("Concat", n_rows, n_classes, axis=0)
+def _graph(onnx: Any, parts: Parts) -> Any:
+    """Features in; label, probabilities, neighbours and their distances out."""
+    model, weights = parts.model, WEIGHTS[parts.weights]
+    if weights is KERNEL and model.temperature == 0:
+        weights = FIRST_ONLY
+    constants = _constants(parts)
+    dtype, labels = (_type_name(array) for array in (model.references.rows, constants["classes"]))
+    n_classes, n_neighbors = len(parts.classes), parts.n_neighbors
+    text = f"""
+        latentmetric ({dtype}[n, {model.n_features}] features) => (
+            {labels}[n] label, double[n, {n_classes}] probabilities,
+            int64[n, {n_neighbors}] neighbors, {dtype}[n, {n_neighbors}] distances
+        ) {{
+        rows = Cast <to = {onnx.helper.np_dtype_to_tensor_dtype(model.dtype)}> (features)
+        {INNER} {NEAREST if model.is_metric else MOST_SIMILAR} {VOTERS} {weights} {VOTE}
+        }}"""
+    graph = onnx.parser.parse_graph(text)
+    used = {name for node in graph.node for name in node.input}
+    graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name)
+        for name, array in constants.items()
+        if name in used
     )
-    totals = graph.add("ScatterElements", nothing, codes, ballots, axis=1, reduction="add")
-    all_votes = graph.add("ReduceSum", totals, graph.constant([1], np.int64), keepdims=1)
-    graph.add("Div", totals, all_votes, name="probabilities")
-    of_neighbors = graph.add("GatherElements", totals, codes, axis=1)
-    winner = graph.add("ArgMax", of_neighbors, axis=1, keepdims=1)
-    code = graph.add("GatherElements", codes, winner, axis=1)
-    flat = graph.add("Squeeze", code, graph.constant([1], np.int64))
-    graph.add("Gather", graph.constant(_onnx_labels(parts.classes)), flat, axis=0, name="label")
+    return graph
 
 
-def _ends(graph: _Graph) -> tuple[str, str]:
-    return graph.constant([0], np.int64), graph.constant([1], np.int64)
-
-
-def _uniform(graph: _Graph, squared: str, temperature: float) -> str:
-    return graph.add("Expand", graph.constant([[1.0]]), graph.add("Shape", squared))
-
-
-def _inverse_distance(graph: _Graph, squared: str, temperature: float) -> str:
-    wide = graph.cast(squared, np.float64)
-    zero, one = graph.constant(0.0), graph.constant(1.0)
-    at_zero = graph.add("LessOrEqual", wide, zero)
-    inverse = graph.add("Div", one, graph.add("Sqrt", graph.add("Where", at_zero, one, wide)))
-    itself = graph.cast(at_zero, np.float64)
-    found_itself = graph.add("ReduceMax", itself, graph.constant([1], np.int64), keepdims=1)
-    return graph.add("Where", graph.cast(found_itself, np.bool_), itself, inverse)
-
-
-def _kernel(graph: _Graph, squared: str, temperature: float) -> str:
-    beyond = graph.cast(graph.add("Sub", squared, graph.columns(squared, 1)), np.float64)
-    if temperature > 0:
-        return graph.add("Exp", graph.add("Div", beyond, graph.constant(-temperature)))
-    return graph.cast(graph.add("LessOrEqual", beyond, graph.constant(0.0)), np.float64)
-
-
-WEIGHTS = {"uniform": _uniform, "distance": _inverse_distance, "kernel": _kernel}
-"""The votes of ``core.votes`` as ONNX operators, in double precision."""
+def _constants(parts: Parts) -> dict[str, Any]:
+    """The arrays that graphs refer to by name."""
+    model, k = parts.model, max(parts.n_neighbors, parts.n_voters)
+    searched = np.dtype(np.float64) if model.is_metric else model.dtype
+    counts = {
+        "index_0": 0, "index_1": 1, "index_2": 2, "k": k,
+        "n_candidates": min(k + SPARE_NEIGHBORS, len(model.references)),
+        "n_neighbors": parts.n_neighbors, "n_voters": parts.n_voters,
+        "n_classes": len(parts.classes),
+    }  # fmt: skip
+    arrays: dict[str, Any] = {
+        name: np.array([count], dtype=np.int64) for name, count in counts.items()
+    }
+    if model.components is not None:
+        arrays["components"] = model.components.T
+        arrays["norms"] = model.references.in_double.norms
+    return arrays | {
+        "centre": model.coordinates.centre.astype(model.dtype),
+        "scale": np.array([[model.coordinates.scale]], dtype=model.dtype),
+        "references": model.references.rows,
+        "reference_codes": model.codes.astype(np.int64),
+        "classes": _onnx_labels(parts.classes),
+        "minus_two": np.array(-2.0, dtype=searched),
+        "two": np.array(2.0, dtype=model.dtype),
+        "minus_temperature": np.array(-model.temperature),
+        "zero": np.zeros((1, 1)),
+        "one": np.ones((1, 1)),
+    }
 
 
 def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -267,29 +287,9 @@ def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     raise TypeError(f"ONNX has no type for labels of dtype {classes.dtype}; use strings")
 
 
-def _inputs(onnx: Any, parts: Parts) -> list[Any]:
-    kind = _element_type(onnx, parts.model.dtype)
-    return [onnx.helper.make_tensor_value_info("features", kind, ["n", parts.n_features])]
-
-
-def _outputs(onnx: Any, parts: Parts) -> list[Any]:
-    labels, n_neighbors = _onnx_labels(parts.classes), parts.n_neighbors
-    described = {
-        "label": (labels.dtype, ["n"]),
-        "probabilities": (np.dtype(np.float64), ["n", len(parts.classes)]),
-        "neighbors": (np.dtype(np.int64), ["n", n_neighbors]),
-        "distances": (parts.model.dtype, ["n", n_neighbors]),
-    }
-    return [
-        onnx.helper.make_tensor_value_info(name, _element_type(onnx, dtype), shape)
-        for name, (dtype, shape) in described.items()
-    ]
-
-
-def _element_type(onnx: Any, dtype: np.dtype[Any]) -> int:
-    if dtype.kind == "O":
-        return int(onnx.TensorProto.STRING)
-    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
+def _type_name(array: np.ndarray[Any, Any]) -> str:
+    name = str(array.dtype)
+    return TYPE_NAMES.get(name, name)
 
 
 def _check_size(parts: Parts) -> None:

@@ -41,11 +41,6 @@ class Parts:
         return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
 
     @property
-    def n_features(self) -> int:
-        """Features that the caller gives, before the steps."""
-        return int(self.piped.first.n_features_in_)
-
-    @property
     def labels(self) -> np.ndarray[Any, Any]:
         """The label of every reference."""
         labels: np.ndarray[Any, Any] = self.classes[self.model.codes]

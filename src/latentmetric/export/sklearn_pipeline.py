@@ -77,17 +77,12 @@ def to_sklearn(model: Any) -> Pipeline:
         voters = _plain_voters(parts)
     voters.set_params(n_jobs=parts.n_jobs).fit(rows, parts.labels)
     linear = FunctionTransformer(np.dot, kw_args={"b": factor.T})
-    steps = _steps_before(parts)
+    steps = [] if parts.piped.steps is None else deepcopy(parts.piped.steps.steps)
     for name, step in (("centre", _scaler(parts)), ("metric", linear), ("vote", voters)):
         while name in dict(steps):
             name = f"{name}_of_model"
         steps.append((name, step))
     return Pipeline(steps)
-
-
-def _steps_before(parts: Parts) -> list[tuple[str, Any]]:
-    """Copies of the steps of a pipeline before the model."""
-    return [] if parts.piped.steps is None else deepcopy(parts.piped.steps.steps)
 
 
 def _scaler(parts: Parts) -> StandardScaler:
@@ -120,18 +115,14 @@ def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:
 
 def _plain_voters(parts: Parts) -> KNeighborsClassifier:
     """A classifier for votes other than the kernel's; at T = 0, this is the nearest reference."""
-    weights, n_neighbors = parts.weights, parts.n_neighbors
+    weights: Any = parts.weights
+    n_neighbors = parts.n_neighbors
     if weights == "kernel":
         weights, n_neighbors = "uniform", 1
     if weights == "uniform" and n_neighbors <= MAX_TIE_BREAKERS:
-        weights = _breaking_ties(n_neighbors)
+        ascending = 1 + TIE_BREAK * 2.0 ** np.arange(n_neighbors - 1, -1, -1)
+        weights = partial(np.full_like, fill_value=ascending, dtype=np.float64)
     return KNeighborsClassifier(n_neighbors, weights=weights, algorithm="brute")
-
-
-def _breaking_ties(n_neighbors: int) -> Any:
-    """A NumPy function that gives nearer neighbours slightly larger weights."""
-    ascending = 1 + TIE_BREAK * 2.0 ** np.arange(n_neighbors - 1, -1, -1)
-    return partial(np.full_like, fill_value=ascending, dtype=np.float64)
 
 
 def _kernel_voters(n_neighbors: int) -> KNeighborsClassifier:

@@ -1,4 +1,4 @@
-"""Latent examples for networks: losses whose latent examples and margins learn with a network.
+"""Latent examples for networks: a loss whose latent examples and margins learn with a network.
 
 The only part of the package that needs PyTorch (extra ``torch``); no other part imports it.
 """
@@ -12,7 +12,6 @@ except ImportError as error:
     ) from error
 
 from latentmetric.torch.layer import MahalanobisLinear
-from latentmetric.torch.margin import LatentMarginLoss
 from latentmetric.torch.vote import LatentVoteLoss
 
-__all__ = ["LatentMarginLoss", "LatentVoteLoss", "MahalanobisLinear"]
+__all__ = ["LatentVoteLoss", "MahalanobisLinear"]

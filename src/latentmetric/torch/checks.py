@@ -12,7 +12,7 @@ from torch import Tensor
 from latentmetric.validation.parameters import Integer
 
 
-def counts_of(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
+def check_counts(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
     """The number of latent examples of each class."""
     if isinstance(latents_per_class, np.ndarray | Tensor):
         latents_per_class = latents_per_class.tolist()
@@ -31,7 +31,8 @@ def counts_of(latents_per_class: int | Sequence[int], n_classes: int) -> list[in
 
 def check_rows(embeddings: Tensor, n_features: int) -> None:
     """Raise unless these are embeddings of this length."""
-    _check_tensor("embeddings", embeddings)
+    if not isinstance(embeddings, Tensor):
+        raise TypeError(f"embeddings must be a tensor, got {type(embeddings).__name__}")
     if embeddings.ndim != 2 or embeddings.shape[1] != n_features:
         raise ValueError(
             f"embeddings have shape {tuple(embeddings.shape)}, but this loss was made for "
@@ -47,7 +48,8 @@ def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: 
     Codes are looked at on a CPU only: a GPU would have to be waited for.
     """
     check_rows(embeddings, n_features)
-    _check_tensor("labels", labels)
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"labels must be a tensor, got {type(labels).__name__}")
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(
             f"labels have shape {tuple(labels.shape)}, but there are {len(embeddings)} embeddings; "
@@ -57,25 +59,15 @@ def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: 
         raise ValueError("the batch is empty; pass at least one row")
     if labels.is_floating_point() or labels.dtype == torch.bool:
         raise TypeError(f"labels must be integer codes of classes, got {labels.dtype}")
-    if labels.device.type != "cpu" or torch.compiler.is_compiling():
-        return
-    low, high = int(labels.min()), int(labels.max())
+    if labels.device.type == "cpu" and not torch.compiler.is_compiling():
+        check_codes(labels, n_classes)
+
+
+def check_codes(codes: Any, n_classes: int) -> None:
+    """Raise unless codes are those of the classes."""
+    low, high = int(codes.min()), int(codes.max())
     if low < 0 or high >= n_classes:
         raise ValueError(
             f"labels are from {low} to {high}, but this loss was made for {n_classes} classes, "
             f"with codes from 0 to {n_classes - 1}"
-        )
-
-
-def _check_tensor(name: str, values: Any) -> None:
-    if not isinstance(values, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(values).__name__}")
-
-
-def refuse_references(ref_emb: Any, ref_labels: Any) -> None:
-    """Raise if rows are to be compared with other rows."""
-    if ref_emb is not None or ref_labels is not None:
-        raise ValueError(
-            "ref_emb and ref_labels were passed, but this loss compares rows with its latent "
-            "examples only; leave them out, and pass all rows that count as embeddings"
         )

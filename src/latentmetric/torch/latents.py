@@ -1,37 +1,28 @@
-"""What the losses have in common: latent examples, what is known of them, and their votes."""
+"""Latent examples that follow a network: the rows they stand for, their means, their spread.
+
+Plain functions on tensors. None of them asks for the value of a tensor, so a loss compiles to one
+graph and a GPU is never waited for. Classes are codes from 0 on, and latent examples are sorted by
+class. Time O(B·m·d) for B rows and m latent examples; memory O(B·(m + C·K) + m·d), where K is the
+most latent examples of a class. Where the rows of a batch vote, B² more distances.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from math import sqrt
-from typing import Any, ClassVar, Self
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from latentmetric.estimators.assembled import LearnedLatents, disassembled
-from latentmetric.torch.checks import check_batch, check_rows, counts_of, refuse_references
-from latentmetric.torch.exchange import as_array, estimator_of
-from latentmetric.torch.layer import MahalanobisLinear
-from latentmetric.torch.processes import of_all
-from latentmetric.torch.running import (
-    Layout,
-    State,
-    class_logits,
-    nearest_own,
-    observed,
-    refilled,
-    squared_distances,
-)
-from latentmetric.validation.parameters import Integer, Number, OneOf
+from latentmetric.core.likelihood import ALONE
 
-UPDATES = ("gradient", "mean")
-"""How latent examples learn."""
+EMPTY = 0.5
+"""A latent example that stands for fewer rows than this is empty: a row takes its place."""
 
-FLOAT32_RANGE = (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
-"""What a temperature can be as a buffer."""
+MAX_SQUARED_NORM = 1e-6
+"""The largest squared length of a row, as a share of the largest number: sums must be finite."""
+
+TINY = 1e-30
+"""A bound for divisions by numbers of rows."""
 
 RARE = 1e-3
 """The count of a latent example that stands for no row, but has a vote."""
@@ -40,294 +31,171 @@ LATENT_RATE = 1e-2
 """The learning rate of latent examples, unless another one is given."""
 
 
-class LatentLoss(nn.Module, ABC):
-    """Latent examples of every class in the space of a network's embeddings.
+class Layout(NamedTuple):
+    """Which latent examples belong to which class."""
 
-    A subclass says what the loss of a batch is. In training mode, a batch first updates the state
-    of the loss, as in batch normalisation: empty latent examples are put at rows, rows are counted
-    and, with ``update="mean"``, latent examples move to the means of their rows. In evaluation mode
-    nothing changes.
-    """
-
-    latents: Tensor
-    counts: Tensor
-    spreads: Tensor
-    sizes: Tensor
-    temperature: Tensor
     of_latents: Tensor
+    """(m,): the class of each latent example."""
     members: Tensor
+    """(C, K): the latent examples of each class; a class with fewer repeats its first."""
     exists: Tensor
-
-    default_temperature: ClassVar[float] = 1.0
-
-    def __init__(
-        self,
-        n_classes: int,
-        n_features: int,
-        latents_per_class: int | Sequence[int] = 5,
-        *,
-        update: str = "gradient",
-        temperature: float | None = None,
-        memory: float = 20.0,
-    ) -> None:
-        super().__init__()
-        self.n_classes = Integer(2).check("n_classes", n_classes)
-        self.n_features = Integer(1).check("n_features", n_features)
-        self.update = OneOf(UPDATES).check("update", update)
-        self.memory = Number(1).check("memory", memory)
-        if temperature is None:
-            temperature = self.default_temperature
-        degree = Number(*FLOAT32_RANGE).check("temperature", temperature)
-        sizes = torch.tensor(counts_of(latents_per_class, self.n_classes))
-        places = torch.randn(int(sizes.sum()), self.n_features) / sqrt(self.n_features)
-        if self.update == "gradient":
-            self.latents = nn.Parameter(places)
-        else:
-            self.register_buffer("latents", places)
-        self.register_buffer("counts", torch.zeros(len(places)))
-        self.register_buffer("spreads", torch.zeros(self.n_classes))
-        self.register_buffer("temperature", torch.tensor(degree))
-        self.register_buffer("sizes", sizes)
-        for name, part in Layout.of(sizes)._asdict().items():
-            self.register_buffer(name, part, persistent=False)
-        hooked: Any = self
-        hooked.register_load_state_dict_pre_hook(_check_sizes)
-        hooked.register_load_state_dict_post_hook(_lay_out)
-
-    def extra_repr(self) -> str:
-        """What ``print`` shows."""
-        return (
-            f"n_classes={self.n_classes}, n_features={self.n_features}, "
-            f"n_latents={len(self.latents)}, update={self.update!r}"
-        )
-
-    def param_groups(self, lr: float = LATENT_RATE) -> list[dict[str, Any]]:
-        """The latent examples as a group of parameters for an optimizer.
-
-        Parameters
-        ----------
-        lr : float, default=0.01
-            Their learning rate. Latent examples are points, not weights: they have a rate of
-            their own, and no weight decay.
-
-        Returns
-        -------
-        list of dict
-            Empty with ``update="mean"``, where no optimizer moves them.
-        """
-        rate = Number(0, open_low=True).check("lr", lr)
-        if self.update == "mean":
-            return []
-        return [{"params": [self.latents], "lr": rate, "weight_decay": 0.0}]
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor,
-        indices_tuple: Any = None,
-        ref_emb: Tensor | None = None,
-        ref_labels: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of a batch, a scalar.
-
-        Parameters
-        ----------
-        embeddings : Tensor of shape (n_rows, n_features)
-            The output of the network for each row.
-        labels : Tensor of shape (n_rows,)
-            Codes from 0 to n_classes − 1.
-        indices_tuple : tuple of Tensors, default=None
-            The pairs or triplets of a miner. A row is weighted by how often it occurs in them.
-        ref_emb, ref_labels : None
-            For compatibility only: rows are compared with latent examples, not with other rows.
-
-        Returns
-        -------
-        Tensor
-            In float32, or in float64 if the loss is, after ``loss.double()``.
-        """
-        refuse_references(ref_emb, ref_labels)
-        check_batch(embeddings, labels, self.n_classes, self.n_features)
-        with torch.autocast(embeddings.device.type, enabled=False):
-            rows, labels = self._as_numbers(embeddings), labels.long()
-            weights = row_weights(indices_tuple, rows)
-            state, own = self._seen(rows, labels)
-            return self._loss(rows, labels, weights, state, own)
-
-    @abstractmethod
-    def _loss(
-        self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
-    ) -> Tensor:
-        """The loss of rows, given the latent example of each."""
-
-    def get_logits(self, embeddings: Tensor) -> Tensor:
-        """The logarithm of each class's votes: log Σ exp(−D²/T) over its latent examples.
-
-        Parameters
-        ----------
-        embeddings : Tensor of shape (n_rows, n_features)
-            The output of the network for each row.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_classes)
-            Larger is better.
-        """
-        check_rows(embeddings, self.n_features)
-        with torch.autocast(embeddings.device.type, enabled=False):
-            squared = squared_distances(self._as_numbers(embeddings), self._state().latents)
-            return class_logits(squared, self._state(), self._layout, self.temperature)
-
-    def predict(self, embeddings: Tensor) -> Tensor:
-        """The code of the class with the most votes.
-
-        Parameters
-        ----------
-        embeddings : Tensor of shape (n_rows, n_features)
-            The output of the network for each row.
-
-        Returns
-        -------
-        Tensor of shape (n_rows,)
-        """
-        return self.get_logits(embeddings).argmax(dim=1)
-
-    def predict_proba(self, embeddings: Tensor) -> Tensor:
-        """Each class's share of the votes.
-
-        Parameters
-        ----------
-        embeddings : Tensor of shape (n_rows, n_features)
-            The output of the network for each row.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_classes)
-        """
-        return self.get_logits(embeddings).softmax(dim=1)
-
-    def to_estimator(
-        self,
-        features: Any,
-        labels: Any,
-        *,
-        classes: Sequence[Any] | None = None,
-        metric: MahalanobisLinear | None = None,
-    ) -> Any:
-        """A fitted ``MaPML`` with these latent examples, for rows of the network's features.
-
-        Parameters
-        ----------
-        features : array-like or Tensor of shape (n_rows, n_features)
-            The outputs of the trained network for the training rows.
-        labels : array-like or Tensor of shape (n_rows,)
-            Codes from 0 to n_classes − 1.
-        classes : sequence of n_classes labels, default=None
-            The label of each code; None means the codes.
-        metric : MahalanobisLinear, default=None
-            The last layer of the network, if it is to be the metric of the estimator. Then
-            ``features`` are what this layer receives.
-
-        Returns
-        -------
-        MaPML
-        """
-        if not isinstance(metric, MahalanobisLinear | None):
-            raise TypeError(f"metric must be a MahalanobisLinear, got {type(metric).__name__}")
-        components = None if metric is None else metric.components()
-        points, sizes = self._voters()
-        learned = LearnedLatents(points, sizes, float(self.temperature), components)
-        return estimator_of(learned, features, labels, classes)
+    """(C, K): False for the repeated ones."""
 
     @classmethod
-    def from_estimator(cls, model: Any, **parameters: Any) -> Self:
-        """A loss that starts from the latent examples of a fitted ``MaPML``.
-
-        Its latent examples are mapped by the metric of the model, so the layer before it must be
-        ``MahalanobisLinear.from_estimator(model)``. The code of a class is its position in
-        ``model.classes_``.
-
-        Parameters
-        ----------
-        model : MaPML
-            Fitted.
-        **parameters
-            Parameters of the loss, except for its sizes.
-
-        Returns
-        -------
-        LatentLoss
-        """
-        known = disassembled(model)
-        degree = {"temperature": known.temperature} if known.temperature > 0 else {}
-        sizes = known.sizes.tolist()
-        loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
-        with torch.no_grad():
-            loss.latents.copy_(torch.from_numpy(known.points))
-            # One without rows votes in the model, too, and only in training takes a row's place.
-            loss.counts.copy_(torch.from_numpy(known.counts).clamp(min=RARE))
-            loss.spreads.copy_(torch.from_numpy(known.spreads))
-        return loss
-
-    def _voters(self) -> tuple[Any, Any]:
-        """The latent examples that have a vote, and how many each class has."""
-        known = as_array(self.counts) > 0
-        known |= not known.any()
-        sizes = np.bincount(as_array(self.of_latents)[known], minlength=self.n_classes)
-        if not sizes.all():
-            raise ValueError(
-                f"class {sizes.argmin()} has no latent example yet, because the loss has not seen "
-                "a row of it in training; train with rows of every class"
-            )
-        return as_array(self.latents)[known], sizes
-
-    @property
-    def _layout(self) -> Layout:
-        return Layout(self.of_latents, self.members, self.exists)
-
-    def _as_numbers(self, embeddings: Tensor) -> Tensor:
-        """Embeddings in the dtype that is computed in, at least float32."""
-        return embeddings.to(torch.promote_types(self.latents.dtype, torch.float32))
-
-    def _state(self) -> State:
-        return State(*map(self._as_numbers, (self.latents, self.counts, self.spreads)))
-
-    def _seen(self, rows: Tensor, labels: Tensor) -> tuple[State, Tensor]:
-        """The state after a batch in training mode, and the latent example of each row."""
-        state, layout = self._state(), self._layout
-        if not self.training:
-            return state, nearest_own(rows, labels, state.latents, layout)
-        everyone, codes, own_rows = of_all(rows, labels)
-        filled = refilled(state, everyone, codes, layout)
-        moves = self.update == "mean"
-        state, own = observed(filled, everyone, codes, layout, self.memory, moves)
-        with torch.no_grad():
-            self.latents.copy_(state.latents)
-            self.counts.copy_(state.counts)
-            self.spreads.copy_(state.spreads)
-        return state, own[own_rows]
+    def of(cls, sizes: Tensor) -> Layout:
+        """The layout of classes with so many latent examples each."""
+        starts = sizes.cumsum(0) - sizes
+        columns = torch.arange(int(sizes.max()), device=sizes.device)
+        exists = columns < sizes[:, None]
+        members = starts[:, None] + torch.where(exists, columns, 0)
+        classes = torch.arange(len(sizes), device=sizes.device)
+        return cls(classes.repeat_interleave(sizes), members, exists)
 
 
-def row_weights(indices_tuple: Any, rows: Tensor) -> Tensor:
-    """How much each row counts: as often as a miner chose it, in units of the most frequent one."""
-    if indices_tuple is None:
-        return rows.new_ones(len(rows))
-    chosen = torch.cat([numbers.reshape(-1) for numbers in indices_tuple])
-    times = rows.new_zeros(len(rows)).index_add(0, chosen, rows.new_ones(len(chosen)))
-    return times / times.max().clamp(min=1)
+class State(NamedTuple):
+    """What a loss knows of the rows it has seen."""
+
+    latents: Tensor
+    """(m, d)."""
+    counts: Tensor
+    """(m,): rows of each latent example; those seen long ago count less."""
+    spreads: Tensor
+    """(C,): the running mean E[D²(x, z)] of each class."""
 
 
-def _check_sizes(loss: LatentLoss, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
-    """Refuse the state of another number of latent examples before any of it is copied."""
-    sizes = state.get(f"{prefix}sizes")
-    if sizes is not None and int(sizes.sum()) != len(loss.latents):
-        raise ValueError(
-            f"the state is of {int(sizes.sum())} latent examples, but this loss has "
-            f"{len(loss.latents)}; make it with latents_per_class={sizes.tolist()}"
-        )
+def squared_distances(rows: Tensor, points: Tensor) -> Tensor:
+    """D² of every row and every point, (B, m); rounding may leave it a little below 0."""
+    centre = points.detach().mean(dim=0)
+    rows, points = rows - centre, points - centre
+    squared: Tensor = rows.square().sum(dim=1, keepdim=True) + points.square().sum(dim=1)
+    return squared - 2 * (rows @ points.T)
 
 
-def _lay_out(loss: LatentLoss, keys: Any) -> None:
-    """Follow the sizes of classes that a state dict brought."""
-    for name, part in Layout.of(loss.sizes)._asdict().items():
-        setattr(loss, name, part)
+def distances_to(rows: Tensor, points: Tensor) -> Tensor:
+    """D² of each row and its own point: exactly 0 if they are equal."""
+    squared: Tensor = (rows - points).square().sum(dim=-1)
+    return squared
+
+
+def nearest_of_class(rows: Tensor, labels: Tensor, latents: Tensor, layout: Layout) -> Tensor:
+    """The number of the nearest latent example of each row's class, (B,)."""
+    squared = squared_distances(rows.detach(), latents.detach())
+    members = layout.members[labels]
+    of_class = squared.gather(1, members).masked_fill(~layout.exists[labels], torch.inf)
+    nearest: Tensor = members.gather(1, of_class.argmin(dim=1, keepdim=True))
+    return nearest[:, 0]
+
+
+def refill_empty(state: State, rows: Tensor, labels: Tensor, layout: Layout) -> State:
+    """Put empty latent examples at rows of their class, the first ones of the batch.
+
+    A batch is in random order, so its first rows are random ones. Outliers, which wrong labels
+    often are, are not preferred. Those for which the batch has no row stay empty.
+    """
+    n_classes, most = layout.members.shape
+    empty = state.counts < EMPTY
+    position = _order_within(empty, layout)
+    finite = _is_finite(rows)
+    arrived = torch.nn.functional.one_hot(labels, n_classes) * finite[:, None]
+    rank = arrived.cumsum(dim=0).gather(1, labels[:, None])[:, 0] - 1
+    # Rows beyond the most that a class can need, and rows that are not finite, share a column
+    # that is not read.
+    column = torch.where(finite, rank.clamp(max=most), most)
+    table = torch.full((n_classes, most + 1), -1, dtype=labels.dtype, device=labels.device)
+    numbers = torch.arange(len(rows), dtype=labels.dtype, device=labels.device)
+    table = table.index_put((labels, column), numbers)
+    row = table[layout.of_latents, position]
+    taken = empty & (row >= 0)
+    latents = torch.where(taken[:, None], rows.detach()[row.clamp(min=0)], state.latents)
+    return state._replace(latents=latents, counts=torch.where(taken, 0, state.counts))
+
+
+def _order_within(chosen: Tensor, layout: Layout) -> Tensor:
+    """How many latent examples before each one in its class are chosen, (m,)."""
+    before = chosen.cumsum(dim=0) - chosen.to(torch.int64)
+    first = layout.members[:, 0]
+    return before - before[first][layout.of_latents]
+
+
+def _is_finite(rows: Tensor) -> Tensor:
+    """Which rows count: one whose distances are not finite must not stay in a mean for ever."""
+    squared = rows.detach().square().sum(dim=1)
+    counted: Tensor = squared < MAX_SQUARED_NORM * torch.finfo(rows.dtype).max
+    return counted
+
+
+def update_state(
+    state: State, rows: Tensor, labels: Tensor, layout: Layout, memory: float, moves: bool
+) -> tuple[State, Tensor]:
+    """The state after these rows, and the latent example of each of them.
+
+    A class forgets as its rows arrive, so that its latent examples stand for ``memory`` rows each
+    in the mean, however rare the class is. With ``moves``, they are the means of these rows; the
+    result is differentiable in the rows.
+    """
+    finite = _is_finite(rows)
+    weights, rows = finite.to(rows.dtype), torch.where(finite[:, None], rows, 0)
+    own = nearest_of_class(rows, labels, state.latents, layout)
+    sizes = layout.exists.sum(dim=1)
+    forgotten = torch.exp(-group_sums(weights, labels, len(sizes)) / (memory * sizes))
+    kept = state.counts * forgotten[layout.of_latents]
+    counts = kept + group_sums(weights, own, len(kept))
+    latents = state.latents
+    if moves:
+        sums = kept[:, None] * latents + group_sums(rows, own, len(kept))
+        means = sums / counts.clamp(min=TINY)[:, None]
+        latents = torch.where(counts[:, None] > 0, means, latents)
+    before, after = (
+        group_sums(numbers, layout.of_latents, len(sizes)) for numbers in (kept, counts)
+    )
+    squared = group_sums(weights * distances_to(rows, latents[own]), labels, len(sizes))
+    spreads = (before * state.spreads + squared) / after.clamp(min=TINY)
+    return State(latents, counts, spreads), own
+
+
+def group_sums(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+    """The sum of the values of each group."""
+    zeros = values.new_zeros((n_groups, *values.shape[1:]))
+    return zeros.index_add(0, groups, values)
+
+
+def stretches(counts: Tensor) -> Tensor:
+    """(c/(c − 1))² for each latent example of c rows: see ``core.likelihood.stretches``.
+
+    Counts are not whole here; no stretch exceeds that of a row alone.
+    """
+    others = (counts - 1).clamp(min=TINY)
+    stretched: Tensor = (counts / others).square().clamp(max=ALONE)
+    return torch.where(counts > 1, stretched, ALONE)
+
+
+def class_logits(squared: Tensor, state: State, layout: Layout, temperature: Tensor) -> Tensor:
+    """log Σ exp(−D²/T) over the latent examples of each class, (B, C).
+
+    Latent examples that have not stood for a row yet have no vote, unless none has.
+    """
+    known = state.counts > 0
+    known = known | ~known.any()
+    log_weights = (-squared / temperature).masked_fill(~known, -torch.inf)
+    by_class = log_weights[:, layout.members].masked_fill(~layout.exists, -torch.inf)
+    return torch.logsumexp(by_class, dim=2)
+
+
+def batch_logits(rows: Tensor, labels: Tensor, n_classes: int, temperature: Tensor) -> Tensor:
+    """log Σ exp(−D²/T) over the other rows of each class, (B, C); −inf where there are none.
+
+    The largest term of each sum is taken out before, so that a class far away keeps its gradient.
+    """
+    finite = _is_finite(rows)
+    squared = squared_distances(rows, torch.where(finite[:, None], rows, 0))
+    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    voters = finite & ~itself
+    log_weights = (-squared.clamp(min=0) / temperature).masked_fill(~voters, -torch.inf)
+    classes = labels.expand(len(rows), -1)
+    empty = rows.new_full((len(rows), n_classes), -torch.inf)
+    largest = empty.scatter_reduce(1, classes, log_weights.detach(), "amax")
+    shift = torch.where(largest > -torch.inf, largest, 0)
+    terms = torch.exp(log_weights - shift.gather(1, classes))
+    sums = torch.zeros_like(shift).scatter_add(1, classes, terms)
+    found: Tensor = sums.clamp(min=TINY).log() + shift
+    return found.masked_fill(largest == -torch.inf, -torch.inf)

@@ -2,30 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any, Self
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentmetric.core.learning import WRONG_LABELS_EXPONENT
-from latentmetric.torch.latents import LatentLoss
-from latentmetric.torch.running import (
+from latentmetric.estimators.assembled import LearnedLatents, assembled, disassembled
+from latentmetric.torch.checks import check_batch, check_codes, check_counts, check_rows
+from latentmetric.torch.latents import (
+    LATENT_RATE,
+    RARE,
+    Layout,
     State,
     batch_logits,
     class_logits,
     distances_to,
+    nearest_of_class,
+    refill_empty,
     squared_distances,
     stretches,
+    update_state,
 )
-from latentmetric.validation.parameters import Boolean, Number
+from latentmetric.torch.layer import MahalanobisLinear
+from latentmetric.torch.processes import gather_batches
+from latentmetric.validation.labels import checked_labels
+from latentmetric.validation.parameters import Boolean, Integer, Number, OneOf
+
+UPDATES = ("gradient", "mean")
+"""How latent examples learn."""
+
+FLOAT32_RANGE = (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
+"""What a temperature can be as a buffer."""
 
 
-class LatentVoteLoss(LatentLoss):
+class LatentVoteLoss(nn.Module):
     """Minus the logarithm of P(y | x) ∝ Σ exp(−D²(x, z)/T) over the latent examples z of class y.
 
     This is what the refinement of ``MaPML`` minimises, with the network in the place of the metric.
     Where latent examples are running means, each row is left out of its own one, because a mean
     that contains the row would be too near.
+
+    In training mode, a batch first updates the state of the loss, as in batch normalisation: empty
+    latent examples are put at rows, rows are counted and, with ``update="mean"``, latent examples
+    move to the means of their rows. In evaluation mode nothing changes.
 
     Parameters
     ----------
@@ -88,6 +111,15 @@ class LatentVoteLoss(LatentLoss):
     torch.Size([32, 3])
     """
 
+    latents: Tensor
+    counts: Tensor
+    spreads: Tensor
+    sizes: Tensor
+    temperature: Tensor
+    of_latents: Tensor
+    members: Tensor
+    exists: Tensor
+
     def __init__(
         self,
         n_classes: int,
@@ -95,7 +127,7 @@ class LatentVoteLoss(LatentLoss):
         latents_per_class: int | Sequence[int] = 5,
         *,
         update: str = "gradient",
-        temperature: float | None = None,
+        temperature: float = 1.0,
         memory: float = 20.0,
         margin: float = 0.0,
         label_noise: bool = False,
@@ -103,23 +135,103 @@ class LatentVoteLoss(LatentLoss):
         smoothing: float = 0.0,
         distortion: float = 0.0,
     ) -> None:
-        super().__init__(
-            n_classes, n_features, latents_per_class,
-            update=update, temperature=temperature, memory=memory,
-        )  # fmt: skip
+        super().__init__()
+        self.n_classes = Integer(2).check("n_classes", n_classes)
+        self.n_features = Integer(1).check("n_features", n_features)
+        self.update = OneOf(UPDATES).check("update", update)
+        self.memory = Number(1).check("memory", memory)
         self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
         self.batch_votes = Boolean().check("batch_votes", batch_votes)
         self.smoothing = Number(0, 1).check("smoothing", smoothing)
         self.distortion = Number(0).check("distortion", distortion)
+        temperature = Number(*FLOAT32_RANGE).check("temperature", temperature)
+        sizes = torch.tensor(check_counts(latents_per_class, self.n_classes))
+        start = torch.randn(int(sizes.sum()), self.n_features) / sqrt(self.n_features)
+        if self.update == "gradient":
+            self.latents = nn.Parameter(start)
+        else:
+            self.register_buffer("latents", start)
+        self.register_buffer("counts", torch.zeros(len(start)))
+        self.register_buffer("spreads", torch.zeros(self.n_classes))
+        self.register_buffer("temperature", torch.tensor(temperature))
+        self.register_buffer("sizes", sizes)
+        for name, part in Layout.of(sizes)._asdict().items():
+            self.register_buffer(name, part, persistent=False)
+        hooked: Any = self
+        hooked.register_load_state_dict_pre_hook(_check_sizes)
+        hooked.register_load_state_dict_post_hook(_set_layout)
 
-    def _loss(
-        self, rows: Tensor, labels: Tensor, weights: Tensor, state: State, own: Tensor
+    def extra_repr(self) -> str:
+        """What ``print`` shows."""
+        return (
+            f"n_classes={self.n_classes}, n_features={self.n_features}, "
+            f"n_latents={len(self.latents)}, update={self.update!r}"
+        )
+
+    def param_groups(self, lr: float = LATENT_RATE) -> list[dict[str, Any]]:
+        """The latent examples as a group of parameters for an optimizer.
+
+        Parameters
+        ----------
+        lr : float, default=0.01
+            Their learning rate. Latent examples are points, not weights: they have a rate of
+            their own, and no weight decay.
+
+        Returns
+        -------
+        list of dict
+            Empty with ``update="mean"``, where no optimizer moves them.
+        """
+        rate = Number(0, open_low=True).check("lr", lr)
+        if self.update == "mean":
+            return []
+        return [{"params": [self.latents], "lr": rate, "weight_decay": 0.0}]
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        indices_tuple: Any = None,
+        ref_emb: Tensor | None = None,
+        ref_labels: Tensor | None = None,
     ) -> Tensor:
+        """The loss of a batch, a scalar.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            The output of the network for each row.
+        labels : Tensor of shape (n_rows,)
+            Codes from 0 to n_classes − 1.
+        indices_tuple : tuple of Tensors, default=None
+            The pairs or triplets of a miner. A row is weighted by how often it occurs in them.
+        ref_emb, ref_labels : None
+            For compatibility only: rows are compared with latent examples, not with other rows.
+
+        Returns
+        -------
+        Tensor
+            In float32, or in float64 if the loss is, after ``loss.double()``.
+        """
+        if ref_emb is not None or ref_labels is not None:
+            raise ValueError(
+                "ref_emb and ref_labels were passed, but this loss compares rows with its latent "
+                "examples only; leave them out, and pass all rows that count as embeddings"
+            )
+        check_batch(embeddings, labels, self.n_classes, self.n_features)
+        with torch.autocast(embeddings.device.type, enabled=False):
+            rows, labels = self._as_floats(embeddings), labels.long()
+            weights = row_weights(indices_tuple, rows)
+            state, own = self._update_state(rows, labels)
+            return (weights * self._row_losses(rows, labels, state, own)).mean()
+
+    def _row_losses(self, rows: Tensor, labels: Tensor, state: State, own: Tensor) -> Tensor:
+        """The loss of each row, given its latent example."""
         spreads = state.spreads.detach()[labels]
         if self.training and self.distortion > 0:
-            rows = distorted(rows, self.distortion * spreads)
-        squared = self._left_out(rows, state, own)
+            rows = add_noise(rows, self.distortion * spreads)
+        squared = self._leave_one_out_distances(rows, state, own)
         logits = class_logits(squared, state, self._layout, self.temperature)
         added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
@@ -127,26 +239,22 @@ class LatentVoteLoss(LatentLoss):
             of_rows = batch_logits(rows, labels, self.n_classes, self.temperature)
             together = torch.logsumexp(torch.stack((logits, of_rows)), dim=0)
             losses = (losses + self._losses(together, labels, added)) / 2
-        return (weights * losses).mean()
+        return losses
 
     def _losses(self, logits: Tensor, labels: Tensor, added: Tensor) -> Tensor:
         """Of each row, if the latent examples of its label are farther away by what is added."""
         if self.margin > 0:
             logits = logits.scatter_add(1, labels[:, None], -added[:, None])
         log_shares = torch.log_softmax(logits, dim=1)
-        losses = self._distrusted(log_shares.gather(1, labels[:, None])[:, 0])
+        of_label = log_shares.gather(1, labels[:, None])[:, 0]
+        losses = -of_label
+        if self.label_noise:
+            losses = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
         if self.smoothing == 0:
             return losses
         return (1 - self.smoothing) * losses - self.smoothing * finite_mean(log_shares)
 
-    def _distrusted(self, of_label: Tensor) -> Tensor:
-        """The losses of rows with these logarithms of P(y | x)."""
-        if not self.label_noise:
-            return -of_label
-        unsure: Tensor = -torch.expm1(WRONG_LABELS_EXPONENT * of_label) / WRONG_LABELS_EXPONENT
-        return unsure
-
-    def _left_out(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
+    def _leave_one_out_distances(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
         """D² of rows and latent examples, (B, m), with each row left out of its own one."""
         squared = squared_distances(rows, state.latents)
         to_own = distances_to(rows, state.latents[own])
@@ -154,8 +262,175 @@ class LatentVoteLoss(LatentLoss):
             to_own = to_own * stretches(state.counts)[own]
         return squared.scatter(1, own[:, None], to_own[:, None])
 
+    def get_logits(self, embeddings: Tensor) -> Tensor:
+        """The logarithm of each class's votes: log Σ exp(−D²/T) over its latent examples.
 
-def distorted(rows: Tensor, squared_lengths: Tensor) -> Tensor:
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            The output of the network for each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_classes)
+            Larger is better.
+        """
+        check_rows(embeddings, self.n_features)
+        with torch.autocast(embeddings.device.type, enabled=False):
+            squared = squared_distances(self._as_floats(embeddings), self._state().latents)
+            return class_logits(squared, self._state(), self._layout, self.temperature)
+
+    def predict(self, embeddings: Tensor) -> Tensor:
+        """The code of the class with the most votes.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            The output of the network for each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows,)
+        """
+        return self.get_logits(embeddings).argmax(dim=1)
+
+    def predict_proba(self, embeddings: Tensor) -> Tensor:
+        """Each class's share of the votes.
+
+        Parameters
+        ----------
+        embeddings : Tensor of shape (n_rows, n_features)
+            The output of the network for each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_classes)
+        """
+        return self.get_logits(embeddings).softmax(dim=1)
+
+    def to_estimator(
+        self,
+        features: Any,
+        labels: Any,
+        *,
+        classes: Sequence[Any] | None = None,
+        metric: MahalanobisLinear | None = None,
+    ) -> Any:
+        """A fitted ``MaPML`` with these latent examples, for rows of the network's features.
+
+        Parameters
+        ----------
+        features : array-like or Tensor of shape (n_rows, n_features)
+            The outputs of the trained network for the training rows.
+        labels : array-like or Tensor of shape (n_rows,)
+            Codes from 0 to n_classes − 1.
+        classes : sequence of n_classes labels, default=None
+            The label of each code; None means the codes.
+        metric : MahalanobisLinear, default=None
+            The last layer of the network, if it is to be the metric of the estimator. Then
+            ``features`` are what this layer receives.
+
+        Returns
+        -------
+        MaPML
+        """
+        if not isinstance(metric, MahalanobisLinear | None):
+            raise TypeError(f"metric must be a MahalanobisLinear, got {type(metric).__name__}")
+        components = None if metric is None else metric.components()
+        codes = checked_labels(as_array(labels), "labels")
+        if codes.dtype.kind not in "iu":
+            raise TypeError(f"labels must be integer codes of classes, got {codes.dtype}")
+        if len(codes):
+            check_codes(codes, self.n_classes)
+        names = self._class_names(classes)
+        points, sizes = self._voters()
+        learned = LearnedLatents(points, sizes, float(self.temperature), components)
+        positions = np.unique(names, return_inverse=True)[1]
+        return assembled(learned.reordered(positions), as_array(features), names[codes])
+
+    @classmethod
+    def from_estimator(cls, model: Any, **parameters: Any) -> Self:
+        """A loss that starts from the latent examples of a fitted ``MaPML``.
+
+        Its latent examples are mapped by the metric of the model, so the layer before it must be
+        ``MahalanobisLinear.from_estimator(model)``. The code of a class is its position in
+        ``model.classes_``.
+
+        Parameters
+        ----------
+        model : MaPML
+            Fitted.
+        **parameters
+            Parameters of the loss, except for its sizes.
+
+        Returns
+        -------
+        LatentVoteLoss
+        """
+        known = disassembled(model)
+        degree = {"temperature": known.temperature} if known.temperature > 0 else {}
+        sizes = known.sizes.tolist()
+        loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
+        with torch.no_grad():
+            loss.latents.copy_(torch.from_numpy(known.points))
+            # One without rows votes in the model, too, and only in training takes a row's place.
+            loss.counts.copy_(torch.from_numpy(known.counts).clamp(min=RARE))
+            loss.spreads.copy_(torch.from_numpy(known.spreads))
+        return loss
+
+    def _class_names(self, classes: Sequence[Any] | None) -> np.ndarray[Any, Any]:
+        """The label of each code."""
+        if classes is None:
+            return np.arange(self.n_classes)
+        names = checked_labels(classes, "classes")
+        n_different = len(np.unique(names))
+        if not len(names) == n_different == self.n_classes:
+            raise ValueError(
+                f"classes has {len(names)} labels, {n_different} of them different, but this loss "
+                f"was made for {self.n_classes} classes; pass one label for each code"
+            )
+        return names
+
+    def _voters(self) -> tuple[Any, Any]:
+        """The latent examples that have a vote, and how many each class has."""
+        known = as_array(self.counts) > 0
+        known |= not known.any()
+        sizes = np.bincount(as_array(self.of_latents)[known], minlength=self.n_classes)
+        if not sizes.all():
+            raise ValueError(
+                f"class {sizes.argmin()} has no latent example yet, because the loss has not seen "
+                "a row of it in training; train with rows of every class"
+            )
+        return as_array(self.latents)[known], sizes
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.of_latents, self.members, self.exists)
+
+    def _as_floats(self, embeddings: Tensor) -> Tensor:
+        """Embeddings in the dtype that is computed in, at least float32."""
+        return embeddings.to(torch.promote_types(self.latents.dtype, torch.float32))
+
+    def _state(self) -> State:
+        return State(*map(self._as_floats, (self.latents, self.counts, self.spreads)))
+
+    def _update_state(self, rows: Tensor, labels: Tensor) -> tuple[State, Tensor]:
+        """The state after a batch in training mode, and the latent example of each row."""
+        state, layout = self._state(), self._layout
+        if not self.training:
+            return state, nearest_of_class(rows, labels, state.latents, layout)
+        everyone, codes, own_rows = gather_batches(rows, labels)
+        filled = refill_empty(state, everyone, codes, layout)
+        moves = self.update == "mean"
+        state, own = update_state(filled, everyone, codes, layout, self.memory, moves)
+        with torch.no_grad():
+            self.latents.copy_(state.latents)
+            self.counts.copy_(state.counts)
+            self.spreads.copy_(state.spreads)
+        return state, own[own_rows]
+
+
+def add_noise(rows: Tensor, squared_lengths: Tensor) -> Tensor:
     """Rows plus Gaussian noise with these mean squared lengths."""
     deviations = (squared_lengths / rows.shape[1]).sqrt()
     return rows + deviations[:, None] * torch.randn_like(rows)
@@ -165,3 +440,37 @@ def finite_mean(log_shares: Tensor) -> Tensor:
     """The mean of each row over the classes that have a vote; the others' logarithm is −inf."""
     votes = log_shares > -torch.inf
     return torch.where(votes, log_shares, 0).sum(dim=1) / votes.sum(dim=1)
+
+
+def as_array(values: Any) -> Any:
+    """A tensor as an array, wherever it is; anything else as it is."""
+    if not isinstance(values, Tensor):
+        return values
+    values = values.detach().cpu()
+    is_half = values.is_floating_point() and values.itemsize < 4
+    return (values.float() if is_half else values).numpy()
+
+
+def row_weights(indices_tuple: Any, rows: Tensor) -> Tensor:
+    """How much each row counts: as often as a miner chose it, in units of the most frequent one."""
+    if indices_tuple is None:
+        return rows.new_ones(len(rows))
+    chosen = torch.cat([numbers.reshape(-1) for numbers in indices_tuple])
+    times = rows.new_zeros(len(rows)).index_add(0, chosen, rows.new_ones(len(chosen)))
+    return times / times.max().clamp(min=1)
+
+
+def _check_sizes(loss: LatentVoteLoss, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
+    """Refuse the state of another number of latent examples before any of it is copied."""
+    sizes = state.get(f"{prefix}sizes")
+    if sizes is not None and int(sizes.sum()) != len(loss.latents):
+        raise ValueError(
+            f"the state is of {int(sizes.sum())} latent examples, but this loss has "
+            f"{len(loss.latents)}; make it with latents_per_class={sizes.tolist()}"
+        )
+
+
+def _set_layout(loss: LatentVoteLoss, keys: Any) -> None:
+    """Follow the sizes of classes that a state dict brought."""
+    for name, part in Layout.of(loss.sizes)._asdict().items():
+        setattr(loss, name, part)

@@ -7,14 +7,14 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric.core import likelihood
 from latentmetric.torch import LatentVoteLoss
-from latentmetric.torch.running import (
+from latentmetric.torch.latents import (
     Layout,
     State,
     class_logits,
-    observed,
-    refilled,
+    refill_empty,
     squared_distances,
     stretches,
+    update_state,
 )
 
 FOREVER = 1e12
@@ -43,15 +43,9 @@ def test_empty_latents_take_the_first_rows_of_their_class():
     state = State(torch.zeros(4, 1), torch.tensor([0.0, 3.0, 0.0, 0.4]), torch.zeros(2))
     rows = torch.tensor([[5.0], [torch.nan], [6.0], [7.0], [8.0]])
     labels = torch.tensor([0, 1, 1, 0, 1])
-    filled = refilled(state, rows, labels, layout)
+    filled = refill_empty(state, rows, labels, layout)
     assert filled.latents[:, 0].tolist() == [5.0, 0.0, 6.0, 8.0]
     assert filled.counts.tolist() == [0.0, 3.0, 0.0, 0.0]
-
-
-def test_latents_without_a_row_stay_empty():
-    state = State(torch.ones(3, 1), torch.zeros(3), torch.zeros(2))
-    filled = refilled(state, torch.tensor([[5.0]]), torch.tensor([1]), layout_of(2, 1))
-    assert filled.latents[:, 0].tolist() == [1.0, 1.0, 5.0]
 
 
 def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
@@ -62,7 +56,7 @@ def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
     own = []
     for half in (slice(0, 20), slice(20, 40)):
         numbers, codes = torch.tensor(rows[half]), torch.tensor(labels[half])
-        state, found = observed(state, numbers, codes, layout, FOREVER, moves=True)
+        state, found = update_state(state, numbers, codes, layout, FOREVER, moves=True)
         own += found.tolist()
     own = np.array(own)
     for latent in range(3):
@@ -74,7 +68,7 @@ def test_spreads_are_mean_squared_distances(rng):
     layout, latents = layout_of(1, 1), torch.tensor(rng.normal(size=(2, 3)))
     rows, labels = torch.tensor(rng.normal(size=(10, 3))), torch.arange(10) % 2
     state = State(latents, torch.zeros(2).double(), torch.zeros(2).double())
-    state, _ = observed(state, rows, labels, layout, FOREVER, moves=False)
+    state, _ = update_state(state, rows, labels, layout, FOREVER, moves=False)
     away = (rows - latents[labels]).square().sum(dim=1)
     expected = [away[labels == code].mean().item() for code in (0, 1)]
     assert state.spreads.tolist() == pytest.approx(expected)
@@ -86,7 +80,7 @@ def test_a_class_forgets_only_as_its_own_rows_arrive():
     state = State(torch.zeros(3, 1), torch.tensor([50.0, 50.0, 50.0]), torch.zeros(2))
     rows, labels = torch.zeros(4, 1), torch.zeros(4, dtype=torch.long)
     for _ in range(200):
-        state, _ = observed(state, rows, labels, layout, 10.0, moves=True)
+        state, _ = update_state(state, rows, labels, layout, 10.0, moves=True)
     assert state.counts[:2].sum().item() == pytest.approx(2 * 10 + 2, abs=0.2)
     assert state.counts[2] == 50.0
 
@@ -95,7 +89,7 @@ def test_a_row_that_is_not_finite_changes_nothing():
     layout = layout_of(1, 1)
     state = State(torch.ones(2, 1), torch.tensor([5.0, 5.0]), torch.ones(2))
     rows = torch.tensor([[torch.inf], [torch.nan]])
-    after, _ = observed(state, rows, torch.tensor([0, 1]), layout, 10.0, moves=True)
+    after, _ = update_state(state, rows, torch.tensor([0, 1]), layout, 10.0, moves=True)
     for before, now in zip(state, after, strict=True):
         assert torch.equal(before, now)
 
