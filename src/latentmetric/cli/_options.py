@@ -1,0 +1,91 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from latentmetric.io import Choice
+from latentmetric.io.formats import suffixes
+from latentmetric.registry import ESTIMATORS
+
+ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+_FORMATS = " ".join(suffix for suffix in suffixes() if not suffix.endswith(".gz"))
+
+
+def _option(*names: str, metavar: str | None = None, help: str, panel: str | None = None) -> Any:  # noqa: A002
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+def _reading(*names: str, metavar: str, help: str) -> Any:  # noqa: A002
+    return _option(*names, metavar=metavar, help=help, panel="Reading files")
+
+
+Features = Annotated[
+    Path, typer.Argument(help=f"File of the rows: {_FORMATS}; - is CSV on standard input.")
+]
+Labels = Annotated[
+    Path | None, typer.Argument(help="File of their labels. Default: a part of the first file.")
+]
+Model = Annotated[Path, typer.Argument(help="A model file that fit has written.")]
+
+ModelOut = Annotated[Path, _option("--out", "-o", help="Model file to write.")]
+AnswersOut = Annotated[
+    Path | None,
+    _option("--out", "-o", help=f"{' '.join(ANSWER_FORMATS)} file to write, in place of CSV here."),
+]
+Overwrite = Annotated[bool, _option("--overwrite", help="Replace files that other programs wrote.")]
+Json = Annotated[bool, _option("--json", help="Print JSON, for programs.")]
+
+Estimator = Annotated[str, _option(metavar="NAME", help=" ".join(ESTIMATORS).lower())]
+NLatents = Annotated[
+    str | None,
+    _option(metavar="NUMBER", help="Latent examples of a class: 9, or 0.1 of its rows."),
+]
+RandomState = Annotated[int, _option(metavar="SEED", help="The same seed gives the same model.")]
+Set = Annotated[
+    list[str] | None,
+    _option("--set", metavar="NAME=VALUE", help="Another parameter, as max_iter=9; repeatable."),
+]
+Impute = Annotated[
+    Literal["median", "mean", "most_frequent"] | None,
+    _option(metavar="HOW", help="Fill empty cells by median, mean or most_frequent."),
+]
+OneHot = Annotated[
+    list[str] | None, _option(metavar="COLUMNS", help="Columns of categories: a,b; repeatable.")
+]
+Normalize = Annotated[bool, _option("--normalize", help="Scale each row to length 1.")]
+
+Label = Annotated[
+    str | None, _option(metavar="COLUMN", help="Column or array of the labels; -1 is the last.")
+]
+Id = Annotated[
+    str | None, _reading("--id", metavar="COLUMN", help="Names of the rows, kept in the answers.")
+]
+Ignore = Annotated[
+    list[str] | None, _reading(metavar="COLUMNS", help="Columns to leave out: a,b; repeatable.")
+]
+Key = Annotated[
+    str | None, _reading(metavar="NAME", help="Array, or column of lists, with the features.")
+]
+Header = Annotated[
+    bool | None,
+    _reading("--header/--no-header", metavar=" ", help="Whether the first line names columns."),
+]
+Encoding = Annotated[str | None, _reading(metavar="NAME", help="As latin-1, if it is not UTF-8.")]
+Decimal = Annotated[Literal[".", ","], _reading(metavar="MARK", help="Point or comma in numbers.")]
+
+
+def table_choice(context: typer.Context) -> Choice:
+    """How to read tables, from the options of the command that runs."""
+    given = context.params
+    plain = {name: given[name] for name in ("label", "key", "header", "encoding", "decimal")}
+    return Choice(
+        **plain,
+        id=given["id_"],
+        ignore=given["ignore"] or (),
+        categories=given.get("one_hot") or (),
+        missing=given.get("impute") is not None,
+    )
