@@ -27,10 +27,7 @@ MIN_ROWS, MAX_DISTINCT = 20, 0.5
 def make_estimator(
     name: str, settings: Sequence[str] | None, n_latents: str | None, **defaults: Any
 ) -> Any:
-    """An estimator with the parameters of --set; a wrong one is a usage error.
-
-    ``defaults`` are for estimators that have such a parameter.
-    """
+    """An estimator with the parameters of --set; a wrong one is a usage error."""
     names = {known.lower(): known for known in ESTIMATORS}
     if name.lower() not in names:
         raise typer.BadParameter(_unknown(name, names), param_hint="--estimator")
@@ -47,7 +44,7 @@ def make_estimator(
             listed = [f"{own}={value}" for own, value in known.items()]
             hint = _unknown(parameter, known, f"{type(estimator).__name__} has", listed)
             raise typer.BadParameter(hint, param_hint="--set")
-    estimator.set_params(**{own: defaults[own] for own in defaults if own in known} | given)
+    estimator.set_params(**defaults | given)
     try:
         estimator.check_parameters()
     except (OverflowError, TypeError, ValueError) as error:

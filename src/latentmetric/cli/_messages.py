@@ -88,7 +88,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    if title:
+        say(title)
+    table = Table(box=SIMPLE_HEAD)
     for index, name in enumerate(header):
         table.add_column(Text(name), justify="right" if index else "left", overflow="fold")
     for row in rows:

@@ -16,7 +16,7 @@ COMMANDS = {
     "neighbors": ("answers", "Find the nearest references of the rows of a file."),
     "doubts": ("answers", "List the rows whose labels are most doubtful, the worst first."),
     "latents": ("answers", "Write the latent examples of a model."),
-    "compare": ("compare", "Compare methods on your data, and say which to use."),
+    "compare": ("compare", "Compare methods on your data by cross-validation, and say which to use."),
     "report": ("report", "Write an HTML report: data, errors, map, latent examples, confusions."),
     "export": ("models", "Convert a model to ONNX, a faiss index or plain scikit-learn."),
     "info": ("models", "Show what a model file holds: estimator, data, parameters, rounds."),
