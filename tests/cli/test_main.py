@@ -1,6 +1,7 @@
 """The command as a whole: help, exit codes, messages for people, and never a traceback."""
 
 import inspect
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -9,8 +10,7 @@ from helpers import call
 from typer.main import get_command
 
 import latentmetric
-from latentmetric.cli import main
-from latentmetric.cli.main import COMMANDS, application
+from latentmetric.cli.main import COMMANDS, app
 
 
 def test_the_help_of_fit_fits_on_one_screen(monkeypatch):
@@ -30,7 +30,7 @@ def test_the_help_of_every_command_begins_with_its_line_in_the_list(monkeypatch)
         function = getattr(import_module(f"latentmetric.cli.{module}"), name)
         assert line.rstrip(".") in inspect.getdoc(function).splitlines()[0], name
         assert call(name, "-h").stdout == call(name, "--help").stdout
-    assert set(get_command(application()).commands) == set(COMMANDS)
+    assert set(get_command(app).commands) == set(COMMANDS)
 
 
 def test_version():
@@ -38,9 +38,10 @@ def test_version():
 
 
 def test_without_typer_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(main.sys.modules, "typer", None)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "latentmetric.cli.main")
     with pytest.raises(SystemExit, match=r"latentmetric\[cli\]"):
-        main.run()
+        import_module("latentmetric.cli.main")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from helpers import call, interrupt_round
 
 import latentmetric
 from latentmetric.cli._output import without_formula
-from latentmetric.cli.main import application
+from latentmetric.cli.main import app
 
 
 def contents(folder):
@@ -214,5 +214,5 @@ def test_an_output_that_fails_leaves_the_old_file(folder, monkeypatch):
     before = contents(folder)
     monkeypatch.setattr("latentmetric.cli._output.FORMULA", None)  # fails at the first text
     with pytest.raises(AttributeError):
-        application()(["predict", "model", "test.csv", "-o", "out.csv"], standalone_mode=False)
+        app(["predict", "model", "test.csv", "-o", "out.csv"], standalone_mode=False)
     assert contents(folder) == before

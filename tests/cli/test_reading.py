@@ -10,7 +10,7 @@ from helpers import call, make_blobs
 from typer.testing import CliRunner
 
 import latentmetric
-from latentmetric.cli.main import application
+from latentmetric.cli.main import app
 
 WORDS = np.array(["ant", "bee", "cow"])
 NAMES = [f"f{index}" for index in range(6)]
@@ -93,14 +93,14 @@ def test_the_other_commands_do_not_use_an_id_as_a_feature(table):
 )
 def test_a_dash_reads_standard_input(table, arguments):
     text = Path("table.csv").read_bytes()
-    piped = CliRunner().invoke(application(), [*arguments, "--json"], input=text)
+    piped = CliRunner().invoke(app, [*arguments, "--json"], input=text)
     named = call(*["table.csv" if part == "-" else part for part in arguments], "--json")
     assert piped.exit_code == 0
     if arguments[0] == "fit":
         assert json.loads(piped.stdout)["features"] == 6
     else:
         assert piped.stdout == named.stdout
-    broken = CliRunner().invoke(application(), [*arguments], input=b"a,label\n1,x\nz,y\n")
+    broken = CliRunner().invoke(app, [*arguments], input=b"a,label\n1,x\nz,y\n")
     assert broken.exit_code == 1
     assert len(broken.stderr.strip().splitlines()) == 1
 
