@@ -48,7 +48,7 @@ def make_estimator(
     try:
         estimator.check_parameters()
     except (OverflowError, TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--set") from error
+        raise typer.BadParameter(str(error)) from error
     return estimator
 
 

@@ -27,16 +27,17 @@ Features = Annotated[
     Path, typer.Argument(help=f"File of the rows: {_FORMATS}; - is CSV on standard input.")
 ]
 Labels = Annotated[
-    Path | None, typer.Argument(help="File of their labels. Default: a part of the first file.")
+    Path | None,
+    typer.Argument(help="File of their labels. Default: a column or array of the first file."),
 ]
 Model = Annotated[Path, typer.Argument(help="A model file that fit has written.")]
 
 ModelOut = Annotated[Path, _option("--out", "-o", help="Model file to write.")]
 AnswersOut = Annotated[
     Path | None,
-    _option("--out", "-o", help=f"{' '.join(ANSWER_FORMATS)} file to write, in place of CSV here."),
+    _option("--out", "-o", help=f"File to write: {' '.join(ANSWER_FORMATS)}. Else CSV is printed."),
 ]
-Overwrite = Annotated[bool, _option("--overwrite", help="Replace files that other programs wrote.")]
+Overwrite = Annotated[bool, _option("--overwrite", help="Also replace a file of other programs.")]
 Json = Annotated[bool, _option("--json", help="Print JSON, for programs.")]
 
 Estimator = Annotated[str, _option(metavar="NAME", help=" ".join(ESTIMATORS).lower())]
