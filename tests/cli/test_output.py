@@ -12,7 +12,6 @@ from helpers import call, interrupt_round
 
 import latentmetric
 from latentmetric.cli._output import without_formula
-from latentmetric.cli.main import app
 
 
 def contents(folder):
@@ -207,12 +206,3 @@ def test_neither_names_of_columns_nor_ids_are_formulas(folder, train):
     assert {line[2] for line in lines[1:]} == {"'=1+1", "'@x", "'-y"}
     call("predict", "formulas", "rows.csv", "-o", "out.parquet")
     assert set(pandas.read_parquet("out.parquet")["label"]) == set(names.values())
-
-
-def test_an_output_that_fails_leaves_the_old_file(folder, monkeypatch):
-    call("predict", "model", "test.csv", "-o", "out.csv")
-    before = contents(folder)
-    monkeypatch.setattr("latentmetric.cli._output.FORMULA", None)  # fails at the first text
-    with pytest.raises(AttributeError):
-        app(["predict", "model", "test.csv", "-o", "out.csv"], standalone_mode=False)
-    assert contents(folder) == before
