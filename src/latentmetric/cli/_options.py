@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Context, Option
 
 from latentmetric.io import Choice
 from latentmetric.io.formats import suffixes
@@ -15,52 +15,49 @@ ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 _FORMATS = " ".join(suffix for suffix in suffixes() if not suffix.endswith(".gz"))
 
 
-def _option(*names: str, metavar: str | None = None, help: str, panel: str | None = None) -> Any:  # noqa: A002
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
-
-
 def _reading(*names: str, metavar: str, help: str) -> Any:  # noqa: A002
-    return _option(*names, metavar=metavar, help=help, panel="Reading files")
+    """An option in a panel of its own, below those that people change first."""
+    return Option(*names, metavar=metavar, help=help, rich_help_panel="Reading files")
 
 
 Features = Annotated[
-    Path, typer.Argument(help=f"File of the rows: {_FORMATS}; - is CSV on standard input.")
+    Path, Argument(help=f"File of the rows: {_FORMATS}; - is CSV on standard input.")
 ]
 Labels = Annotated[
     Path | None,
-    typer.Argument(help="File of their labels. Default: a column or array of the first file."),
+    Argument(help="File of their labels. Default: a column or array of the first file."),
 ]
-Model = Annotated[Path, typer.Argument(help="A model file that fit has written.")]
+Model = Annotated[Path, Argument(help="A model file that fit has written.")]
 
-ModelOut = Annotated[Path, _option("--out", "-o", help="Model file to write.")]
+ModelOut = Annotated[Path, Option("--out", "-o", help="Model file to write.")]
 AnswersOut = Annotated[
     Path | None,
-    _option("--out", "-o", help=f"File to write: {' '.join(ANSWER_FORMATS)}. Else CSV is printed."),
+    Option("--out", "-o", help=f"File to write: {' '.join(ANSWER_FORMATS)}. Else CSV is printed."),
 ]
-Overwrite = Annotated[bool, _option("--overwrite", help="Also replace a file of other programs.")]
-Json = Annotated[bool, _option("--json", help="Print JSON, for programs.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Also replace a file of other programs.")]
+Json = Annotated[bool, Option("--json", help="Print JSON, for programs.")]
 
-Estimator = Annotated[str, _option(metavar="NAME", help=" ".join(ESTIMATORS).lower())]
+Estimator = Annotated[str, Option(metavar="NAME", help=" ".join(ESTIMATORS).lower())]
 NLatents = Annotated[
     str | None,
-    _option(metavar="NUMBER", help="Latent examples of a class: 9, or 0.1 of its rows."),
+    Option(metavar="NUMBER", help="Latent examples of a class: 9, or 0.1 of its rows."),
 ]
-RandomState = Annotated[int, _option(metavar="SEED", help="The same seed gives the same model.")]
+RandomState = Annotated[int, Option(metavar="SEED", help="The same seed gives the same model.")]
 Set = Annotated[
     list[str] | None,
-    _option("--set", metavar="NAME=VALUE", help="Another parameter, as max_iter=9; repeatable."),
+    Option("--set", metavar="NAME=VALUE", help="Another parameter, as max_iter=9; repeatable."),
 ]
 Impute = Annotated[
     Literal["median", "mean", "most_frequent"] | None,
-    _option(metavar="HOW", help="Fill empty cells by median, mean or most_frequent."),
+    Option(metavar="HOW", help="Fill empty cells by median, mean or most_frequent."),
 ]
 OneHot = Annotated[
-    list[str] | None, _option(metavar="COLUMNS", help="Columns of categories: a,b; repeatable.")
+    list[str] | None, Option(metavar="COLUMNS", help="Columns of categories: a,b; repeatable.")
 ]
-Normalize = Annotated[bool, _option("--normalize", help="Scale each row to length 1.")]
+Normalize = Annotated[bool, Option("--normalize", help="Scale each row to length 1.")]
 
 Label = Annotated[
-    str | None, _option(metavar="COLUMN", help="Column or array of the labels; -1 is the last.")
+    str | None, Option(metavar="COLUMN", help="Column or array of the labels; -1 is the last.")
 ]
 Id = Annotated[
     str | None, _reading("--id", metavar="COLUMN", help="Names of the rows, kept in the answers.")
@@ -79,7 +76,7 @@ Encoding = Annotated[str | None, _reading(metavar="NAME", help="As latin-1, if i
 Decimal = Annotated[Literal[".", ","], _reading(metavar="MARK", help="Point or comma in numbers.")]
 
 
-def table_choice(context: typer.Context) -> Choice:
+def table_choice(context: Context) -> Choice:
     """How to read tables, from the options of the command that runs."""
     given = context.params
     plain = {name: given[name] for name in ("label", "key", "header", "encoding", "decimal")}

@@ -102,11 +102,11 @@ def _header(path: Path) -> str:
     if path.suffix != ".parquet":
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.readline()
-    import polars
+    from pyarrow import parquet
 
     try:
-        return ",".join(polars.read_parquet_schema(path))
-    except Exception:  # a damaged file: whatever polars raises, it is not ours
+        return ",".join(parquet.read_schema(path).names)
+    except Exception:  # a damaged file: whatever pyarrow raises, it is not ours
         return ""
 
 
@@ -152,10 +152,11 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
     if suffix == ".npy":
         np.save(file, without_objects(array), allow_pickle=False)
     elif suffix == ".parquet":
-        import polars
+        from pyarrow import parquet, table
 
+        # An array of text would be cut at the first zero character of each value.
         texts = {name: values.tolist() for name, values in columns.items() if _is_text(values)}
-        polars.DataFrame(columns | texts).write_parquet(file)
+        parquet.write_table(table(columns | texts), file)
     else:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         _write_text(columns, text, "\t" if suffix == ".tsv" else ",")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -104,7 +105,7 @@ def export(
     onnx: a graph from features to label, probabilities and neighbours. faiss: an index, and
     beside it OUT.npz with the labels of its rows and with centre, scale and components: queries
     are (x - centre) / scale @ components.T, where x has passed the steps of a pipeline. sklearn: a
-    pickled pipeline, to be opened with joblib; pickles can run code, so open only your own.
+    pickled pipeline, for pickle or joblib; pickles can run code, so open only your own.
     """
     beside = out.with_name(f"{out.name}.npz")
     check_output(out, to, [model], overwrite)
@@ -117,13 +118,11 @@ def export(
 
         to_onnx(whole, out)
     elif to == "sklearn":
-        import joblib
-
         from latentmetric.export import to_sklearn
 
         pipeline = to_sklearn(whole)
         with replacing(out) as file:
-            joblib.dump(pipeline, file)
+            pickle.dump(pipeline, file)
     else:
         if loaded.steps is not None:
             note("the index is of rows after the steps: queries pass pipeline[:-1].transform first")
