@@ -74,6 +74,8 @@ def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows):
     test_rows.assign(kind="yak").to_csv("yaks.csv", index=False)
     done = call("evaluate", "model", "yaks.csv", code=1)
     assert done.stderr.endswith("such as 'yak'; it knows 'ant', 'bee', 'cow'\n")
+    test_rows.assign(kind=test_rows["kind"].str.upper()).to_csv("capitals.csv", index=False)
+    assert "only capitals differ" in call("evaluate", "model", "capitals.csv", code=1).stderr
     many = test_rows.assign(kind=[f"kind {row % 7}" for row in range(60)])
     many.to_csv("many.csv", index=False)
     call("fit", "many.csv", "-o", "many", "--estimator", "euclidean")
@@ -150,7 +152,8 @@ def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):
 def test_classes_with_fewer_rows_than_folds(folder, train):
     few = train.groupby("kind").head(3)
     few.to_csv("few.csv", index=False)
-    assert "5" in call("compare", "few.csv", "--methods", "euclid", code=1).stderr
+    done = call("compare", "few.csv", "--methods", "euclid", code=1)
+    assert "as there are folds, 5: the largest, 'ant', has 3; lower --folds" in done.stderr
     call("compare", "few.csv", "--methods", "euclid", "--folds", 3)
     rare = pandas.concat([train, train.head(1).assign(kind="dog")])
     rare.to_csv("rare.csv", index=False)

@@ -68,6 +68,13 @@ def compare(
     if len(known) < len(given):
         note(f"compared on {len(known):,} rows drawn at random from {len(given):,} (--max-rows)")
     note_rare_labels(known)
+    classes, counts = np.unique(known, return_counts=True)
+    if counts.max() < folds:
+        raise ValueError(
+            f"no class has as many rows as there are folds, {folds}: the largest, "
+            f"{classes[counts.argmax()].item()!r}, has {counts.max()}; lower --folds, or take "
+            "other labels with --label"
+        )
     outcomes: list[Outcome] = []
     interrupted = False
     with show_progress(each_round=False) as progress:

@@ -53,11 +53,9 @@ def evaluate(
     given: Any = table.labels
     true = _codes(fitted.classes_, given)
     if not (true >= 0).any():
-        known = [shortened(repr(name), MAX_LABEL) for name in fitted.classes_.tolist()]
         raise ValueError(
             f"the model knows none of the labels of {labels or features}, such as "
-            f"{given[0].item()!r}; it knows {', '.join(known[:CLASSES_NAMED])}"
-            + (f" and {len(known) - CLASSES_NAMED} more" if len(known) > CLASSES_NAMED else "")
+            f"{given[0].item()!r}; it knows {_known(fitted.classes_.tolist(), given.tolist())}"
         )
     with show_progress("evaluate"):
         rows = prepared(loaded, table.rows)
@@ -75,6 +73,15 @@ def evaluate(
         print_json(facts)
     else:
         _show(facts)
+
+
+def _known(classes: list[Any], labels: list[Any]) -> str:
+    """The first classes, and whether all labels differ from them by their capitals alone."""
+    first = ", ".join(shortened(repr(name), MAX_LABEL) for name in classes[:CLASSES_NAMED])
+    more = len(classes) - CLASSES_NAMED
+    known, given = ({str(name).casefold() for name in names} for names in (classes, labels))
+    hint = ": only capitals differ; write the labels as the model does" if given <= known else ""
+    return f"{first}{f' and {more} more' if more > 0 else ''}{hint}"
 
 
 def _codes(classes: Any, labels: Any) -> Ints:
