@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from helpers import call, make_blobs
+from rich.progress import Progress
 
 from latentmetric.characters import is_hidden
 from latentmetric.cli._messages import describe, note, print_table
@@ -145,7 +146,7 @@ def test_progress_on_a_terminal_and_without_one(monkeypatch, capsys):
 
 
 def test_the_first_interrupt_waits_for_a_round_and_the_second_does_not(capsys):
-    progress = FitProgress(None, each_round=True)
+    progress = FitProgress(Progress(disable=True), each_round=True)
     with pytest.raises(KeyboardInterrupt):
         progress.interrupt(2, None)
     history = [{"round": 0, "seconds": {}}]

@@ -15,6 +15,10 @@ from typing import Any
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from latentmetric.characters import visible
 
@@ -83,11 +87,6 @@ def _jsonable(value: Any) -> Any:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print a table on standard output; the first column is words, the others are numbers."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     if title:
         say(title)
     table = Table(box=SIMPLE_HEAD)

@@ -45,7 +45,11 @@ NLatents = Annotated[
 RandomState = Annotated[int, Option(metavar="SEED", help="The same seed gives the same model.")]
 Set = Annotated[
     list[str] | None,
-    Option("--set", metavar="NAME=VALUE", help="Another parameter, as max_iter=9; repeatable."),
+    Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another parameter, as max_iter=9; a wrong name lists all.",
+    ),
 ]
 Impute = Annotated[
     Literal["median", "mean", "most_frequent"] | None,

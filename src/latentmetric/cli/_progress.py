@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
 from latentmetric.characters import percent, visible
 from latentmetric.cli._messages import note
 from latentmetric.estimators.progress import History, refinement, seconds_left, watched_by
@@ -32,24 +35,22 @@ def measured(record: Mapping[str, Any]) -> str:
 class FitProgress:
     """Shows the progress of a fit, and ends it after Ctrl-C."""
 
-    def __init__(self, bar: Any, each_round: bool) -> None:
-        self._bar, self._each_round = bar, each_round
-        self._task = None if bar is None else bar.add_task("", total=None, detail="")
-        self._title = ""
+    def __init__(self, bar: Progress, each_round: bool) -> None:
+        self._bar, self._task = bar, bar.add_task("", total=None, detail="")
+        self._each_round, self._title = each_round, ""
         self._has_round = self.interrupted = False
 
     def begin(self, title: str) -> None:
         """Name the work that begins."""
         self._title = f"{title}: "
-        if self._bar is not None:
-            self._bar.reset(self._task, total=None, description=visible(title), detail="")
-        elif not self._each_round:
+        self._bar.reset(self._task, total=None, description=visible(title), detail="")
+        if self._bar.disable and not self._each_round:
             note(title)
 
     def has_read(self, done: int, total: int) -> None:
         """Show how many rows of a file have been read."""
         self._update(done, total, f"{self._title}read", f"{done:,} rows")
-        if self._bar is None and done == total:
+        if self._bar.disable and done == total:
             note(f"{self._title}read {total:,} rows")
 
     def has_learned(self, history: History, n_rounds: int) -> bool:
@@ -60,7 +61,7 @@ class FitProgress:
         detail = ", ".join(part for part in (measured(record), remaining) if part)
         title = f"{self._title}round {record['round']} of {n_rounds}{refinement(record)}"
         self._update(record["round"], n_rounds, title, detail)
-        if self._bar is None and self._each_round:
+        if self._bar.disable and self._each_round:
             note(f"{title}: {detail}" if detail else title)
         return self.interrupted
 
@@ -72,28 +73,22 @@ class FitProgress:
         note("Ending after this round. Ctrl-C again ends at once and keeps nothing.")
 
     def _update(self, done: int, total: int, title: str, detail: str) -> None:
-        if self._bar is not None:
-            self._bar.update(
-                self._task, completed=done, total=total, description=visible(title), detail=detail
-            )
+        title = visible(title)
+        self._bar.update(self._task, completed=done, total=total, description=title, detail=detail)
 
 
 @contextmanager
 def show_progress(title: str = "", each_round: bool = True) -> Iterator[FitProgress]:
     """Show the fits inside the block; without a terminal, each round or only each fit."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
         TextColumn("{task.fields[detail]}", markup=False),
     )
-    is_terminal = sys.stderr.isatty()
-    console = Console(stderr=True)
+    console, is_terminal = Console(stderr=True), sys.stderr.isatty()
     with Progress(*columns, console=console, transient=True, disable=not is_terminal) as bar:
-        progress = FitProgress(bar if is_terminal else None, each_round)
+        progress = FitProgress(bar, each_round)
         if title:
             progress.begin(title)
         with watched_by(progress):
