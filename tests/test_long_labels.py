@@ -38,5 +38,5 @@ def test_a_long_label_in_a_file_is_not_padded(few_bytes, tmp_path):
     lines = [f"{row},{LONG if row == 7 else 'a'}\n" for row in range(600)]
     (tmp_path / "table.csv").write_text("number,label\n" + "".join(lines))
     table, peak = peak_of(lambda: open_table(tmp_path / "table.csv"))
-    assert peak < 600 * 4 * len(LONG) / 10
+    assert peak < 600 * 4 * len(LONG) / 4
     assert table.labels[7] == LONG
