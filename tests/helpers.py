@@ -71,8 +71,8 @@ def call(*arguments, code=0):
     """The result of a command that must end with this exit code."""
     from typer.testing import CliRunner
 
-    from latentmetric.cli.main import application
+    from latentmetric.cli.main import app
 
-    done = CliRunner().invoke(application(), [str(argument) for argument in arguments])
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
     return done

@@ -1,10 +1,17 @@
-"""Names that are too long to be shown: what is left of them, and that they stay different."""
+"""Text from outside as it is shown: hidden characters as codes, long names cut but different."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.characters import shortened, told_apart
-from latentmetric.io.choosing import listed
+from latentmetric.characters import (
+    JOINERS,
+    in_a_sentence,
+    is_hidden,
+    percent,
+    shortened,
+    told_apart,
+    visible,
+)
 
 TRACT = "Chronic inflammatory condition of the lower respiratory tract, "
 
@@ -26,7 +33,6 @@ def test_names_that_differ_at_either_end_stay_different():
     names = [f"{TRACT}{how}" for how in ("moderate", "severe")]
     names += [f"{how} {TRACT}" for how in ("moderate", "severe")]
     assert len({shortened(name, 40) for name in names}) == 4
-    assert listed(names).count("…") == 4
 
 
 def test_names_that_look_the_same_are_numbered():
@@ -43,3 +49,20 @@ def test_names_that_differ_in_their_middle_are_shown_from_there():
     ]
     assert told_apart(reversed(names), 41) == told_apart(names, 41)[::-1]
     assert told_apart(names, 200) == names
+
+
+@given(st.text(st.characters(codec=None)))
+def test_visible_text_is_one_line_that_can_be_written(text):
+    assert not any(map(is_hidden, visible(text)))
+    visible(text).encode()
+
+
+def test_letters_of_any_script_stay_as_they_are():
+    for text in ("cat", "日本語", "عربى", f"a{JOINERS}b", "C:\\x", "[x]", "é"):
+        assert visible(text) == text
+    assert visible("\x1b[2J\n\u202e") == "\\x1b[2J\\n\\u202e"
+
+
+def test_words_of_sentences():
+    assert [in_a_sentence(list("abc")[:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+    assert percent(0.08254) == "8.25 %"

@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from latentmetric.cli.main import COMMANDS, application
+from latentmetric.cli.main import COMMANDS, app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -206,7 +206,7 @@ def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     lines = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
     for line in lines:
         name, *arguments = shlex.split(line)
-        done = CliRunner().invoke(application(), arguments)
+        done = CliRunner().invoke(app, arguments)
         assert (name, done.exit_code) == ("latentmetric", 0), done.output
     assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - {"demo"}
     written = {"digits.model", "answers.csv", "neighbors.csv", "report.html", "digits.joblib"}

@@ -68,7 +68,7 @@ class TestAnEstimator:
             "sys.argv[0] = 'latentmetric'; run()\n"
         )
         call = [sys.executable, "-c", script, "fit", "data.npz", "-o", "model"]
-        asked = ["--estimator", "whitened", "--shrinkage", "0.5"]
+        asked = ["--estimator", "whitened", "--set", "shrinkage=0.5"]
         done = subprocess.run(
             [*call, *asked], cwd=tmp_path, capture_output=True, text=True,
             env={"PYTHONPATH": str(Path(__file__).parent)},

@@ -10,7 +10,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any
 
 JOINERS = "\u200c\u200d"
@@ -27,12 +27,10 @@ def is_hidden(character: str) -> bool:
 
 def visible(text: Any) -> str:
     """Text as one line, with a code such as \\x1b for each hidden character."""
-    return "".join(_escaped(c) if is_hidden(c) else c for c in str(text))
-
-
-def visible_json(text: str) -> str:
-    """A JSON document of one line, with its hidden characters as JSON writes them: \\u001b."""
-    return "".join(_escaped_in_json(c) if is_hidden(c) else c for c in text)
+    return "".join(
+        character.encode("unicode_escape").decode() if is_hidden(character) else character
+        for character in str(text)
+    )
 
 
 def shortened(text: Any, longest: int) -> str:
@@ -63,18 +61,13 @@ def told_apart(names: Iterable[Any], longest: int) -> list[str]:
     starts = {text: _difference(same) for text, same in alike.items()}
     shown = [_parted(name, starts[shortened(name, longest)], longest) for name in whole]
     times = Counter(shown)
-    return [f"{name} (#{place})" if times[name] > 1 else name for place, name in enumerate(shown)]
+    return [f"{name} (#{index})" if times[name] > 1 else name for index, name in enumerate(shown)]
 
 
 def _difference(names: list[str]) -> int:
     """Where names begin to differ, at the first digit of a number; 0 if they are all the same."""
-    first, last = min(names), max(names)
-    if first == last:
-        return 0
-    same = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    )
-    return len(first[:same].rstrip("0123456789"))
+    same = commonprefix(names)  # noqa: RUF071 characters, not parts of a path
+    return 0 if len(set(names)) == 1 else len(same.rstrip("0123456789"))
 
 
 def _parted(name: str, start: int, longest: int) -> str:
@@ -90,22 +83,8 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
-def _escaped_in_json(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
-
-
-def write_what_encodings_lack_as_codes() -> None:
-    """Let standard output and error take any text, whatever their encoding.
-
-    On Windows, pipes and files become UTF-8: they would get an encoding that lacks most letters.
-    """
+def set_stdio_errors() -> None:
+    """Write characters that the encoding of standard output or error lacks as codes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            is_file_on_windows = sys.platform == "win32" and not stream.isatty()
-            encoding = "utf-8" if is_file_on_windows else None
-            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+            stream.reconfigure(errors="backslashreplace")

@@ -1,1 +1,1 @@
-"""The command line: one file a command, each a thin layer over the package."""
+"""The command line: ``main`` lists the commands, the other modules are thin layers over them."""

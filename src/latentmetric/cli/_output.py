@@ -1,262 +1,113 @@
-"""What commands print and write: tables for people, JSON for programs, and complete files.
+"""Files that commands write: checked before any work, and complete or not there at all.
 
-An output file is checked before any work: no command writes over a file that it reads, and one
-that is not recognised as the command's own is replaced only with ``--overwrite``.
+No command writes over a file that it reads, and a file that is not recognised as the command's own
+is replaced only with ``--overwrite``.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 
-from latentmetric.characters import visible, visible_json
-from latentmetric.cli._csv import Columns, write_csv
-from latentmetric.cli._errors import note
+from latentmetric.characters import visible
+from latentmetric.cli._messages import note, print_json
+from latentmetric.cli._options import ANSWER_FORMATS
 from latentmetric.io import Table
 from latentmetric.persistence.model_file import holds_model
 from latentmetric.persistence.replacing import check_replaceable, replacing
-from latentmetric.validation.labels import refuse_cut
 
-ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+Columns = dict[str, np.ndarray[Any, Any]]
+"""By name, each of the same length."""
 
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Also replace a file that this command did not write.")
-]
-AnswersOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        help=f"File to write: {' '.join(ANSWER_FORMATS)}. Default: CSV on standard output.",
-    ),
-]
+ROWS_AT_A_TIME = 10_000
 
-WIDTH_IN_PIPES = 160
-"""Width of tables in characters where there is no terminal."""
+FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠](?![\d.]+(e[+-]?\d+)?$).", re.DOTALL | re.IGNORECASE)
+"""How text begins that a spreadsheet would run; numbers, and the labels + and -, are none."""
 
-SEEN_BYTES = 4096
-"""Bytes at the start of a file that show what it is."""
+ANSWERS = re.compile(r"([^,\t]*[,\t])?(row[,\t](label|rank[,\t]reference)|latent[,\t]label)\b")
+"""The header of answers: the row and the answer, perhaps after an id, or latent examples."""
 
-
-def say(line: str) -> None:
-    """A line on standard output."""
-    sys.stdout.write(f"{visible(line)}\n")
+MARKS = {
+    "report": (b"<!doctype html", b"latentmetric"),
+    "onnx": (b"\x08", b"latentmetric"),
+    "faiss": (b"ixf", b""),
+    "arrays": (b"pk", b"centre.npy"),
+    "sklearn": (b"\x80", b"sklearn.pipeline"),
+}
+"""How other files that commands write begin, and what they hold, in lower case."""
 
 
-def print_json(content: Any) -> None:
-    """One document on standard output."""
-    is_ascii = "utf" not in (sys.stdout.encoding or "utf").lower()
-    text = json.dumps(content, ensure_ascii=is_ascii, default=_plain)
-    sys.stdout.write(f"{visible_json(text)}\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """A table on standard output; the first column is words, the others are numbers."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD)
-    for place, name in enumerate(header):
-        table.add_column(Text(name), justify="right" if place else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(visible(cell)) for cell in row])
-    width = None if sys.stdout.isatty() else WIDTH_IN_PIPES
-    Console(file=sys.stdout, width=width).print(table)
-
-
-def check_answers(out: Path | None, reads: Sequence[Path | None], overwrite: bool) -> None:
-    """Check a file for the columns of answers; its ending is the format."""
-    if out is None:
-        return
-    if out.suffix not in ANSWER_FORMATS:
-        raise typer.BadParameter(
-            f"{out} must end in one of {', '.join(ANSWER_FORMATS)}", param_hint="--out"
-        )
-    if out.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise ImportError(f"{out} needs pyarrow to be written: pip install 'latentmetric[files]'")
-    check_output(out, out.suffix, reads, overwrite)
-
-
-def check_output(out: Path, kind: str, reads: Sequence[Path | None], overwrite: bool) -> None:
+def check_output(out: Path, kind: str, inputs: Sequence[Path | None], overwrite: bool) -> None:
     """Refuse, before any work, a file that cannot be written or that must not be lost.
 
-    Parameters
-    ----------
-    out : path
-        The file to write.
-    kind : str
-        What it is to be: a key of ``KINDS``.
-    reads : sequence of path or None
-        The files that the command reads.
-    overwrite : bool
-        Whether an existing file of another kind may be replaced.
+    ``kind`` is what it is to be: "model", a key of ``MARKS`` or the ending of answers.
     """
     if out == Path("-"):
         raise ValueError("-o - is not a file; name one")
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; name a file in it with -o")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: there is no folder {out.parent}")
-    refuse_what_is_read(out, out, reads, "name another file with -o")
-    if out.exists():
-        _refuse_others(out, kind, overwrite)
     check_replaceable(out)
-
-
-def refuse_what_is_read(
-    named: Path, written: Path, reads: Sequence[Path | None], advice: str
-) -> None:
-    """Refuse to write a file that is read, or into a folder that is; messages say ``named``."""
-    for path in reads:
-        if path is not None and _would_destroy(written, path):
-            raise FileExistsError(f"{named} is not written: this command reads {path}; {advice}")
-
-
-def _refuse_others(out: Path, kind: str, overwrite: bool) -> None:
-    if not out.is_file():
-        raise FileExistsError(f"{out} is not a regular file and cannot be replaced")
-    what, is_recognised = KINDS[kind]
-    if not overwrite and out.stat().st_size and not is_recognised(out):
+    refuse_inputs(out, inputs)
+    if out.exists() and out.stat().st_size and not overwrite and not _is_own(out, kind):
         raise FileExistsError(
-            f"{out} exists and is not recognised as {what}; name another file with -o, or replace "
-            "it with --overwrite"
+            f"{out} exists and is not recognised as a file that this command writes; name another "
+            "file with -o, or replace it with --overwrite"
         )
 
 
-def _would_destroy(out: Path, read: Path) -> bool:
-    """Whether writing one path changes what is read from the other, links followed."""
-    written, source = (Path(os.path.realpath(path)) for path in (out, read))
-    if written == source or (read.is_dir() and source in written.parents):
-        return True
-    return out.exists() and read.exists() and os.path.samefile(out, read)
+def check_answers(out: Path | None, inputs: Sequence[Path | None], overwrite: bool) -> None:
+    """Check a file for answers; its ending is the format."""
+    if out is None:
+        return
+    if out.suffix not in ANSWER_FORMATS:
+        message = f"{str(out)!r} must end in one of {', '.join(ANSWER_FORMATS)}"
+        raise typer.BadParameter(message, param_hint="--out")
+    check_output(out, out.suffix, inputs, overwrite)
 
 
-def _begins_with(*marks: bytes) -> Callable[[Path], bool]:
-    """Recognise a file by its first bytes, and by words that occur soon after them."""
-
-    def is_recognised(path: Path) -> bool:
-        start = _start_of(path)
-        return start.startswith(marks[0]) and all(mark in start for mark in marks[1:])
-
-    return is_recognised
-
-
-def _start_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(SEEN_BYTES)
+def refuse_inputs(out: Path, inputs: Sequence[Path | None]) -> None:
+    """Refuse to write over a file that is read, or into a folder that is; links are followed."""
+    for path in inputs:
+        if path is None or not path.exists():
+            continue
+        is_inside = path.is_dir() and path.resolve() in out.resolve().parents
+        if is_inside or (out.exists() and os.path.samefile(out, path)):
+            raise FileExistsError(
+                f"{out} is not written: this command reads {path}; name another file"
+            )
 
 
-def _is_report(path: Path) -> bool:
-    is_page = _start_of(path).lstrip().lower().startswith(b"<!doctype html")
-    return is_page and b"latentmetric" in path.read_bytes()
+def _is_own(path: Path, kind: str) -> bool:
+    """Whether a command that writes this kind of file may have written this one."""
+    if kind == "model":
+        return holds_model(path)
+    if kind in ANSWER_FORMATS:
+        return ANSWERS.match(_header(path)) is not None
+    begin, held = MARKS[kind]
+    content = path.read_bytes().lower()
+    return content.lstrip().startswith(begin) and held in content
 
 
-def _is_arrays_beside_index(path: Path) -> bool:
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {"labels.npy", "centre.npy", "scale.npy"} <= set(archive.namelist())
-    except Exception:  # a damaged one, or one of a version that Python does not know
-        return False
-
-
-def _has_header_of_answers(delimiter: str) -> Callable[[Path], bool]:
-    def is_recognised(path: Path) -> bool:
-        line = _start_of(path).decode(errors="replace").splitlines()[:1]
-        return _are_names_of_answers(next(csv.reader(line, delimiter=delimiter), []))
-
-    return is_recognised
-
-
-def _is_parquet_of_answers(path: Path) -> bool:
+def _header(path: Path) -> str:
+    """The names of the columns in a file of answers; .npy has none."""
+    if path.suffix == ".npy":
+        return ""
+    if path.suffix != ".parquet":
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline()
     from pyarrow import parquet
 
     try:
-        return _are_names_of_answers(parquet.read_schema(path).names)
-    except Exception:  # a damaged one, or one that uses what this pyarrow does not know
-        return False
-
-
-def _are_names_of_answers(names: list[str]) -> bool:
-    """What commands write: the row and the answer, perhaps after an id, or latent examples."""
-    beginnings = (
-        ["row", "label"], ["row", "rank", "reference", "label", "distance"],
-        ["latent", "label", "rows"],
-    )  # fmt: skip
-    return any(
-        names[skipped : skipped + len(own)] == own for own in beginnings for skipped in (0, 1)
-    )
-
-
-KINDS: dict[str, tuple[str, Callable[[Path], bool]]] = {
-    "model": ("a latentmetric model file", holds_model),
-    "report": ("a report of latentmetric", _is_report),
-    "onnx": ("an ONNX model of latentmetric", _begins_with(b"\x08", b"latentmetric")),
-    "faiss": ("a flat index of faiss", _begins_with(b"IxF")),
-    "faiss arrays": ("the arrays beside a faiss index", _is_arrays_beside_index),
-    "sklearn": ("a pickled pipeline of scikit-learn", _begins_with(b"\x80", b"sklearn.pipeline")),
-    ".csv": ("answers of latentmetric", _has_header_of_answers(",")),
-    ".tsv": ("answers of latentmetric", _has_header_of_answers("\t")),
-    ".parquet": ("answers of latentmetric", _is_parquet_of_answers),
-    ".npy": ("answers of latentmetric, as .npy has no names", lambda path: False),
-}
-"""What commands write: its name for messages, and whether an existing file is such."""
-
-
-def write_columns(columns: Columns, out: Path | None) -> None:
-    """Columns as a file by its name's ending, or as CSV on standard output."""
-    if out is None:
-        write_csv(columns, sys.stdout, ",")
-        return
-    with replacing(out) as file:
-        if out.suffix == ".parquet":
-            _write_parquet(columns, file)
-        else:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            write_csv(columns, text, "\t" if out.suffix == ".tsv" else ",")
-            text.detach()
-    note(f"{out}: {len(next(iter(columns.values()))):,} rows")
-
-
-def write_array(values: np.ndarray[Any, Any], out: Path) -> None:
-    """An array as an .npy file; objects become text, because nothing is pickled."""
-    with replacing(out) as file:
-        np.save(file, without_objects(values, str(out)), allow_pickle=False)
-    note(f"{out}: {len(values):,} rows")
-
-
-def without_objects(values: np.ndarray[Any, Any], out: str) -> np.ndarray[Any, Any]:
-    """Objects as text of a fixed width; refuse what NumPy would cut."""
-    if values.dtype.kind != "O":
-        return values
-    refuse_cut([str(value) for value in values.ravel()], f"{out} is not written: the model")
-    return values.astype(str)
-
-
-def ids_of(table: Table) -> Columns:
-    """The ids of the rows of a table, if requested, under the name they have in the file."""
-    return {} if table.ids is None else {str(table.id_name): table.ids}
+        return ",".join(parquet.read_schema(path).names)
+    except Exception:  # a damaged file: whatever pyarrow raises, it is not ours
+        return ""
 
 
 def numbered(n_rows: int, table: Table) -> Columns:
@@ -265,7 +116,12 @@ def numbered(n_rows: int, table: Table) -> Columns:
     An id column that is called row replaces the number.
     """
     ids = ids_of(table)
-    return ids if "row" in ids else ids | {"row": np.arange(n_rows)}
+    return ids | {"row": np.arange(n_rows)} | ids
+
+
+def ids_of(table: Table) -> Columns:
+    """The ids of the rows of a table, if requested, under the name they have in the file."""
+    return {} if table.ids is None else {str(table.id_name): table.ids}
 
 
 def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
@@ -277,14 +133,62 @@ def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
         )
 
 
-def _write_parquet(columns: Columns, file: Any) -> None:
-    import pyarrow
-    import pyarrow.parquet
+def write_answers(columns: Columns, array: Any, document: Any, out: Path | None) -> None:
+    """Write answers to a file, as its ending says, or as CSV to standard output.
 
-    # An array of text would be cut at the first zero character of each value.
-    plain = {
-        name: column.tolist() if column.dtype.kind == "U" else column
-        for name, column in columns.items()
-    }
-    table = pyarrow.table({name: pyarrow.array(column) for name, column in plain.items()})
-    pyarrow.parquet.write_table(table, file)
+    ``array`` is what an .npy file holds. ``document`` is printed as JSON, unless it is None.
+    """
+    if out is not None:
+        with replacing(out) as file:
+            _write(columns, array, out.suffix, file)
+        note(f"{out}: {len(array):,} rows")
+    elif document is None:
+        _write_text(columns, sys.stdout, ",")
+    if document is not None:
+        print_json(document)
+
+
+def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
+    if suffix == ".npy":
+        np.save(file, without_objects(array), allow_pickle=False)
+    elif suffix == ".parquet":
+        from pyarrow import parquet, table
+
+        # An array of text would be cut at the first zero character of each value.
+        texts = {name: values.tolist() for name, values in columns.items() if _is_text(values)}
+        parquet.write_table(table(columns | texts), file)
+    else:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        _write_text(columns, text, "\t" if suffix == ".tsv" else ",")
+        text.detach()
+
+
+def _write_text(columns: Columns, file: Any, delimiter: str) -> None:
+    """Write columns with a header; a terminal gets codes for hidden characters."""
+    shown = visible if file.isatty() else str
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([shown(without_formula(name)) for name in columns])
+    for start in range(0, len(next(iter(columns.values()))), ROWS_AT_A_TIME):
+        block = [values[start : start + ROWS_AT_A_TIME] for values in columns.values()]
+        cells = [
+            [shown(without_formula(str(value))) for value in values.tolist()]
+            if _is_text(values)
+            else values.tolist()
+            for values in block
+        ]
+        writer.writerows(zip(*cells, strict=True))
+    file.flush()
+
+
+def without_formula(text: str) -> str:
+    """The text, with an apostrophe before it where a spreadsheet would run it."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def without_objects(values: Any) -> Any:
+    """Objects as text, because nothing is pickled."""
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _is_text(values: np.ndarray[Any, Any]) -> bool:
+    return values.dtype.kind not in "biuf"

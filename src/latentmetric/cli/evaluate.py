@@ -8,23 +8,14 @@ import numpy as np
 import typer
 
 from latentmetric.characters import percent, shortened, told_apart
-from latentmetric.cli._output import print_json, print_table, say
-from latentmetric.cli._preparing import prepared
-from latentmetric.cli._tables import (
-    Features,
-    Json,
-    Labels,
-    Model,
-    load_model,
-    read_for,
-    reads_tables,
-)
+from latentmetric.cli import _options as option
+from latentmetric.cli._messages import print_json, print_table, say
+from latentmetric.cli._progress import show_progress
+from latentmetric.cli._reading import load_model, prepared, read_for
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import VOTES
-from latentmetric.io import Choice
-from latentmetric.viz.summaries import class_errors, confused_pairs
 
-SMALLEST_SHARE = 1e-3
+MIN_SHARE = 1e-3
 """Smaller probabilities count as this one in the logarithmic loss."""
 
 CLASSES_SHOWN = 25
@@ -32,114 +23,103 @@ CLASSES_SHOWN = 25
 CLASSES_NAMED = 5
 """Classes that a message names."""
 
-LONGEST_LABEL = 60
+MAX_LABEL = 60
 """Characters of a label that are shown; longer ones are cut in the middle."""
 
 
-@reads_tables
 def evaluate(
-    model: Model,
-    features: Features,
-    labels: Labels = None,
+    context: typer.Context,
+    model: option.Model,
+    features: option.Features,
+    labels: option.Labels = None,
     *,
     pairs: Annotated[int, typer.Option(min=0, help="Confused pairs to show.")] = 10,
-    json: Json = False,
-    choice: Choice,
+    json: option.Json = False,
+    label: option.Label = None,
+    id_: option.Id = None,
+    ignore: option.Ignore = None,
+    key: option.Key = None,
+    header: option.Header = None,
+    encoding: option.Encoding = None,
+    decimal: option.Decimal = ".",
 ) -> None:
     """Measure the error of a model on labelled rows, by class and by confused pair.
 
     Rows whose label the model does not know are errors, and are also counted separately.
     """
-    piped = load_model(model)
-    fitted = piped.estimator
-    table = read_for(piped, features, labels, choice, labelled=True)
-    assert table.labels is not None
-    true = _codes_of(fitted.classes_, table.labels)
-    known = true >= 0
-    if not known.any():
+    loaded = load_model(model)
+    fitted = loaded.estimator
+    table = read_for(loaded, features, labels, option.table_choice(context), labelled=True)
+    given: Any = table.labels
+    true = _codes(fitted.classes_, given)
+    if not (true >= 0).any():
         raise ValueError(
             f"the model knows none of the labels of {labels or features}, such as "
-            f"{table.labels[0].item()!r}; it knows {_known(fitted.classes_, table.labels)}"
+            f"{given[0].item()!r}; it knows {_known(fitted.classes_.tolist(), given.tolist())}"
         )
-    rows = prepared(piped, table.rows)
-    shares = fitted.predict_proba(rows) if _has_probabilities(fitted) else None
-    predicted = (
-        _codes_of(fitted.classes_, fitted.predict(rows))
-        if shares is None
-        else shares.argmax(axis=1)
-    )
-    facts = _facts(fitted, true, predicted, pairs)
-    if shares is not None:
-        facts["log_loss"] = _log_loss(shares, true)
+    with show_progress("evaluate"):
+        rows = prepared(loaded, table.rows)
+        # Other votes give too few different probabilities for a logarithm.
+        if VOTES[fitted.weights].needs_temperature:
+            shares = fitted.predict_proba(rows)
+            facts = _facts(fitted.classes_, true, shares.argmax(axis=1), pairs)
+            labelled = np.flatnonzero(true >= 0)
+            likely = np.maximum(shares[labelled, true[labelled]], MIN_SHARE)
+            facts["log_loss"] = float(-np.log(likely).mean())
+        else:
+            predicted = _codes(fitted.classes_, fitted.predict(rows))
+            facts = _facts(fitted.classes_, true, predicted, pairs)
     if json:
         print_json(facts)
     else:
         _show(facts)
 
 
-def _known(classes: Any, labels: Any) -> str:
-    """The first classes, and whether all labels differ from classes by their capitals alone."""
-    names = classes[:CLASSES_NAMED].tolist()
-    first = [shortened(repr(label), LONGEST_LABEL) for label in names]
-    more = len(classes) - len(first)
-    shown = f"{', '.join(first)}{f' and {more} more' if more else ''}"
-    known, given = ({str(name).casefold() for name in some.tolist()} for some in (classes, labels))
-    if given <= known:
-        return f"{shown}: only capitals differ; write the labels as the model does"
-    return shown
+def _known(classes: list[Any], labels: list[Any]) -> str:
+    """The first classes, and whether all labels differ from them by their capitals alone."""
+    first = ", ".join(shortened(repr(name), MAX_LABEL) for name in classes[:CLASSES_NAMED])
+    more = len(classes) - CLASSES_NAMED
+    known, given = ({str(name).casefold() for name in names} for names in (classes, labels))
+    hint = ": only capitals differ; write the labels as the model does" if given <= known else ""
+    return f"{first}{f' and {more} more' if more > 0 else ''}{hint}"
 
 
-def _codes_of(classes: Any, labels: Any) -> Ints:
+def _codes(classes: Any, labels: Any) -> Ints:
     """The index of each label in the classes, −1 for unknown labels."""
-    places = {label: code for code, label in enumerate(classes.tolist())}
-    distinct, inverse = np.unique(labels, return_inverse=True)
-    codes = np.array([places.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
-    found: Ints = codes[inverse]
-    return found
+    indices = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([indices.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
 
-def _has_probabilities(fitted: Any) -> bool:
-    """Whether probabilities are worth measuring: a vote of three has only four values."""
-    return VOTES[fitted.weights].needs_temperature
-
-
-def _facts(fitted: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, Any]:
-    known = true >= 0
-    names = fitted.classes_.tolist()
-    errors = class_errors(true[known], predicted[known], len(names))
-    precision = _precision(true, predicted, len(names))
+def _facts(classes: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, Any]:
+    """Numbers by class, and the most frequent pairs of a class and what it was taken for."""
+    known, right, names = true >= 0, true == predicted, classes.tolist()
+    n_rows, n_right, n_predicted = (
+        np.bincount(codes, minlength=len(names)).tolist()
+        for codes in (true[known], true[right], predicted)
+    )
+    wrong = np.stack((true, predicted), axis=1)[known & ~right]
+    confused, counts = np.unique(wrong, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:pairs]
     return {
         "rows": len(true),
-        "errors": int((true != predicted).sum()),
-        "error": float((true != predicted).mean()),
+        "errors": int((~right).sum()),
+        "error": float((~right).mean()),
         "unknown_rows": int((~known).sum()),
         "classes": [
             {
                 "label": name,
-                "rows": int(errors.rows[code]),
-                "errors": int(errors.wrong[code]),
-                "error": float(errors.shares[code]) if errors.rows[code] else None,
-                "precision": precision[code],
+                "rows": rows,
+                "errors": rows - hits,
+                "error": (rows - hits) / rows if rows else None,
+                "precision": hits / taken if taken else None,
             }
-            for code, name in enumerate(names)
+            for name, rows, hits, taken in zip(names, n_rows, n_right, n_predicted, strict=True)
         ],
         "confused": [
-            {"label": names[pair.true], "taken_for": names[pair.predicted], "rows": pair.count}
-            for pair in confused_pairs(true[known], predicted[known])[:pairs]
+            {"label": names[label], "taken_for": names[other], "rows": int(count)}
+            for (label, other), count in zip(confused[order], counts[order], strict=True)
         ],
     }
-
-
-def _precision(true: Ints, predicted: Ints, n_classes: int) -> list[float | None]:
-    """The share of the rows predicted as each class that are of this class."""
-    taken = np.bincount(predicted, minlength=n_classes)
-    rightly = np.bincount(predicted[true == predicted], minlength=n_classes)
-    return [float(r / t) if t else None for r, t in zip(rightly, taken, strict=True)]
-
-
-def _log_loss(shares: Any, true: Ints) -> float:
-    rows = np.flatnonzero(true >= 0)
-    return float(-np.log(np.maximum(shares[rows, true[rows]], SMALLEST_SHARE)).mean())
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -149,37 +129,22 @@ def _show(facts: dict[str, Any]) -> None:
     if "log_loss" in facts:
         say(
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "
-            f"(none counted below {SMALLEST_SHARE:g})"
+            f"(none counted below {MIN_SHARE:g})"
         )
     labels = [line["label"] for line in facts["classes"]]
-    shown = dict(zip(labels, told_apart(labels, LONGEST_LABEL), strict=True))
-    n_classes = len(labels)
+    shown = dict(zip(labels, told_apart(labels, MAX_LABEL), strict=True))
     worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
-    rest = f" ({CLASSES_SHOWN} of {n_classes}; --json has all)" if n_classes > len(worst) else ""
-    print_table(
-        ["class", "rows", "errors", "error", "precision"],
-        [
-            [
-                shown[line["label"]],
-                f"{line['rows']:,}",
-                f"{line['errors']:,}",
-                _percent(line["error"]),
-                _percent(line["precision"]),
-            ]
-            for line in worst
-        ],
-        title=f"By class, the worst first{rest}",
-    )
-    if facts["confused"]:
-        print_table(
-            ["class", "predicted as", "rows"],
-            [
-                [shown[line["label"]], shown[line["taken_for"]], f"{line['rows']:,}"]
-                for line in facts["confused"]
-            ],
-            title="Most confused",
-        )
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else percent(share)
+    rows = [
+        [shown[line["label"]], f"{line['rows']:,}", f"{line['errors']:,}"]
+        + ["" if line[key] is None else percent(line[key]) for key in ("error", "precision")]
+        for line in worst
+    ]
+    rest = f" ({len(rows)} of {len(labels)}; --json has all)" if len(labels) > len(rows) else ""
+    header = ["class", "rows", "errors", "error", "precision"]
+    print_table(header, rows, title=f"By class, the worst first{rest}")
+    rows = [
+        [shown[line["label"]], shown[line["taken_for"]], f"{line['rows']:,}"]
+        for line in facts["confused"]
+    ]
+    if rows:
+        print_table(["class", "predicted as", "rows"], rows, title="Most confused")

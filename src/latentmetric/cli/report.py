@@ -1,4 +1,4 @@
-"""``latentmetric report``: one page that shows what a model has learned and where it fails."""
+"""``latentmetric report`` and ``demo``: pages that show what a model does and where it fails."""
 
 from __future__ import annotations
 
@@ -8,28 +8,19 @@ from typing import Annotated
 
 import typer
 
-from latentmetric.cli._output import Overwrite, check_output, print_json, say
-from latentmetric.cli._preparing import joined
-from latentmetric.cli._progress import followed
-from latentmetric.cli._tables import (
-    STANDARD_INPUT,
-    Features,
-    Json,
-    Labels,
-    Model,
-    load_model,
-    read_for,
-    reads_tables,
-)
-from latentmetric.io import Choice
-from latentmetric.viz import write_report
+from latentmetric.cli import _options as option
+from latentmetric.cli._estimators import joined
+from latentmetric.cli._messages import print_json, say
+from latentmetric.cli._output import check_output
+from latentmetric.cli._progress import show_progress
+from latentmetric.cli._reading import STANDARD_INPUT, load_model, read_for
 
 
-@reads_tables
 def report(
-    model: Model,
-    features: Features,
-    labels: Labels = None,
+    context: typer.Context,
+    model: option.Model,
+    features: option.Features,
+    labels: option.Labels = None,
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path(
         "report.html"
@@ -42,38 +33,45 @@ def report(
         Path | None, typer.Option(help="Labels of the --train rows, if in a file of their own.")
     ] = None,
     image_shape: Annotated[
-        str | None, typer.Option(help="Shape of rows that are images, such as 28x28 or 32x32x3.")
+        str | None,
+        typer.Option(metavar="SHAPE", help="Shape of rows that are images, as 28x28 or 32x32x3."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Fit no k-NN, logistic regression, SVC and map for the page."),
     ] = False,
-    overwrite: Overwrite = False,
-    json: Json = False,
-    choice: Choice,
+    overwrite: option.Overwrite = False,
+    json: option.Json = False,
+    label: option.Label = None,
+    id_: option.Id = None,
+    ignore: option.Ignore = None,
+    key: option.Key = None,
+    header: option.Header = None,
+    encoding: option.Encoding = None,
+    decimal: option.Decimal = ".",
 ) -> None:
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
-    Give test rows, and with --train the rows that the model was fitted on. The page opens with a
-    verdict: k-NN, logistic regression and SVC are tuned on the training rows and compared with the
-    model on the test rows. Without --train there is no verdict, a part of the test rows takes the
-    place of the training rows, and the page says so. Rows are shown by their numbers, counted from
-    0, or by the column that --id names. The page is one file, opens offline and sends no request.
+    Give test rows, and with --train the rows that the model was fitted on: the page opens with a
+    verdict, a comparison with k-NN, logistic regression and SVC tuned on them. Without --train, a
+    part of the test rows takes their place, and there is no verdict. --id shows rows by a column of
+    the file. The page is one file that opens offline and sends no request.
     """
+    from latentmetric.viz import write_report
+
     shape = _shape(image_shape)
     if features == train == STANDARD_INPUT:
-        raise typer.BadParameter(
-            "standard input can be read only once, and the test rows are read from it; name a file",
-            param_hint="--train",
-        )
+        message = "standard input can be read only once, and the test rows are read from it"
+        raise typer.BadParameter(message, param_hint="--train")
     check_output(out, "report", [model, features, labels, train, train_labels], overwrite)
-    piped = load_model(model)
-    table = read_for(piped, features, labels, choice, labelled=True)
-    known = None if train is None else read_for(piped, train, train_labels, choice, labelled=True)
-    with followed(each_round=False) as follower:
+    loaded = load_model(model)
+    choice = option.table_choice(context)
+    table = read_for(loaded, features, labels, choice, labelled=True)
+    known = None if train is None else read_for(loaded, train, train_labels, choice, labelled=True)
+    with show_progress(each_round=False) as progress:
         written = write_report(
-            joined(piped.steps, piped.estimator),
+            joined(loaded.steps, loaded.estimator),
             table.rows,
             table.labels,
             out,
@@ -85,7 +83,7 @@ def report(
             title=title,
             source=features.name,
             quick=quick,
-            about_to=follower.begin,
+            about_to=progress.begin,
         )
     if json:
         print_json({"report": str(written), "bytes": written.stat().st_size})
@@ -97,8 +95,19 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     if not re.fullmatch(r"\d+x\d+(x\d+)?", text):
-        raise typer.BadParameter(
-            f"{text!r} is not height x width, as 28x28, or with channels, as 32x32x3",
-            param_hint="--image-shape",
-        )
+        message = f"{text!r} is not height x width, as 28x28, or with channels, as 32x32x3"
+        raise typer.BadParameter(message, param_hint="--image-shape")
     return tuple(int(size) for size in text.split("x"))
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("demo"),
+) -> None:
+    """Show what this is for, on digits, in less than a minute; write a report.
+
+    Compares k-NN, logistic regression, SVC and MaPML on clean images, with noise and with wrong
+    labels, turns away images of an unknown digit, and then adds that digit to the model.
+    """
+    from latentmetric import demo as digits
+
+    digits.show(out)

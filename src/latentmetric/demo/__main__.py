@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from latentmetric.characters import write_what_encodings_lack_as_codes
+from latentmetric.characters import set_stdio_errors
 from latentmetric.demo import show
 
 
 def main() -> None:
     """Run the demo; what it writes goes to the folder ``--out``."""
-    write_what_encodings_lack_as_codes()
+    set_stdio_errors()
     parser = argparse.ArgumentParser(prog="python -m latentmetric.demo", description="A first look")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder to write to")
     show(parser.parse_args().out)

@@ -1,0 +1,122 @@
+"""Estimators and the steps before them, from the options of a command."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import typer
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder
+
+from latentmetric.cli._reading import as_numbers
+from latentmetric.io import Table
+from latentmetric.registry import ESTIMATORS, estimator_class
+
+WORDS = {"true": True, "false": False, "none": None}
+
+MIN_ROWS, MAX_DISTINCT = 20, 0.5
+"""From so many rows on, a column of categories may have different values in this share of them."""
+
+
+def make_estimator(
+    name: str, settings: Sequence[str] | None, n_latents: str | None, **defaults: Any
+) -> Any:
+    """An estimator with the parameters of --set; a wrong one is a usage error."""
+    names = {known.lower(): known for known in ESTIMATORS}
+    if name.lower() not in names:
+        raise typer.BadParameter(_unknown(name, names), param_hint="--estimator")
+    estimator = estimator_class(names[name.lower()])()
+    known = estimator.get_params()
+    given = {} if n_latents is None else {"n_latents": _value(n_latents)}
+    for setting in settings or ():
+        parameter, sign, text = setting.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
+        given[parameter.strip().replace("-", "_")] = _value(text.strip())
+    for parameter in given:
+        if parameter not in known:
+            listed = [f"{own}={value}" for own, value in known.items()]
+            hint = _unknown(parameter, known, f"{type(estimator).__name__} has", listed)
+            raise typer.BadParameter(hint, param_hint="--set")
+    estimator.set_params(**defaults | given)
+    try:
+        estimator.check_parameters()
+    except (OverflowError, TypeError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from error
+    return estimator
+
+
+def _value(text: str) -> Any:
+    """A number, a word such as true or none, a dict, or else the text itself."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def _unknown(
+    name: str, known: Any, having: str = "there are", listed: Sequence[str] | None = None
+) -> str:
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{name!r} is unknown; {hint}{having} {', '.join(listed or known)}"
+
+
+def make_steps(table: Table, impute: str | None, normalize: bool) -> Pipeline | None:
+    """The steps that options ask for, not fitted, for the columns of a table; None without any."""
+    _refuse_identifiers(table)
+    steps: list[tuple[str, Any]] = []
+    imputer = None if impute is None else SimpleImputer(strategy=impute)
+    if table.words:
+        numbers = [index for index in range(table.rows.shape[1]) if index not in table.words]
+        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        parts = [("numbers", imputer or "passthrough", numbers)] if numbers else []
+        steps.append(("columns", ColumnTransformer([*parts, ("one_hot", encoder, table.words)])))
+    elif imputer is not None:
+        steps.append(("impute", imputer))
+    if normalize:
+        steps.append(("normalize", Normalizer()))
+    return Pipeline(steps) if steps else None
+
+
+def fit_steps(steps: Pipeline | None, table: Table) -> Any:
+    """Fit steps to the rows of a table; the rows after them."""
+    if steps is None:
+        return table.rows
+    prepared = steps.fit_transform(np.asarray(table.rows))
+    if table.feature_names is not None:
+        # The steps were fitted to an array; later, frames with these names are welcome, too.
+        names, first = np.array(table.feature_names, dtype=object), steps[0]
+        first.feature_names_in_ = names
+        for name, part, columns in getattr(first, "transformers", ()):
+            if part != "passthrough":
+                first.named_transformers_[name].feature_names_in_ = names[columns]
+    return as_numbers(prepared)
+
+
+def joined(steps: Pipeline | None, estimator: Any) -> Any:
+    """The whole model: the estimator, after the steps if there are any."""
+    if steps is None:
+        return estimator
+    return Pipeline([*steps.steps, (type(estimator).__name__.lower(), estimator)])
+
+
+def _refuse_identifiers(table: Table) -> None:
+    """Refuse words that most rows have to themselves: as categories they would tell nothing."""
+    for index in table.words:
+        n_rows, n_distinct = len(table.rows), len(set(map(str, table.rows[:, index])))
+        if n_rows >= MIN_ROWS and n_distinct > MAX_DISTINCT * n_rows:
+            name = table.feature_names[index] if table.feature_names else index + 1
+            raise ValueError(
+                f"column {name!r} has {n_distinct:,} different values in {n_rows:,} rows, so they "
+                "name rows and are no categories; leave it out with --ignore, or keep it beside "
+                "the answers with --id"
+            )

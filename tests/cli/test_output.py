@@ -1,0 +1,208 @@
+"""No command writes over a file it reads, and over others only with --overwrite."""
+
+import csv
+import io
+import os
+import sys
+
+import numpy as np
+import pandas
+import pytest
+from helpers import call, interrupt_round
+
+import latentmetric
+from latentmetric.cli._output import without_formula
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture
+def inputs(folder, train):
+    """Files of several formats."""
+    train.to_parquet("train.parquet", index=False)
+    train.drop(columns="kind").to_csv("bare.csv", index=False)
+    np.save("rows.npy", train.drop(columns="kind"))
+    (folder / "labels.txt").write_text("\n".join(train["kind"]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "out", "way"),
+    [
+        (("fit", "train.csv"), "train.csv", "plain"),
+        (("fit", "bare.csv", "labels.txt"), "labels.txt", "hard link"),
+        (("predict", "model", "test.csv"), "test.csv", "symbolic link"),
+        (("predict", "model", "train.parquet"), "train.parquet", "long way"),
+        (("neighbors", "model", "rows.npy"), "rows.npy", "hard link"),
+        (("doubts", "train.csv", "--model", "model"), "train.csv", "long way"),
+        (("report", "model", "test.csv"), "model", "symbolic link"),
+        (("report", "model", "test.csv", "--train", "train.csv"), "train.csv", "plain"),
+        (
+            ("report", "model", "test.csv", "--train", "bare.csv", "--train-labels", "labels.txt"),
+            "labels.txt",
+            "symbolic link",
+        ),
+        (("export", "model", "--to", "sklearn"), "model", "hard link"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads(inputs, arguments, out, way):
+    suffix = os.path.splitext(out)[1]
+    named = {"plain": out, "long way": inputs / ".." / inputs.name / out}.get(way, f"link{suffix}")
+    if way == "symbolic link":
+        os.symlink(out, named)
+    elif way == "hard link":
+        os.link(out, named)
+    before = contents(inputs)
+    done = call(*arguments, "-o", named, "--overwrite", code=1)
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [done.stderr.rstrip("\n")]
+    assert "this command reads" in done.stderr
+    assert contents(inputs) == before
+
+
+def test_nothing_is_written_into_a_folder_that_is_read(inputs):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group("rows.zarr", mode="w")
+    group.create_array("x", data=np.load("rows.npy"))
+    for arguments in (
+        ("predict", "euclidean", "rows.zarr", "-o", "rows.zarr/out.csv"),
+        ("fit", "rows.zarr", "labels.txt", "-o", "new", "--checkpoint", "rows.zarr"),
+    ):
+        assert "this command reads rows.zarr" in call(*arguments, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "train.csv", "-o", "new", "--estimator", "euclidean"),
+        ("predict", "model", "test.csv", "-o", "new.csv", "--proba"),
+        ("predict", "model", "test.csv", "-o", "new.tsv"),
+        ("predict", "model", "named.csv", "-o", "new.csv", "--id", "who"),
+        ("neighbors", "model", "test.csv", "-o", "new.parquet"),
+        ("latents", "model", "-o", "new.csv"),
+        ("report", "model", "test.csv", "-o", "new", "--quick"),
+        ("export", "model", "-o", "new", "--to", "onnx"),
+        ("export", "model", "-o", "new", "--to", "faiss"),
+        ("export", "model", "-o", "new", "--to", "sklearn"),
+    ],
+    ids=lambda arguments: " ".join(arguments[::3]),
+)
+def test_a_command_replaces_its_own_files_and_others_only_with_overwrite(
+    folder, test_rows, arguments
+):
+    test_rows.assign(who=range(60)).to_csv("named.csv", index=False)
+    out = arguments[arguments.index("-o") + 1]
+    call(*arguments)
+    call(*arguments)
+    for content in (b"name,age\nann,7\n", b"<html>mine</html>", bytes(range(256)), b"PAR1"):
+        (folder / out).write_bytes(content)
+        done = call(*arguments, code=1)
+        assert f"{out} exists and is not recognised as" in done.stderr
+        assert "--overwrite" in done.stderr
+        assert (folder / out).read_bytes() == content
+    call(*arguments, "--overwrite")
+    assert (folder / out).read_bytes() != content
+    (folder / out).write_bytes(b"")
+    call(*arguments)
+
+
+def test_files_of_the_same_format_from_other_programs_are_kept(inputs, monkeypatch):
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 1)
+        call("fit", "train.csv", "-o", "new", "--checkpoint", "kept", code=130)
+    (checkpoint,) = (inputs / "kept").iterdir()
+    np.savez("index.npz", mine=np.arange(3))
+    for arguments, content in (
+        (("fit", "train.csv", "-o", "weights"), (8).to_bytes(8, "little") + b'{"a":[]}'),
+        (("fit", "train.csv", "-o", str(checkpoint)), None),
+        (("predict", "model", "test.csv", "-o", "train.csv"), None),
+        (("predict", "model", "test.csv", "-o", "train.parquet"), None),
+        (("predict", "model", "test.csv", "-o", "rows.npy"), None),
+        (("report", "model", "test.csv", "-o", "p.html"), b"<!doctype html><p>mine"),
+        (("export", "model", "-o", "p", "--to", "sklearn"), b"\x80\x04mine"),
+        (("export", "model", "-o", "p", "--to", "onnx"), b"\x08\x08\x12\x04mine"),
+        (("export", "model", "-o", "index", "--to", "faiss"), None),
+    ):
+        if content is not None:
+            (inputs / arguments[arguments.index("-o") + 1]).write_bytes(content)
+        before = contents(inputs) | contents(inputs / "kept")
+        assert "is not recognised" in call(*arguments, code=1).stderr
+        assert contents(inputs) | contents(inputs / "kept") == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a device, links and names of POSIX")
+@pytest.mark.parametrize("arguments", [("fit", "none.csv"), ("predict", "none", "none.csv")])
+def test_what_cannot_be_written_is_found_before_any_work(folder, arguments):
+    """The files to read do not exist: an error about them would come from the work."""
+    os.symlink("nowhere/out.csv", "dangling.csv")
+    os.symlink("/dev/null", "null.csv")
+    os.symlink("loop.csv", "loop.csv")
+    for out in ("dangling.csv", "loop.csv", "null.csv", f"{'m' * 252}.csv"):
+        message = call(*arguments, "-o", out, code=1).stderr
+        assert "none" not in message
+        assert len(message.splitlines()) == 1
+    assert "not a file" in call("fit", "train.csv", "-o", "-", code=1).stderr
+
+
+def test_ids_are_kept_and_must_fit_the_columns_of_the_answers(folder, test_rows):
+    for name, command, code in (
+        ("who", ("predict",), 0),
+        ("row", ("predict",), 0),
+        ("label", ("predict",), 1),
+        ("distance", ("neighbors",), 1),
+        ("distances", ("neighbors",), 0),
+        ("labels", ("neighbors", "--json"), 1),
+        ("rank", ("neighbors", "--json", "-o", "out.csv"), 1),
+        ("score", ("doubts", "--model"), 1),
+    ):
+        named = test_rows.rename(columns={"kind": "sort"})
+        named.insert(0, name, [f"row {number}" for number in range(60)])
+        named.to_csv("named.csv", index=False)
+        first = ("doubts", "--label", "sort", "--model") if command[0] == "doubts" else command[:1]
+        options = ("--id", name, "--ignore", "sort") if command[0] != "doubts" else ("--id", name)
+        done = call(*first, "model", "named.csv", *options, *command[len(first) :], code=code)
+        if code:
+            assert f"the id is called '{name}'" in done.stderr
+        elif name == "row":
+            assert done.stdout.splitlines()[:1] == ["row,label"]
+            assert done.stdout.splitlines()[1].startswith("row 0,")
+        else:
+            assert done.stdout.startswith(f"{name},row,")
+    shown = call("predict", "model", "named.csv", "--id", "score", "--proba", "--label", "sort")
+    assert shown.stdout.splitlines()[0] == "score,row,label,ant,bee,cow"
+
+
+@pytest.mark.parametrize(
+    ("label", "safe"),
+    [
+        ("=HYPERLINK(A1)", "'=HYPERLINK(A1)"),
+        ("+cmd|x", "'+cmd|x"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "'\t=1"),
+        ("＝1+1", "'＝1+1"),
+        ("-1.5e3", "-1.5e3"),
+        ("+", "+"),
+        ("a=b", "a=b"),
+        ("it's", "it's"),
+    ],
+)
+def test_a_spreadsheet_runs_no_label(label, safe):
+    assert without_formula(label) == safe
+
+
+def test_neither_names_of_columns_nor_ids_are_formulas(folder, train):
+    names = {"ant": "=1+1", "bee": "@x", "cow": "-y"}
+    rows = train.drop(columns="kind")
+    model = latentmetric.Euclidean().fit(rows, train["kind"].map(names).to_numpy(str))
+    latentmetric.save(model, "formulas")
+    rows.assign(**{"=id": "=id()"}).to_csv("rows.csv", index=False)
+    done = call("predict", "formulas", "rows.csv", "--id", "=id", "--proba")
+    lines = list(csv.reader(io.StringIO(done.stdout, newline="")))
+    assert lines[0] == ["'=id", "row", "label", "'-y", "'=1+1", "'@x"]
+    assert {line[0] for line in lines[1:]} == {"'=id()"}
+    assert {line[2] for line in lines[1:]} == {"'=1+1", "'@x", "'-y"}
+    call("predict", "formulas", "rows.csv", "-o", "out.parquet")
+    assert set(pandas.read_parquet("out.parquet")["label"]) == set(names.values())
