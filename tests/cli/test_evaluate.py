@@ -8,7 +8,7 @@ import pytest
 from helpers import call, make_blobs
 
 import latentmetric
-from latentmetric import comparison, save
+from latentmetric import evaluation, save
 from latentmetric.characters import told_apart
 from latentmetric.cli import evaluate as module
 
@@ -135,13 +135,13 @@ def test_compare_with_scikit_learn_and_a_recommendation(folder):
 
 
 def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):
-    whole = comparison.compare
+    whole = evaluation.compare
 
     def interrupted(*arguments, **options):
         yield next(iter(whole(*arguments, **options)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparison, "compare", interrupted)
+    monkeypatch.setattr(evaluation, "compare", interrupted)
     done = call("compare", "train.csv", "--methods", "euclid,mapml", "--folds", 2, code=130)
     assert "Interrupted; the table holds the folds that were finished." in done.stderr
     assert "1 of 2" in done.stdout

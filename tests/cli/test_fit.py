@@ -101,7 +101,7 @@ def test_a_comparison_that_fails_does_not_fail_the_fit(folder, monkeypatch, erro
     def fail(*arguments):
         raise error
 
-    monkeypatch.setattr("latentmetric.comparison.quick_check", fail)
+    monkeypatch.setattr("latentmetric.evaluation.quick_check", fail)
     done = call("fit", "train.csv", "-o", "new", "--estimator", "euclidean")
     assert len(done.stdout.splitlines()) == 1
     assert (folder / "new").exists()

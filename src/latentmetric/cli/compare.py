@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric import comparison
+from latentmetric import evaluation
 from latentmetric.cli import _options as option
 from latentmetric.cli._estimators import make_steps
 from latentmetric.cli._messages import INTERRUPTED, note, print_json, print_table, say
 from latentmetric.cli._progress import show_progress
 from latentmetric.cli._reading import note_rare_labels, read_table
-from latentmetric.comparison import METHODS, Outcome, advise, sample_rows
-from latentmetric.comparison.timing import duration
+from latentmetric.evaluation import METHODS, Outcome, advise
+from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.sampling import sample_rows
 
 OTHER_NAMES = {
     "forest": "random-forest",
@@ -79,7 +80,7 @@ def compare(
     interrupted = False
     with show_progress(each_round=False) as progress:
         try:
-            for outcome in comparison.compare(
+            for outcome in evaluation.compare(
                 rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
                 random_state=random_state, steps=make_steps(table, impute, normalize),
                 about_to=lambda method, fold: progress.begin(
