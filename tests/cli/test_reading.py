@@ -212,7 +212,7 @@ def test_help_by_its_short_name():
         assert call(*arguments, "-h").stdout == call(*arguments, "--help").stdout
     assert "Show the version and exit." in call("-h").stdout
     unwrapped = re.sub(r"[\s│|]", "", call("predict", "-h").stdout)
-    assert all(known.suffix in unwrapped for known in FORMATS)
+    assert all(suffix in unwrapped for suffix in FORMATS)
 
 
 def test_a_table_in_place_of_a_model_is_named(folder):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentmetric.io import Choice, open_table
-from latentmetric.io.choosing import places_of
-from latentmetric.io.headers import is_header
+from latentmetric.io.choosing import find_column
+from latentmetric.io.text import is_header
 
 LABEL_LETTERS = "abcxy"
 

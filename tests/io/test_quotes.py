@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentmetric.io import Choice, open_table
-from latentmetric.io.quoting import QuoteError, content, marked
 
 
 def opened(folder, text, name="t.csv", **choice):
@@ -112,22 +111,3 @@ def test_quoted_numbers_and_delimiters(tmp_path, delimiter):
 CELLS = st.text(st.sampled_from('ab ",\n\r\t\u00a0\x1f;'), max_size=6)
 
 
-@given(rows=st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=8))
-def test_what_is_quoted_is_given_back(rows):
-    file = io.StringIO(newline="")
-    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
-    lines = io.StringIO(file.getvalue(), newline="")
-    found = [[content(cell) for cell in row] for row in csv.reader(marked(lines, "t", ","))]
-    assert found == rows
-
-
-@given(text=st.text(st.sampled_from('ab",\n'), max_size=30))
-def test_any_text_is_split_as_the_csv_module_does_or_refused(text):
-    lines = io.StringIO(text, newline="")
-    try:
-        found = [[content(cell) for cell in row] for row in csv.reader(marked(lines, "t", ","))]
-    except QuoteError:
-        with pytest.raises(csv.Error):
-            list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        return
-    assert found == list(csv.reader(io.StringIO(text, newline=""), strict=True))

@@ -291,11 +291,11 @@ def npy(header):
 
 
 BROKEN = {
-    "empty.npy": (b"", r"no readable \.npy header"),
-    "text.npy": (b"1 2 3\n", r"no readable \.npy header"),
-    "header.npy": (npy("{'descr': '<f4', 'fortran_order"), r"no readable \.npy header"),
-    "code.npy": (npy("__import__('os').system('true')"), r"no readable \.npy header"),
-    "short-header.npy": (npy("{")[:60], r"no readable \.npy header"),
+    "empty.npy": (b"", r"cannot be read"),
+    "text.npy": (b"1 2 3\n", r"cannot be read"),
+    "header.npy": (npy("{'descr': '<f4', 'fortran_order"), r"cannot be read"),
+    "code.npy": (npy("__import__('os').system('true')"), r"cannot be read"),
+    "short-header.npy": (npy("{")[:60], r"cannot be read"),
     "negative.npy": (
         npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 4)}"),
         r"shape \(-1, 4\)",
@@ -309,10 +309,10 @@ BROKEN = {
         r"which is impossible",
     ),
     "odd.npy": (npy("{'descr': 'f0', 'fortran_order': False, 'shape': (2, 2)}"), r"\.npy"),
-    "no.npz": (b"not a zip", r"cannot be read as \.npz"),
-    "no.parquet": (b"PAR1 not really PAR1", r"cannot be read as \.parquet"),
-    "no.feather": (b"no arrow", r"cannot be read as \.feather"),
-    "no.h5": (b"no hdf", r"cannot be read as \.h5"),
+    "no.npz": (b"not a zip", r"cannot be read"),
+    "no.parquet": (b"PAR1 not really PAR1", r"cannot be read"),
+    "no.feather": (b"no arrow", r"cannot be read"),
+    "no.h5": (b"no hdf", r"cannot be read"),
     "no.zarr": (b"no folder", r"is a file, but \.zarr is a folder"),
     "empty.csv": (b"", r"is empty"),
     "blank.csv": (b"\n\n\n", r"is empty"),
@@ -475,7 +475,7 @@ def test_a_damaged_description_of_a_zarr_is_refused(tmp_path, place, wrong):
     path = write(tmp_path / "table.zarr")
     described = json.loads((path / place).read_text())
     (path / place).write_text(json.dumps(described | wrong))
-    assert "cannot be read as .zarr" in refused(path)
+    assert "cannot be read" in refused(path)
 
 
 @pytest.mark.parametrize("offset", [2**31 - 1, -(2**31), 0])
@@ -490,7 +490,7 @@ def test_offsets_that_lead_out_of_an_arrow_file_are_not_followed(tmp_path, offse
     content = path.read_bytes()
     assert content.count(offsets.tobytes()) == 1
     path.write_bytes(content.replace(offsets.tobytes(), damaged.tobytes()))
-    assert "cannot be read as .feather" in refused(path)
+    assert "cannot be read" in refused(path)
 
 
 def test_lengths_and_choices_that_do_not_match_are_refused(tmp_path):
@@ -545,4 +545,4 @@ def test_a_zip_with_a_damaged_member_is_refused(tmp_path):
     (tmp_path / "damaged.npz").write_bytes(content)
     with pytest.raises(zipfile.BadZipFile), zipfile.ZipFile(tmp_path / "damaged.npz") as archive:
         archive.read("x.npy")
-    assert "cannot be read as .npz" in refused(tmp_path / "damaged.npz", labelled=False)
+    assert "cannot be read" in refused(tmp_path / "damaged.npz", labelled=False)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from latentmetric.io import Choice, open_table
-from latentmetric.io.text import open_text
-from latentmetric.io.typed import as_labels
+from latentmetric.io.text import TextFile
+from latentmetric.io.text import as_labels
 
 
 def opened(folder, content, name="table.csv", **choice):

@@ -14,10 +14,15 @@ import typer
 from latentmetric.characters import shortened
 from latentmetric.cli._errors import in_words, note
 from latentmetric.cli._signature import made_of, option
-from latentmetric.io import Choice, Table, open_table
-from latentmetric.io.cells import BOOLEANS
-from latentmetric.io.formats import similar_name, suffixes
-from latentmetric.io.typed import as_numbers
+from latentmetric.io import (
+    BOOLEANS,
+    Choice,
+    Table,
+    as_numbers,
+    open_table,
+    similar_name,
+    suffixes,
+)
 from latentmetric.persistence.model_file import ModelFileError, holds_model, is_model_file
 from latentmetric.validation.pipelines import Piped
 
