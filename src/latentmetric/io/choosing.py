@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
-
-import numpy as np
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 from latentmetric.characters import shortened
+
+if TYPE_CHECKING:
+    from latentmetric.io import formats, text
+
+    AnyFile = formats.ColumnFile | text.TextFile
 
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
@@ -79,6 +82,10 @@ class Choice:
     usual_label: str | None = None
     usual_id: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise ValueError(f"the decimal mark must be a point or a comma, got {self.decimal!r}")
+
     @property
     def wanted(self) -> list[str]:
         """The names and numbers of columns that are given one by one."""
@@ -96,40 +103,6 @@ class Choice:
         return replace(self, label=self.label or label, id=self.id or identity)
 
 
-class ColumnFile(ABC):
-    """The columns of a file, known by their indices: names may occur twice in text."""
-
-    name: str
-    """What messages call the file."""
-    names: list[str]
-    kinds: list[str]
-    """Of each column: "number", "text", "list" (of numbers), "nested" or "other"."""
-    has_names: bool = True
-    """Whether the file gives the names."""
-    index_column: int | None = None
-    """A column without a name that only numbers the rows, as pandas writes its index."""
-
-    @abstractmethod
-    def described(self, column: int) -> str:
-        """What a column that holds no numbers holds, for messages."""
-
-    @abstractmethod
-    def numbers(self, columns: Sequence[int], choice: Choice) -> Any:
-        """Columns of numbers, or one of lists, as rows in the file or in memory."""
-
-    @abstractmethod
-    def labels(self, column: int) -> np.ndarray[Any, Any]:
-        """A whole column as labels; raise if one is missing."""
-
-    @abstractmethod
-    def ids(self, column: int) -> np.ndarray[Any, Any]:
-        """A whole column: whole numbers as such, else text."""
-
-    def words(self, column: int) -> list[str]:
-        """A whole column as text."""
-        return [str(word) for word in self.ids(column).tolist()]
-
-
 @dataclass(frozen=True)
 class Roles:
     """The indices of columns by what they are for."""
@@ -144,7 +117,7 @@ class Roles:
     """Those of the features that are categories."""
 
 
-def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
+def assign_roles(file: AnyFile, choice: Choice, own_labels: bool) -> Roles:
     """Decide what each column is for; ``own_labels`` if no other file has the labels."""
     wanted: list[int] | None = None
     if choice.key is not None:
@@ -155,20 +128,17 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
         _check_not_swapped(file)
     row_id = None if choice.id is None else find_column(file, choice.id)
     ignored, words = (_find_all(file, entries) for entries in (choice.ignore, choice.categories))
-    needed = {*(wanted or ()), *words}
-    label = _find_label(file, choice, own_labels, needed | ignored | {row_id})
-    _check_one_role(file, needed, label, row_id)
-    clash = ignored & {*needed, row_id, label if choice.label is not None else None}
-    if clash:
-        raise ValueError(
-            f"{file.name}: column {file.names[min(clash)]!r} is named by --ignore, but it is "
-            "needed as a feature of the model, as the labels or as the id"
-        )
     if words and not file.has_names:
         raise ValueError(
             f"{file.name} does not name its columns, but a model finds a column of categories by "
             "its name: add a header"
         )
+    needed = {*(wanted or ()), *words}
+    label = _find_label(file, choice, own_labels, {*needed, *ignored, row_id})
+    uses = {"a feature": needed, "the labels": {label}, "the id": {row_id}, "ignored": ignored}
+    for (one, first), (other, second) in combinations(uses.items(), 2):
+        for i in first & second - {None}:
+            raise ValueError(f"{file.name}: column {file.names[i]!r} cannot be {one} and {other}")
     others = [i for i in range(len(file.names)) if i not in {*ignored, label, row_id}]
     features = _features_among(file, others, words) if wanted is None else wanted
     if not features:
@@ -179,7 +149,7 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
     return Roles(features, label, row_id, left_out, [i for i in features if i in words])
 
 
-def _check_not_swapped(file: ColumnFile) -> None:
+def _check_not_swapped(file: AnyFile) -> None:
     """Refuse a file without numbers before a file of labels."""
     if "text" in file.kinds and not {"number", "list", "nested"} & {*file.kinds}:
         held = file.described(file.kinds.index("text"))
@@ -189,7 +159,7 @@ def _check_not_swapped(file: ColumnFile) -> None:
         )
 
 
-def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
+def _columns_of_model(file: AnyFile, wanted: Sequence[str]) -> list[int]:
     """The features that a model was fitted with, in its order."""
     twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
@@ -197,21 +167,17 @@ def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
             f"the model was fitted with several features called {twice!r}, and they cannot be told "
             f"apart in {file.name}: give the features without names, in the order of the fit"
         )
-    indices = {name: i for i, name in enumerate(file.names)}
-    lacking = [name for name in wanted if name not in indices]
+    lacking = [name for name in wanted if name not in file.names]
     if lacking:
         raise ValueError(
             f"{file.name} lacks {len(lacking)} of the {len(wanted)} columns that the model was "
             f"fitted with: {listed(lacking)}; it has {listed(file.names)}"
         )
-    for name in wanted:
-        if file.names.count(name) > 1:
-            find_column(file, name)  # says which they are
-    return [indices[name] for name in wanted]
+    return [find_column(file, name) for name in wanted]
 
 
 def _find_label(
-    file: ColumnFile, choice: Choice, own_labels: bool, taken: set[int | None]
+    file: AnyFile, choice: Choice, own_labels: bool, taken: set[int | None]
 ) -> int | None:
     if choice.label is not None and own_labels:
         return find_column(file, choice.label)
@@ -236,22 +202,7 @@ def is_label_name(name: str) -> bool:
     return name.strip().lower() in LABEL_NAMES
 
 
-def _check_one_role(
-    file: ColumnFile, features: set[int], label: int | None, row_id: int | None
-) -> None:
-    for column, role in ((label, "the labels"), (row_id, "the id")):
-        if column in features:
-            raise ValueError(
-                f"{file.name}: column {file.names[column]!r} is a feature and cannot be {role} too"
-            )
-    if row_id is not None and row_id == label:
-        raise ValueError(
-            f"{file.name}: column {file.names[row_id]!r} cannot be the labels and the id; name "
-            "another one with --label or --id"
-        )
-
-
-def _features_among(file: ColumnFile, columns: list[int], words: set[int]) -> list[int]:
+def _features_among(file: AnyFile, columns: list[int], words: set[int]) -> list[int]:
     """The columns of numbers and of words, or the only one of lists; refuse what is neither."""
     left = [i for i in columns if i != file.index_column and i not in words]
     texts = [i for i in left if file.kinds[i] in ("text", "other")]
@@ -261,28 +212,27 @@ def _features_among(file: ColumnFile, columns: list[int], words: set[int]) -> li
     nested = [i for i in left if file.kinds[i] in ("list", "nested")]
     if not features and [file.kinds[i] for i in nested] == ["list"]:
         return nested
-    for i in nested:
-        name = shlex.quote(file.names[i])
-        take = f"take it alone with --key {name}, or " if file.kinds[i] == "list" else ""
+    if nested:
+        column, name = nested[0], shlex.quote(file.names[nested[0]])
+        take = f"take it alone with --key {name}, or " if file.kinds[column] == "list" else ""
         raise ValueError(
-            f"{file.name}: column {file.names[i]!r} is nested ({file.described(i)}); {take}leave "
-            f"it out with --ignore {name}"
+            f"{file.name}: column {file.names[column]!r} is nested ({file.described(column)}); "
+            f"{take}leave it out with --ignore {name}"
         )
     first: dict[str, int] = {}
     for i in features:
-        name = file.names[i]
-        if first.setdefault(name, i) != i:
+        other = first.setdefault(file.names[i], i)
+        if other != i:
             raise ValueError(
-                f"{file.name}: columns {first[name] + 1} and {i + 1} are both called {name!r}; "
+                f"{file.name}: columns {other + 1} and {i + 1} are both called {file.names[i]!r}; "
                 f"rename one, or leave it out with --ignore {i + 1}"
             )
     return features
 
 
-def _text_is_no_feature(file: ColumnFile, columns: list[int]) -> str:
+def _text_is_no_feature(file: AnyFile, columns: list[int]) -> str:
     names = [file.names[i] for i in columns]
-    first = shlex.quote(names[0])
-    every = shlex.quote(",".join(names)) if len(names) <= 5 else first
+    first, every = shlex.quote(names[0]), shlex.quote(",".join(names[:5]))
     more = f" (also {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
     return (
         f"{file.name}: column {names[0]!r} holds {file.described(columns[0])}, not numbers{more}; "
@@ -292,7 +242,7 @@ def _text_is_no_feature(file: ColumnFile, columns: list[int]) -> str:
     )
 
 
-def find_column(file: ColumnFile, wanted: str) -> int:
+def find_column(file: AnyFile, wanted: str) -> int:
     """The index of a column given by name, or by number from 1 (−1 is the last)."""
     found = [i for i, name in enumerate(file.names) if name == wanted]
     if len(found) > 1:
@@ -311,7 +261,7 @@ def find_column(file: ColumnFile, wanted: str) -> int:
     raise ValueError(f"{file.name} has no column {wanted!r} among its {n_columns}{hint}")
 
 
-def _find_all(file: ColumnFile, entries: Sequence[str]) -> set[int]:
+def _find_all(file: AnyFile, entries: Sequence[str]) -> set[int]:
     """The indices of columns, several of which may be given with commas between."""
     names: list[str] = []
     for entry in entries:
@@ -320,7 +270,7 @@ def _find_all(file: ColumnFile, entries: Sequence[str]) -> set[int]:
     return {find_column(file, name) for name in names if name}
 
 
-def find_only_labels(file: ColumnFile, choice: Choice) -> int:
+def find_only_labels(file: AnyFile, choice: Choice) -> int:
     """The index of the labels in a file of their own."""
     if choice.label is not None:
         return find_column(file, choice.label)

@@ -1,7 +1,8 @@
 """Every format of file that is read, in one table: ``FORMATS``.
 
-A format is a function that opens a file and gives an ``ArrayFile``, for arrays by name, or a
-``ColumnFile``. Opening reads no rows of binary files, and nothing is ever unpickled.
+A format is a function that opens a file and gives its arrays by name (``ArrayFile``) or its
+columns (``ColumnFile``; ``TextFile`` for text). Opening reads no rows of binary files, and nothing
+is ever unpickled.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
-from latentmetric.io.choosing import Choice, ColumnFile
+from latentmetric.io.choosing import Choice
 from latentmetric.io.rows import RowFile, SlicedRows, needs, readable
 from latentmetric.io.text import TextFile
 from latentmetric.validation.labels import as_words, text_array, words_of
 
-NO_PICKLES = "pickles can run code; save numbers, or text with dtype=str"
+NO_PICKLES = "it holds pickled objects, which can run code; save numbers, or text with dtype=str"
 
 
 class ArrayFile:
@@ -49,7 +50,7 @@ class ArrayFile:
             return
         codecs = (*getattr(array, "filters", ()), *getattr(array, "compressors", ()))
         if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
-            raise ValueError(f"{self.named(name)} holds pickled objects; {NO_PICKLES}")
+            raise ValueError(f"{self.named(name)}: {NO_PICKLES}")
         self._arrays[name], self.shapes[name] = array, tuple(array.shape)
 
     def find(self, name: str) -> str:
@@ -57,8 +58,7 @@ class ArrayFile:
         if name not in self._arrays and self._group is not None:
             self._add(name, self._group.get(name))
         if name not in self._arrays:
-            held = ", ".join(sorted(self.shapes)) if "" not in self.shapes else "one, unnamed"
-            raise ValueError(f"{self.path} has no array {name!r}; it holds {held or 'none'}")
+            raise ValueError(f"{self.path} has no array {name!r}; it holds {self.listed()}")
         return name
 
     def rows(self, name: str) -> RowFile:
@@ -81,7 +81,7 @@ class ArrayFile:
         """Names with shapes, for messages."""
         shapes = sorted(self.shapes.items())
         held = [f"{name} {'×'.join(map(str, shape)) or 'a scalar'}" for name, shape in shapes]
-        return ", ".join(held) or "no arrays"
+        return ", ".join(held).strip() or "no arrays"
 
 
 def open_npy(path: Path, choice: Choice) -> ArrayFile:
@@ -107,14 +107,13 @@ class _Member:
         with archive.open(f"{name}.npy") as member:
             self.shape, self.dtype = _read_header(member)
 
-    def __getitem__(self, which: Any) -> np.ndarray[Any, Any]:
+    def __getitem__(self, which: Any) -> Any:
         return self._array[which]
 
     @cached_property
-    def _array(self) -> np.ndarray[Any, Any]:
+    def _array(self) -> Any:
         with np.load(self._path, allow_pickle=False) as file:
-            values: np.ndarray[Any, Any] = file[self._name]
-            return values
+            return file[self._name]
 
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -125,7 +124,7 @@ def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     read = npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0
     shape, _, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError(f"it holds pickled objects; {NO_PICKLES}")
+        raise ValueError(NO_PICKLES)
     return shape, dtype
 
 
@@ -136,17 +135,15 @@ def open_hdf5(path: Path, choice: Choice) -> ArrayFile:
 
 
 def open_zarr(path: Path, choice: Choice) -> ArrayFile:
-    """The arrays of a zarr folder."""
+    """The arrays of a zarr folder, or the only one."""
     top = needs("zarr", "files", path).open(path, mode="r")
-    return (
-        ArrayFile(path, {"": top})
-        if hasattr(top, "shape")
-        else ArrayFile(path, dict(top.arrays()), top)
-    )
+    if hasattr(top, "shape"):
+        return ArrayFile(path, {"": top})
+    return ArrayFile(path, dict(top.arrays()), top)
 
 
-class BinaryColumns(ColumnFile):
-    """Columns with a schema of pyarrow, whose rows are read a block at a time.
+class ColumnFile:
+    """The columns of a file of Parquet or Arrow; nothing is read until it is needed.
 
     Parameters
     ----------
@@ -157,13 +154,15 @@ class BinaryColumns(ColumnFile):
         ``read(names, start, stop)`` gives rows start … stop − 1 of some columns as a table.
     """
 
+    has_names = True
+
     def __init__(
         self, path: Path, schema: Any, n_rows: int, read: Callable[[list[str], int, int], Any]
     ) -> None:
         from pyarrow.types import is_dictionary
 
         self.name, self.n_rows, self.read = str(path), n_rows, read
-        self.names = list(schema.names)
+        self.names: list[str] = schema.names
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
             raise ValueError(
@@ -171,116 +170,122 @@ class BinaryColumns(ColumnFile):
             )
         self.types = [held.value_type if is_dictionary(held) else held for held in schema.types]
         self.kinds = [_kind(held) for held in self.types]
-        if "__index_level_0__" in self.names:
-            self.index_column = self.names.index("__index_level_0__")
+        """Of each column: "number", "text", "list" (of numbers), "nested" or "other"."""
+        indices = [i for i, name in enumerate(self.names) if name == "__index_level_0__"]
+        self.index_column = indices[0] if indices else None
+        """That pandas wrote for an index without a name: it is no feature."""
 
     def described(self, column: int) -> str:
-        """The type of a column."""
+        """The type of a column, for messages."""
         held = str(self.types[column])
         return "text" if held in ("string", "large_string") else held
 
-    def numbers(self, columns: Sequence[int], choice: Choice) -> RowFile:
+    def numbers(self, columns: Sequence[int], missing: bool = False) -> RowFile:
         """Columns of numbers, or one of lists, as rows that stay in the file."""
-        return ColumnRows(self, list(columns), choice.missing)
+        if len(columns) == 1 and self.kinds[columns[0]] == "list":
+            return _ListRows(self, columns[0])
+        return _ColumnRows(self, columns, missing)
 
     def labels(self, column: int) -> np.ndarray[Any, Any]:
         """A whole column, without objects; raise if a value is missing."""
-        held, where = (
-            self._column(column, "labels"),
-            f"column {self.names[column]!r} of {self.name}",
-        )
-        _check_no_nulls(held, self, column, 0)
+        held = self.checked(self._whole(column, "labels"), column)
         values: np.ndarray[Any, Any] = held.to_numpy()
         if values.dtype.kind != "O":
             return values
         if self.kinds[column] == "other":
             values = np.array(held.to_pylist(), dtype=object)  # a uuid as such, not its bytes
-        return as_words(values, where)
+        return as_words(values, f"column {self.names[column]!r} of {self.name}")
 
     def ids(self, column: int) -> np.ndarray[Any, Any]:
         """A whole column of whole numbers as such, of anything else as text."""
-        held, where = self._column(column, "an id"), f"column {self.names[column]!r} of {self.name}"
-        if not held.null_count:
-            values: np.ndarray[Any, Any] = held.to_numpy()
-            if values.dtype.kind in "iu":
-                return values
+        held = self._whole(column, "an id")
+        if not held.null_count and held.to_numpy().dtype.kind in "iu":
+            numbers: np.ndarray[Any, Any] = held.to_numpy()
+            return numbers
+        where = f"column {self.names[column]!r} of {self.name}"
         words = ["" if word is None else word for word in held.to_pylist()]
         return text_array(words_of(words, where), where)
 
-    def _column(self, column: int, role: str) -> Any:
-        name = self.names[column]
+    def _whole(self, column: int, role: str) -> Any:
+        name, held = self.names[column], self.types[column]
         if self.kinds[column] in ("list", "nested"):
+            raise ValueError(f"{self.name}: column {name!r} is nested ({held}), not {role}")
+        return self.read([name], 0, self.n_rows).column(0).cast(held)
+
+    def checked(self, values: Any, column: int, start: int = 0) -> Any:
+        """Values of a column from row ``start`` on; raise if one is missing."""
+        if values.null_count:
+            row = start + int(values.is_null().to_numpy().argmax())
             raise ValueError(
-                f"{self.name}: column {name!r} is nested ({self.types[column]}), not {role}"
+                f"{self.name}: column {self.names[column]!r} has no value in row {row} (counted "
+                "from 0); fill it in, or fit with --impute"
             )
-        return self.read([name], 0, self.n_rows).column(0).cast(self.types[column])
+        return values
 
 
-class ColumnRows(RowFile):
-    """Columns of numbers side by side, or one column whose cells are lists of equal length."""
+class _ColumnRows(RowFile):
+    """Columns of numbers side by side."""
 
-    def __init__(self, file: BinaryColumns, columns: list[int], missing: bool) -> None:
+    def __init__(self, file: ColumnFile, columns: Sequence[int], missing: bool) -> None:
         from pyarrow import float64, types
 
         self._file, self._columns, self._missing = file, columns, missing
-        self._names = [file.names[i] for i in columns]
-        self._types = [file.types[i] for i in columns]
-        self._of_lists = [file.kinds[i] for i in columns] == ["list"]
+        self._types = []
         for i in columns:
-            if file.kinds[i] != "number" and not self._of_lists:
-                raise ValueError(
-                    f"{file.name}: column {file.names[i]!r} holds {file.types[i]}, not numbers"
-                )
-        width = len(columns)
-        if self._of_lists:
-            first = file.read(self._names, 0, 1).column(0).to_pylist()
-            width = len(first[0] or ()) if first else 0
-            self._types = [self._types[0].value_type]
-        self._types = [
-            float64()
-            if types.is_decimal(held) or (missing and not types.is_floating(held))
-            else held
-            for held in self._types
-        ]
+            held = file.types[i]
+            if file.kinds[i] != "number":
+                raise ValueError(f"{file.name}: column {file.names[i]!r} holds {held}, not numbers")
+            needs_float = types.is_decimal(held) or (missing and not types.is_floating(held))
+            self._types.append(float64() if needs_float else held)
         self.dtype = np.result_type(*(held.to_pandas_dtype() for held in self._types))
-        self.shape = (file.n_rows, width)
-        self.feature_names = None if self._of_lists else self._names
+        self.shape = (file.n_rows, len(columns))
+        self.feature_names = [file.names[i] for i in columns]
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        with readable(self._file.name):
-            table = self._file.read(self._names, start, stop)
-            if self._of_lists:
-                return self._from_lists(table.column(0), start)
-            rows = np.empty((stop - start, self.shape[1]), dtype=self.dtype)
+        rows, file = np.empty((stop - start, self.shape[1]), dtype=self.dtype), self._file
+        with readable(file.name):
+            table = file.read(self.feature_names or [], start, stop)
             for k, i in enumerate(self._columns):
-                column = table.column(k).cast(self._file.types[i])
-                if not self._missing:
-                    _check_no_nulls(column, self._file, i, start)
-                rows[:, k] = column.cast(self._types[k]).to_numpy()
-            return rows
+                column = table.column(k).cast(file.types[i])
+                held = column if self._missing else file.checked(column, i, start)
+                rows[:, k] = held.cast(self._types[k]).to_numpy()
+        return rows
 
-    def _from_lists(self, column: Any, start: int) -> np.ndarray[Any, Any]:
+
+class _ListRows(RowFile):
+    """One column whose cells are lists of equal length."""
+
+    def __init__(self, file: ColumnFile, column: int) -> None:
+        self._file, self._column = file, column
+        first = file.read([file.names[column]], 0, 1).column(0).to_pylist() or [None]
+        self.shape = (file.n_rows, len(first[0] or ()))
+        self.dtype = np.dtype(file.types[column].value_type.to_pandas_dtype())
+
+    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         import pyarrow.compute as pc
 
-        where, width = f"{self._file.name}: column {self._names[0]!r}", self.shape[1]
-        _check_no_nulls(column, self._file, self._columns[0], start)
-        lengths = pc.list_value_length(column).to_numpy()
-        if (lengths != width).any():
-            row = int((lengths != width).argmax())
-            raise ValueError(
-                f"{where} has {lengths[row]} numbers in row {start + row} (counted from 0), but "
-                f"{width} in row 0"
-            )
-        values = pc.list_flatten(column)
-        if values.null_count:
-            row = int(values.is_null().to_numpy().argmax()) // width
-            raise ValueError(f"{where} lacks a number in row {start + row} (counted from 0)")
-        return np.array(values.to_numpy(), dtype=self.dtype).reshape(len(column), width)
+        file, name = self._file, self._file.names[self._column]
+        where = f"{file.name}: column {name!r}"
+        with readable(file.name):
+            column = file.read([name], start, stop).column(0)
+            file.checked(column, self._column, start)
+            lengths = pc.list_value_length(column).to_numpy()
+            wrong = np.flatnonzero(lengths != self.shape[1])
+            if len(wrong):
+                raise ValueError(
+                    f"{where} has {lengths[wrong[0]]} numbers in row {start + wrong[0]} (counted "
+                    f"from 0), but {self.shape[1]} in row 0"
+                )
+            values = pc.list_flatten(column)
+            if values.null_count:
+                row = start + int(values.is_null().to_numpy().argmax()) // self.shape[1]
+                raise ValueError(f"{where} lacks a number in row {row} (counted from 0)")
+            return np.array(values.to_numpy(), dtype=self.dtype).reshape(-1, self.shape[1])
 
 
-def open_parquet(path: Path, choice: Choice) -> BinaryColumns:
+def open_parquet(path: Path, choice: Choice) -> ColumnFile:
     """The columns of a Parquet file; row groups are read when rows of them are needed."""
-    file = needs("pyarrow.parquet", "cli", path).ParquetFile(path, memory_map=True)
+    file = needs("pyarrow.parquet", "cli", path).ParquetFile(path)
     groups = range(file.metadata.num_row_groups)
     starts = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in groups)])
 
@@ -290,10 +295,10 @@ def open_parquet(path: Path, choice: Choice) -> BinaryColumns:
         # "a.b" also gives the field b of a column a
         return table.select(names).slice(start - int(starts[first]), stop - start)
 
-    return BinaryColumns(path, file.schema_arrow, file.metadata.num_rows, read)
+    return ColumnFile(path, file.schema_arrow, file.metadata.num_rows, read)
 
 
-def open_arrow(path: Path, choice: Choice) -> BinaryColumns:
+def open_arrow(path: Path, choice: Choice) -> ColumnFile:
     """The columns of an Arrow file or stream, mapped; what is compressed is unpacked."""
     pyarrow, ipc = needs("pyarrow", "cli", path), needs("pyarrow.ipc", "cli", path)
     file = pyarrow.memory_map(str(path))
@@ -308,31 +313,23 @@ def open_arrow(path: Path, choice: Choice) -> BinaryColumns:
         part.validate(full=True)  # a damaged offset would end the process
         return part
 
-    return BinaryColumns(path, table.schema, len(table), read)
+    return ColumnFile(path, table.schema, len(table), read)
 
 
 def _kind(held: Any) -> str:
     """See ``ColumnFile.kinds``; decimals are numbers, bytes are text, dates are "other"."""
     from pyarrow import types
 
-    if hasattr(held, "value_type") and types.is_nested(held) and not types.is_map(held):
-        return "list" if _kind(held.value_type) == "number" else "nested"
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    if any(test(held) for test in lists) and _kind(held.value_type) == "number":
+        return "list"
     if types.is_nested(held):
         return "nested"
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if any(test(held) for test in tests):
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if any(test(held) for test in numbers):
         return "number"
-    plain = str(held).removeprefix("large_").removesuffix("_view")
-    return "text" if plain.startswith(("string", "binary", "fixed_size_binary")) else "other"
-
-
-def _check_no_nulls(column: Any, file: BinaryColumns, index: int, start: int) -> None:
-    if column.null_count:
-        row = start + int(column.is_null().to_numpy().argmax())
-        raise ValueError(
-            f"{file.name}: column {file.names[index]!r} has no value in row {row} (counted from "
-            "0); fill it in, or fit with --impute"
-        )
+    plain = str(held).removeprefix("large_").removeprefix("fixed_size_")
+    return "text" if plain.startswith(("string", "binary")) else "other"
 
 
 def open_text(path: Path, choice: Choice, delimiter: str | None = None) -> TextFile:
@@ -340,7 +337,7 @@ def open_text(path: Path, choice: Choice, delimiter: str | None = None) -> TextF
     return TextFile(path, choice, str(path), delimiter)
 
 
-FORMATS: dict[str, Callable[[Path, Choice], ArrayFile | ColumnFile]] = {
+FORMATS: dict[str, Callable[[Path, Choice], ArrayFile | ColumnFile | TextFile]] = {
     ".csv": open_text,
     ".csv.gz": open_text,
     ".tsv": partial(open_text, delimiter="\t"),
@@ -358,9 +355,6 @@ FORMATS: dict[str, Callable[[Path, Choice], ArrayFile | ColumnFile]] = {
 }
 """How a file is opened, by the end of its name."""
 
-SIMILAR = 0.75
-"""From this share of equal characters on, a name may have been meant by another."""
-
 
 def suffixes() -> list[str]:
     """How names of files that can be read end."""
@@ -369,15 +363,12 @@ def suffixes() -> list[str]:
 
 def similar_name(path: Path) -> str:
     """What may have been meant by a name that does not exist, for messages; empty if unknown."""
-    try:
-        names = [found.name for found in path.parent.iterdir()]
-    except OSError:
-        return ""
-    near = get_close_matches(path.name, names, 1, SIMILAR)
+    names = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, names, 1, 0.75)
     return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
-def open_file(path: Path, choice: Choice) -> ArrayFile | ColumnFile:
+def open_file(path: Path, choice: Choice) -> ArrayFile | ColumnFile | TextFile:
     """Open a file by the end of its name."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist{similar_name(path)}")

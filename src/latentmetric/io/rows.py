@@ -91,7 +91,7 @@ class RawRows(SlicedRows):
 
     def __init__(self, file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         with file:  # the map keeps it
-            super().__init__(np.memmap(file, dtype, "w+", shape=shape))  # type: ignore[call-overload]
+            super().__init__(np.memmap(file, dtype, "w+", shape=shape))
 
     def write(self, start: int, rows: Floats) -> None:
         """Put rows from row number ``start`` on."""

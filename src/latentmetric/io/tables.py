@@ -15,7 +15,6 @@ import numpy as np
 from latentmetric.io.choosing import (
     LABEL_NAMES,
     Choice,
-    ColumnFile,
     Roles,
     assign_roles,
     find_column,
@@ -23,7 +22,7 @@ from latentmetric.io.choosing import (
     listed,
     warn_of_ids,
 )
-from latentmetric.io.formats import ArrayFile, open_file
+from latentmetric.io.formats import ArrayFile, ColumnFile, open_file
 from latentmetric.io.rows import RowFile, SlicedRows, advice_on, readable
 from latentmetric.io.text import TextFile, as_labels, is_header_of_labels
 from latentmetric.validation.rows import first_not_finite
@@ -84,8 +83,7 @@ def open_rows(
     array([[2., 3.],
            [4., 5.]])
     """
-    choice = Choice()
-    file = open_file(Path(path), choice)
+    file = open_file(Path(path), Choice())
     if isinstance(file, ArrayFile):
         tables = [name for name, shape in file.shapes.items() if len(shape) >= 2]
         if key is None and len(tables) != 1 and len(file.shapes) != 1:
@@ -98,7 +96,7 @@ def open_rows(
     chosen = chosen or [i for i, kind in enumerate(file.kinds) if kind == "number"]
     if not chosen:
         raise ValueError(f"{path} has the columns {listed(file.names)}, none of them numeric")
-    rows = file.numbers(chosen, choice)
+    rows = file.numbers(chosen)
     return rows if isinstance(rows, RowFile) else SlicedRows(rows)
 
 
@@ -157,16 +155,16 @@ def open_table(
     return table
 
 
-def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
+def _from_columns(file: ColumnFile | TextFile, choice: Choice, own_labels: bool) -> Table:
     if choice.key is not None and isinstance(file, TextFile):
         raise ValueError(f"{file.name} has columns, not arrays: --key has no meaning for it")
     roles = assign_roles(file, choice, own_labels)
     label = roles.label if own_labels and choice.labelled else None
     numbers = [i for i in roles.features if i not in roles.words]
-    rows = file.numbers(numbers, choice) if numbers else None
-    names = [file.names[i] for i in roles.features]
+    rows = file.numbers(numbers, choice.missing) if numbers else None
+    names: list[str] | None = [file.names[i] for i in roles.features]
     if isinstance(rows, RowFile):
-        names = rows.feature_names if not roles.words else names
+        names = names if roles.words else rows.feature_names
         rows = _CheckedRows(rows, file.name, choice)
     if roles.words:
         rows = _with_words(file, rows, roles)
@@ -182,13 +180,13 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     )
 
 
-def _column_of(file: ColumnFile, column: int) -> str:
+def _column_of(file: ColumnFile | TextFile, column: int) -> str:
     return f"column {file.names[column]!r} of {file.name}"
 
 
-def _with_words(file: ColumnFile, numbers: Any, roles: Roles) -> np.ndarray[Any, Any]:
+def _with_words(file: ColumnFile | TextFile, numbers: Any, roles: Roles) -> np.ndarray[Any, Any]:
     """Rows of objects: columns of numbers and of words, in the order of the features."""
-    words = {i: file.words(i) for i in roles.words}
+    words = {i: list(map(str, file.ids(i).tolist())) for i in roles.words}
     rows = np.empty((len(words[roles.words[0]]), len(roles.features)), dtype=object)
     held = [k for k, i in enumerate(roles.features) if i not in words]
     if held:
@@ -199,7 +197,9 @@ def _with_words(file: ColumnFile, numbers: Any, roles: Roles) -> np.ndarray[Any,
     return rows
 
 
-def _notes(file: ColumnFile, roles: Roles, choice: Choice, labels_read: bool) -> list[str]:
+def _notes(
+    file: ColumnFile | TextFile, roles: Roles, choice: Choice, labels_read: bool
+) -> list[str]:
     features = [file.names[i] for i in roles.features]
     what = f"column {features[0]!r}"
     if len(features) > 1:
@@ -321,7 +321,7 @@ def _read_labels(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[An
             return _as_stored(file.values(name), file.named(name)), file.named(name), ""
     if isinstance(file, TextFile) and len(file.names) > 1:
         file = open_file(path, choice)
-    assert isinstance(file, ColumnFile)
+    assert not isinstance(file, ArrayFile)
     column = find_only_labels(file, choice)
     if isinstance(file, TextFile) and choice.header is None and not file.has_names:
         return _labels_by_line(file, column, n_rows)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -23,7 +23,7 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
-from latentmetric.io.choosing import Choice, ColumnFile, is_label_name
+from latentmetric.io.choosing import Choice, is_label_name
 from latentmetric.io.rows import advice_on, needs
 from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
@@ -58,55 +58,49 @@ WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
-class TextFile(ColumnFile):
-    """A table in text, whose cells are in memory."""
+class TextFile:
+    """A table in text: its cells are in memory, numbers are parsed when they are needed.
+
+    See ``ColumnFile`` for the attributes. Columns are known by their indices, as two may have one
+    name; a file without a header calls them "column 1" and so on.
+    """
 
     def __init__(
         self, source: Path | bytes, choice: Choice, name: str, delimiter: str | None = None
     ) -> None:
-        if choice.decimal not in (".", ","):
-            raise ValueError(f"{name}: the decimal mark must be a point or a comma")
-        self._source, self.name, self._choice = source, name, choice
+        self._source, self._choice, self.name = source, choice, name
         self._encoding = choice.encoding or "utf-8"
         with self._decoding():
             self._delimiter = delimiter or self._detect_delimiter()
             sample = [cells for _, cells in islice(self._records(), SAMPLE)]
             if not sample:
                 raise ValueError(f"{name} is empty")
-            self.has_names = choice.header is True
-            if choice.header is None:
-                self.has_names = self._has_header(sample)
+            self.has_names = self._has_header(sample) if choice.header is None else choice.header
             self._table = self._read(len(sample[0])).slice(int(self.has_names))
         if not len(self._table):
             raise ValueError(f"{name} has a header but no rows below it")
-        self.names = [f"column {number}" for number in range(1, len(sample[0]) + 1)]
-        if self.has_names:
-            given = [cell.strip() for cell in sample[0]]
-            self.names = [cell or name for cell, name in zip(given, self.names, strict=True)]
-            self.index_column = 0 if given[0] in ("", "Unnamed: 0") else None
-        head = self._table.slice(0, SAMPLE)
-        self._heads = [self._without_gaps(column.to_pylist()) for column in head.columns]
-        self.kinds = [
-            "number" if mostly_values(cells, choice.decimal) else "text" for cells in self._heads
-        ]
+        given = [cell.strip() if self.has_names else "" for cell in sample[0]]
+        self.names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
+        is_index = self.has_names and given[0] in ("", "Unnamed: 0")
+        self.index_column = 0 if is_index else None
+        self._heads = [self._first_cells(column) for column in self._table.columns]
+        self.kinds = ["number" if self._are_numbers(cells) else "text" for cells in self._heads]
         self._check_quotes()
 
     def _read(self, n_columns: int) -> Any:
-        """All cells as text, by pyarrow."""
+        """All cells as text, by pyarrow; blank lines are left out."""
         reader = needs("pyarrow.csv", "cli", self.name)
         import pyarrow
 
         names = [str(column) for column in range(n_columns)]
+        options = (
+            reader.ReadOptions(column_names=names, encoding=self._encoding, block_size=BLOCK_BYTES),
+            reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
+        )
         try:
             with _opened(self._source) as file:
-                return reader.read_csv(
-                    file,
-                    reader.ReadOptions(
-                        column_names=names, encoding=self._encoding, block_size=BLOCK_BYTES
-                    ),
-                    reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                    reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
-                )
+                return reader.read_csv(file, *options)
         except pyarrow.ArrowInvalid:
             for line, cells in self._records():
                 if len(cells) != n_columns:
@@ -129,9 +123,8 @@ class TextFile(ColumnFile):
                         yield line, cells
                     line = reader.line_num + 1
             except csv.Error as error:
-                raise ValueError(
-                    f"{self.name}, line {line}: {error}; is a quote not closed?"
-                ) from error
+                message = f"{self.name}, line {line}: {error}; is a quote not closed?"
+                raise ValueError(message) from error
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -145,7 +138,7 @@ class TextFile(ColumnFile):
             raise ValueError(message) from error
         except UnicodeError as error:
             raise ValueError(
-                f"{self.name}{self._undecodable()} is not text in {self._encoding}; name its "
+                f"{self.name}{self._undecodable()} is not {self._encoding.upper()}; name its "
                 "encoding, for example --encoding latin-1 or utf-16"
             ) from error
 
@@ -160,23 +153,23 @@ class TextFile(ColumnFile):
 
     def _detect_delimiter(self) -> str:
         """What cuts the first records into the same number of cells, two or more."""
-        widths, decimal, too_long = {",": 1}, self._choice.decimal, None
+        decimal, widths, fault = self._choice.decimal, {",": 1}, None
         for delimiter in DELIMITERS.replace(decimal, "") + " " + DELIMITERS[-1]:
             try:
                 sample = [cells for _, cells in islice(self._records(delimiter), SAMPLE)]
             except UnicodeError:
                 raise
             except ValueError as error:
-                too_long = error
+                fault = error
                 continue
-            if delimiter == " " and not all(is_value(cell, decimal) for cell in sample[0]):
+            if delimiter == " " and not all(is_value(cell, decimal) for cell in chain(*sample[:1])):
                 continue
             found = {len(cells) for cells in sample}
             if len(found) == 1 and found != {1}:
                 return delimiter
             widths[delimiter] = max(found, default=0)
-        if too_long is not None:
-            raise too_long
+        if fault is not None:
+            raise fault
         return max(widths, key=widths.__getitem__)
 
     def _has_header(self, records: list[list[str]]) -> bool:
@@ -195,33 +188,37 @@ class TextFile(ColumnFile):
             )
         return found
 
-    def _without_gaps(self, cells: list[str]) -> list[str]:
-        stripped = [cell.strip() for cell in cells]
-        return [c for c in stripped if c and not (self._choice.missing and is_missing(c))]
+    def _first_cells(self, column: Any) -> list[str]:
+        cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
+        return [c for c in cells if c and not (self._choice.missing and is_missing(c))]
+
+    def _are_numbers(self, cells: Sequence[str]) -> bool:
+        """Whether at least half of some cells are numbers."""
+        return 2 * sum(is_value(cell, self._choice.decimal) for cell in cells) >= len(cells)
 
     def _check_quotes(self) -> None:
-        """Refuse a quote that is not closed: the lines after it would be one cell."""
+        """Refuse a quote that is not closed: the rows after it would be part of a cell."""
         import pyarrow.compute as pc
 
         numbers = [i for i, kind in enumerate(self.kinds) if kind == "number"]
+
+        def is_row(line: str) -> bool:
+            cells = line.split(self._delimiter)
+            is_wide = len(cells) == len(self.names)
+            return is_wide and all(is_value(cells[i], self._choice.decimal) for i in numbers)
+
         for i, column in enumerate(self._table.columns):
-            if i in numbers:
+            if self.kinds[i] == "number":
                 continue
             for row in np.flatnonzero(pc.match_substring(column, "\n").to_numpy()).tolist():
-                swallowed = column[row].as_py().split("\n")[1:]
-                split = [line.split(self._delimiter) for line in swallowed]
-                if any(
-                    len(cells) == len(self.names)
-                    and all(is_value(cells[k], self._choice.decimal) for k in numbers)
-                    for cells in split
-                ):
+                if any(map(is_row, column[row].as_py().splitlines()[1:])):
                     raise ValueError(
-                        f"{self.name}, line {self._line(row)}: a quote opens a cell that holds "
-                        "whole lines; close it, or write a quote within quotes twice"
+                        f"{self._where(row, i)}: a quote opens a cell that holds whole rows; close "
+                        "it, or write a quote within quotes twice"
                     )
 
     def described(self, column: int) -> str:
-        """What a column of text holds."""
+        """What a column of text holds, for messages."""
         cell = next(c for c in self._heads[column] if not is_value(c, self._choice.decimal))
         return f"text such as {shortened(cell, 40)!r}{self._comma_hint(cell)}"
 
@@ -230,21 +227,21 @@ class TextFile(ColumnFile):
             return " (if that is a number with a decimal comma, add --decimal ,)"
         return ""
 
-    def numbers(self, columns: Sequence[int], choice: Choice) -> Floats:
+    def numbers(self, columns: Sequence[int], missing: bool = False) -> Floats:
         """Columns as float64; a cell that is no finite number is refused with its line."""
         rows = np.empty((len(self._table), len(columns)))
         for k, column in enumerate(columns):
             rows[:, k] = self._parsed(column)
-        bad = first_not_finite(rows, choice.missing)
+        bad = first_not_finite(rows, missing)
         if bad is not None:
             raise ValueError(
                 f"{self._where(bad[0], columns[bad[1]])}: {rows[bad]} is not a finite number; "
-                f"{advice_on(rows[bad], choice.for_model)}"
+                f"{advice_on(rows[bad], self._choice.for_model)}"
             )
         return rows
 
     def _parsed(self, column: int) -> Floats:
-        """The numbers of a column: by pyarrow, or cell by cell if some need Python's eye."""
+        """The numbers of a column: by pyarrow, or cell by cell if it refuses one."""
         import pyarrow
         import pyarrow.compute as pc
 
@@ -268,24 +265,22 @@ class TextFile(ColumnFile):
         try:
             return value(cell, choice.decimal)
         except ValueError:
-            what = f"{shortened(cell, 40)!r} is not a number" if cell else "the cell is empty"
-            what += self._comma_hint(cell)
-            remedy = "fix it, or leave the column out with --ignore"
-            if choice.for_model:
-                remedy = "fix it, because the model needs the column"
-                if is_missing(cell):
-                    remedy = "fill it in, or fit the model again with --impute"
-            elif not cell:
-                what += " (fit and compare fill it in with --impute median)"
-            if row == 0 and not self.has_names:
-                remedy += "; if it names the column, add --header"
-            raise ValueError(f"{self._where(row, column)}: {what}; {remedy}") from None
-
-    def _line(self, row: int) -> int:
-        return next(islice(self._records(), row + int(self.has_names), None))[0]
+            pass
+        what = f"{shortened(cell, 40)!r} is not a number" if cell else "the cell is empty"
+        remedy = "fix it, or leave the column out with --ignore"
+        if choice.for_model and is_missing(cell):
+            remedy = "fill it in, or fit the model again with --impute"
+        elif choice.for_model:
+            remedy = "fix it, because the model needs the column"
+        elif not cell:
+            what += " (fit and compare fill it in with --impute median)"
+        if row == 0 and not self.has_names:
+            remedy += "; if it names the column, add --header"
+        raise ValueError(f"{self._where(row, column)}: {what}{self._comma_hint(cell)}; {remedy}")
 
     def _where(self, row: int, column: int) -> str:
-        return f"{self.name}, line {self._line(row)}, column {self.names[column]!r}"
+        line = next(islice(self._records(), row + int(self.has_names), None))[0]
+        return f"{self.name}, line {line}, column {self.names[column]!r}"
 
     def texts(self, column: int) -> np.ndarray[Any, Any]:
         """A whole column, as it is written."""
@@ -340,11 +335,6 @@ def is_value(cell: str, decimal: str = ".") -> bool:
     except ValueError:
         return False
     return True
-
-
-def mostly_values(cells: Sequence[str], decimal: str) -> bool:
-    """Whether at least half of some cells are numbers."""
-    return 2 * sum(is_value(cell, decimal) for cell in cells) >= len(cells)
 
 
 def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
