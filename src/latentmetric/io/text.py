@@ -34,7 +34,7 @@ DELIMITERS = "\t;|,"
 SAMPLE = 20
 """Records that are read to detect the delimiter, the header and the kinds of columns."""
 
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**23
 """Read at a time; a line must fit."""
 
 BOOLEANS = {"true": 1.0, "false": 0.0}
