@@ -99,11 +99,13 @@ def test_the_only_text_column_is_the_labels_unless_these_are_elsewhere(path):
 
 def test_a_column_has_one_role(path):
     write(path, {"a": [1.0, 2.0], "b": [1.0, 2.0], "label": ["x", "y"]})
-    assert "'label' cannot be the labels and the id" in refused(path, id="label", label="label")
-    assert "'a' cannot be a feature and the id" in refused(path, id="a", names=["a", "b"])
-    assert "'a' cannot be a feature and the labels" in refused(path, label="a", names=["a"])
-    assert "'a' cannot be a feature and ignored" in refused(path, names=["a"], ignore=["a"])
-    assert "'label' cannot be the labels and ignored" in refused(path, label="3", ignore=["3"])
+    assert "'label' is the labels and cannot be the id too" in refused(
+        path, id="label", label="label"
+    )
+    assert "'a' is a feature and cannot be the id" in refused(path, id="a", names=["a", "b"])
+    assert "'a' is a feature and cannot be the labels" in refused(path, label="a", names=["a"])
+    assert "'a' is a feature and cannot be ignored" in refused(path, names=["a"], ignore=["a"])
+    assert "'label' is the labels and cannot be ignored" in refused(path, label="3", ignore=["3"])
 
 
 def test_booleans_are_features(path):
@@ -271,8 +273,10 @@ def test_files_of_labels_that_do_not_fit_are_refused(tmp_path):
         read(tmp_path / "rows.npy", tmp_path / "labels.npz")
     write(tmp_path / "two.csv", {"one": LABELS, "two": LABELS})
     with pytest.raises(
-        ValueError, match=r"has 2 columns .*: say which has the labels with --label"
+        ValueError, match=r"2 columns, and its first line is 'one, two'; .*--header"
     ):
         read(tmp_path / "rows.npy", tmp_path / "two.csv")
+    with pytest.raises(ValueError, match=r"2 columns \(one, two\): name one with --label"):
+        read(tmp_path / "rows.npy", tmp_path / "two.csv", header=True)
     table = read(tmp_path / "rows.npy", tmp_path / "two.csv", label="two")
     assert table.labels.tolist() == LABELS.tolist()

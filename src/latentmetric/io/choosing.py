@@ -138,7 +138,9 @@ def assign_roles(file: AnyFile, choice: Choice, own_labels: bool) -> Roles:
     uses = {"a feature": needed, "the labels": {label}, "the id": {row_id}, "ignored": ignored}
     for (one, first), (other, second) in combinations(uses.items(), 2):
         for i in first & second - {None}:
-            raise ValueError(f"{file.name}: column {file.names[i]!r} cannot be {one} and {other}")
+            raise ValueError(
+                f"{file.name}: column {file.names[i]!r} is {one} and cannot be {other} too"
+            )
     others = [i for i in range(len(file.names)) if i not in {*ignored, label, row_id}]
     features = _features_among(file, others, words) if wanted is None else wanted
     if not features:
@@ -268,17 +270,6 @@ def _find_all(file: AnyFile, entries: Sequence[str]) -> set[int]:
         is_one = entry in file.names or "," not in entry
         names += [entry] if is_one else [part.strip() for part in entry.split(",")]
     return {find_column(file, name) for name in names if name}
-
-
-def find_only_labels(file: AnyFile, choice: Choice) -> int:
-    """The index of the labels in a file of their own."""
-    if choice.label is not None:
-        return find_column(file, choice.label)
-    known = [i for i, name in enumerate(file.names) if is_label_name(name)]
-    if len(file.names) == 1 or len(known) == 1:
-        return known[0] if known else 0
-    held = f"{file.name} has {len(file.names)} columns ({listed(file.names)})"
-    raise ValueError(f"{held}: say which has the labels with --label and its name or number")
 
 
 def warn_of_ids(features: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ stay there until their rows are needed; text is read.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,12 +14,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.choosing import (
-    LABEL_NAMES,
     Choice,
     Roles,
     assign_roles,
     find_column,
-    find_only_labels,
+    is_label_name,
     listed,
     warn_of_ids,
 )
@@ -264,7 +264,7 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
         return file.find(choice.label)
     n_rows = file.shapes[key][0]
     fitting = [name for name in _of_length(file, n_rows) if name not in (key, choice.id)]
-    known = [name for name in fitting if name.lower() in LABEL_NAMES]
+    known = [name for name in fitting if is_label_name(name)]
     for candidates in (fitting, known):
         if len(candidates) == 1:
             return candidates[0]
@@ -322,11 +322,28 @@ def _read_labels(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[An
     if isinstance(file, TextFile) and len(file.names) > 1:
         file = open_file(path, choice)
     assert not isinstance(file, ArrayFile)
-    column = find_only_labels(file, choice)
+    column = _label_column(file, choice)
     if isinstance(file, TextFile) and choice.header is None and not file.has_names:
         return _labels_by_line(file, column, n_rows)
     where = _column_of(file, column) if file.has_names else str(path)
     return _as_stored(file.labels(column), where), where, ""
+
+
+def _label_column(file: ColumnFile | TextFile, choice: Choice) -> int:
+    """The index of the labels in a file of their own."""
+    if choice.label is not None:
+        return find_column(file, choice.label)
+    known = [i for i, name in enumerate(file.names) if is_label_name(name)]
+    if len(file.names) == 1 or len(known) == 1:
+        return known[0] if known else 0
+    held = f"{file.name} has {len(file.names)} columns"
+    if isinstance(file, TextFile) and not file.has_names:
+        raise ValueError(
+            f"{held}, and its first line is {listed(file.first_line)!r}; say which has the labels "
+            "with --label and its number or, if that line is a header (--header), its name, as "
+            f"--label {shlex.quote(file.first_line[-1])}"
+        )
+    raise ValueError(f"{held} ({listed(file.names)}): name one with --label")
 
 
 def _labels_by_line(

@@ -75,6 +75,7 @@ class TextFile:
             sample = [cells for _, cells in islice(self._records(), SAMPLE)]
             if not sample:
                 raise ValueError(f"{name} is empty")
+            self.first_line = sample[0]
             self.has_names = self._has_header(sample) if choice.header is None else choice.header
             self._table = self._read(len(sample[0])).slice(int(self.has_names))
         if not len(self._table):
