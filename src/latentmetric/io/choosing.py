@@ -141,13 +141,14 @@ def assign_roles(file: AnyFile, choice: Choice, own_labels: bool) -> Roles:
             raise ValueError(
                 f"{file.name}: column {file.names[i]!r} is {one} and cannot be {other} too"
             )
-    others = [i for i in range(len(file.names)) if i not in {*ignored, label, row_id}]
+    taken = {*ignored, label, row_id}
+    others = [i for i in range(len(file.names)) if i not in taken]
     features = _features_among(file, others, words) if wanted is None else wanted
     if not features:
         raise ValueError(
             f"{file.name} has no column of numbers for the features: {listed(file.names)}"
         )
-    left_out = [i for i in others if i not in features]
+    left_out = sorted({*others} - {*features})
     return Roles(features, label, row_id, left_out, [i for i in features if i in words])
 
 
@@ -169,13 +170,18 @@ def _columns_of_model(file: AnyFile, wanted: Sequence[str]) -> list[int]:
             f"the model was fitted with several features called {twice!r}, and they cannot be told "
             f"apart in {file.name}: give the features without names, in the order of the fit"
         )
-    lacking = [name for name in wanted if name not in file.names]
+    counts = Counter(file.names)
+    lacking = [name for name in wanted if name not in counts]
     if lacking:
         raise ValueError(
             f"{file.name} lacks {len(lacking)} of the {len(wanted)} columns that the model was "
             f"fitted with: {listed(lacking)}; it has {listed(file.names)}"
         )
-    return [find_column(file, name) for name in wanted]
+    for name in wanted:
+        if counts[name] > 1:
+            find_column(file, name)  # says which they are
+    indices = {name: i for i, name in enumerate(file.names)}
+    return [indices[name] for name in wanted]
 
 
 def _find_label(
@@ -210,7 +216,7 @@ def _features_among(file: AnyFile, columns: list[int], words: set[int]) -> list[
     texts = [i for i in left if file.kinds[i] in ("text", "other")]
     if texts:
         raise ValueError(_text_is_no_feature(file, texts))
-    features = [i for i in columns if i in words or (i in left and file.kinds[i] == "number")]
+    features = sorted({i for i in left if file.kinds[i] == "number"} | words)
     nested = [i for i in left if file.kinds[i] in ("list", "nested")]
     if not features and [file.kinds[i] for i in nested] == ["list"]:
         return nested

@@ -7,6 +7,7 @@ is ever unpickled.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -163,7 +164,7 @@ class ColumnFile:
 
         self.name, self.n_rows, self.read = str(path), n_rows, read
         self.names: list[str] = schema.names
-        twice = [name for name in self.names if self.names.count(name) > 1]
+        twice = [name for name, times in Counter(self.names).items() if times > 1]
         if twice:
             raise ValueError(
                 f"{path} has several columns {twice[0]!r}: give each a name of its own"

@@ -55,6 +55,11 @@ NO_NAMES = (
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 """Text that an int64 gives back letter by letter."""
 
+WHOLE = re.compile(r"[+-]?\d+")
+
+MANY = 8
+"""So many column numbers in a row are no coincidence."""
+
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
@@ -364,10 +369,6 @@ def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return numbers if (np.abs(numbers) < 2**53).all() else texts
 
 
-MANY = 8
-"""So many column numbers in a row are no coincidence."""
-
-
 def is_header(records: Sequence[Sequence[str]], decimal: str = ".") -> bool | None:
     """Whether the first of some records names the columns; None if it may be data as well.
 
@@ -375,48 +376,44 @@ def is_header(records: Sequence[Sequence[str]], decimal: str = ".") -> bool | No
     the first line is a header only if it cannot be data: names above numbers, or numbers from 0 on
     as pandas names columns.
     """
-    first = [cell.strip() for cell in records[0]]
-    below = [[r[i].strip() for r in records[1:] if len(r) > i] for i in range(len(first))]
-    below = [[cell for cell in cells if cell] for cells in below]
 
     def may_be_value(cell: str) -> bool:
         return is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell))
 
+    first = [cell.strip() for cell in records[0]]
     columns = range(len(first))
-    numbers = {
-        i for i in columns if below[i] and 2 * sum(map(may_be_value, below[i])) >= len(below[i])
-    }
-    values = [i for i in columns if may_be_value(first[i])]
-    words = [i for i in columns if first[i] and i not in values]
-    new = [i for i in words if first[i] not in below[i]]
+    below = [[r[i].strip() for r in records[1:] if len(r) > i and r[i].strip()] for i in columns]
+    n_values = [sum(map(may_be_value, cells)) for cells in below]
+    numbers = {i for i in columns if below[i] and 2 * n_values[i] >= len(below[i])}
+    values = {i: first[i] for i in columns if may_be_value(first[i])}
+    words = {i: first[i] for i in columns if first[i] and i not in values}
+    new = {i: word for i, word in words.items() if word not in below[i]}
+    has_name = any(i in numbers and word not in NO_NAMES for i, word in new.items())
+    known = {word.lower() for word in new.values() if is_label_name(word)}
     is_repeated = len(new) < len(words)
-    has_name = any(i in numbers and first[i] not in NO_NAMES for i in new)
-    known = {first[i].lower() for i in new if is_label_name(first[i])}
     if not values:
         is_clear = has_name if numbers else bool(known - {"y"})
-        if is_clear and not is_repeated:
-            return True
-        return None if is_clear or known else (None if has_name else False)
+        if is_clear:
+            return None if is_repeated else True
+        return None if known else False
     if not numbers:
         return None if known else False
-    whole = re.compile(r"[+-]?\d+")
-    are_fractions = not any(whole.fullmatch(cell) for i in numbers & {*values} for cell in below[i])
-    counts_up = [first[i] for i in values] == [str(k) for k in range(len(values))]
-    if counts_up and (len(values) > 1 or known or not first[0]):
-        above_words = any(
-            below[i] and i not in numbers and first[i] not in below[i] for i in values
-        )
+    are_fractions = not any(WHOLE.fullmatch(c) for i in numbers & {*values} for c in below[i])
+    if [*values.values()] == [str(k) for k in range(len(values))] and (
+        len(values) > 1 or known or not first[0]
+    ):
+        are_above_words = any(values[i] not in below[i] for i in {*values} - numbers if below[i])
         is_clear = (
             not first[0]
             or len(values) >= MANY
-            or (len(values) > 2 and above_words)
+            or (len(values) > 2 and are_above_words)
             or (len(values) > 1 and (are_fractions or bool(known - {"y"})))
         )
         if is_repeated:
             return None if is_clear else False
         return True if is_clear else None
-    whole_above = len(values) > 1 and all(whole.fullmatch(first[i]) for i in values)
-    return None if known or has_name or (whole_above and are_fractions) else False
+    are_whole = len(values) > 1 and all(map(WHOLE.fullmatch, values.values()))
+    return None if known or has_name or (are_whole and are_fractions) else False
 
 
 def _has_wanted_name(wanted: Sequence[str], records: Sequence[Sequence[str]]) -> bool | None:
