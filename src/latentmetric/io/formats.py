@@ -72,7 +72,7 @@ class ArrayFile:
         if getattr(array.dtype, "kind", "") == "O" and hasattr(array, "asstr"):
             array = array.asstr()
         values = np.array(array[...])
-        return as_words(values, self.named(name)) if values.dtype.kind in "OT" else values
+        return as_words(values, self.named(name)) if values.dtype.kind in "OTS" else values
 
     def named(self, name: str) -> str:
         """An array and its file, for messages."""

@@ -64,7 +64,8 @@ def open_rows(
         .npy, .npz, .h5, .hdf5, .zarr, .parquet, .arrow or .feather; or text, which is read.
     key : str, default=None
         The array of an .npz, the data set of an .h5, the array of a .zarr group; None takes the
-        only one with two dimensions or more. Dimensions after the first are taken as one.
+        only one with two dimensions or more, or the one called x, features, embeddings or data.
+        Dimensions after the first are taken as one.
     columns : list of str, default=None
         The columns of a .parquet, .arrow, .feather or text file: several of numbers or Booleans, or
         one of lists of equal length. None takes those that hold numbers or Booleans.
@@ -85,13 +86,7 @@ def open_rows(
     """
     file = open_file(Path(path), Choice())
     if isinstance(file, ArrayFile):
-        tables = [name for name, shape in file.shapes.items() if len(shape) >= 2]
-        if key is None and len(tables) != 1 and len(file.shapes) != 1:
-            raise ValueError(
-                f"{path} holds {len(tables)} arrays with two dimensions or more "
-                f"({file.listed()}); name one with key="
-            )
-        return file.rows(key if key is not None else [*tables, *file.shapes][0])
+        return file.rows(_features_key(file, Choice()) if key is None else key)
     chosen = [find_column(file, name) for name in columns or ()]
     chosen = chosen or [i for i, kind in enumerate(file.kinds) if kind == "number"]
     if not chosen:
@@ -186,15 +181,9 @@ def _column_of(file: ColumnFile | TextFile, column: int) -> str:
 
 def _with_words(file: ColumnFile | TextFile, numbers: Any, roles: Roles) -> np.ndarray[Any, Any]:
     """Rows of objects: columns of numbers and of words, in the order of the features."""
-    words = {i: list(map(str, file.ids(i).tolist())) for i in roles.words}
-    rows = np.empty((len(words[roles.words[0]]), len(roles.features)), dtype=object)
-    held = [k for k, i in enumerate(roles.features) if i not in words]
-    if held:
-        rows[:, held] = np.asarray(numbers)
-    for k, i in enumerate(roles.features):
-        if i in words:
-            rows[:, k] = words[i]
-    return rows
+    held = iter([] if numbers is None else np.asarray(numbers, dtype=object).T)
+    words = {i: file.ids(i).astype(str).astype(object) for i in roles.words}
+    return np.array([words[i] if i in words else next(held) for i in roles.features]).T
 
 
 def _notes(
@@ -256,7 +245,7 @@ def _features_key(file: ArrayFile, choice: Choice) -> str:
     for candidates in (tables, [*file.shapes], known):
         if len(candidates) == 1:
             return candidates[0]
-    raise ValueError(f"{file.path} holds {file.listed()}: choose the features with --key")
+    raise ValueError(f"{file.path} holds {file.listed()}: choose the features with --key (or key=)")
 
 
 def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
@@ -292,8 +281,6 @@ def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
             f"of {n_rows} rows"
         )
     values = values.reshape(n_rows)
-    if values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8")
     return values if values.dtype.kind in "iuUO" else values.astype(str)
 
 
@@ -370,8 +357,6 @@ def _as_stored(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(f"{name} has the shape {labels.shape}; labels have one dimension")
-    if labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8")
     if labels.dtype.kind not in "iubUfO" or labels.dtype.char == "g":
         raise ValueError(f"{name} holds {labels.dtype}, not labels; turn them into strings")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
