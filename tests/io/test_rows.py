@@ -1,5 +1,6 @@
 """Rows that are read when they are sliced, whatever file they are in."""
 
+import mmap
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +96,31 @@ def test_a_memory_map_is_rows_and_is_never_written_to(table, tmp_path):
     assert as_row_file(rows) is rows
     with pytest.raises(ValueError, match="two dimensions"):
         as_row_file(mapped[0])
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_changes_of_a_memory_map_outlive_a_large_block(tmp_path, mode):
+    np.save(tmp_path / "rows.npy", np.zeros((2**21, 2)))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode=mode)
+    mapped[:] = 7
+    for _ in range(2):
+        assert (np.asarray(as_row_file(mapped)) == 7).all()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_large_file_passes_through_little_memory(tmp_path):
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+
+    np.save(tmp_path / "rows.npy", np.ones((2**21, 8)))
+    rows = open_rows(tmp_path / "rows.npy")
+    copy = RawRows(tempfile.TemporaryFile(), rows.shape, rows.dtype)  # noqa: SIM115
+    before = resident()
+    for start in range(0, len(rows), 2**17):
+        copy.write(start, rows[start : start + 2**17])
+    assert resident() - before < rows.nbytes / 2
+    assert copy[-1:].tolist() == [[1.0] * 8]
 
 
 def test_rows_are_written_to_a_temporary_file_and_read_back(table):

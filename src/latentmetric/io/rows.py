@@ -5,6 +5,7 @@ A ``RowFile`` has a shape and a dtype, and reads rows from the file when it is s
 
 from __future__ import annotations
 
+import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
+
+LARGE = 2**24
+"""Bytes of a memory map to use before their pages are released."""
 
 
 class RowFile(ABC):
@@ -79,11 +83,26 @@ class SlicedRows(RowFile):
         self._table, self._name, self.dtype = table, name, np.dtype(table.dtype)
         if self.dtype.kind not in "fiub":
             raise ValueError(f"{name} holds {self.dtype}, not numbers")
-        self.shape = (int(table.shape[0]), prod(table.shape[1:]))
+        self.shape, self._used = (int(table.shape[0]), prod(table.shape[1:])), 0
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         with readable(self._name):
-            return np.array(self._table[start:stop]).reshape(stop - start, self.shape[1])
+            rows = np.array(self._table[start:stop]).reshape(stop - start, self.shape[1])
+        self._release(rows.nbytes)
+        return rows
+
+    def _release(self, n_bytes: int) -> None:
+        """Let pages of a memory map that were used leave this process; they stay in the file.
+
+        The system would do so by itself, but only when memory is short. Pages of a private copy
+        (mode "c") are nowhere else.
+        """
+        self._used += n_bytes
+        if self._used < LARGE or not isinstance(self._table, np.memmap) or self._table.mode == "c":
+            return
+        self._used, mapped = 0, self._table._mmap  # type: ignore[attr-defined]
+        if hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class RawRows(SlicedRows):
@@ -96,6 +115,7 @@ class RawRows(SlicedRows):
     def write(self, start: int, rows: Floats) -> None:
         """Put rows from row number ``start`` on."""
         self._table[start : start + len(rows)] = rows
+        self._release(rows.nbytes)
 
 
 def is_lazy(X: Any) -> bool:
