@@ -20,6 +20,9 @@ from latentmetric.core.types import Floats, Ints
 LARGE = 2**24
 """Bytes of a memory map to use before their pages are released."""
 
+AROUND = 2**16
+"""Bytes that the system maps at least, also for a single row."""
+
 
 class RowFile(ABC):
     """A table in a file: rows are read when they are sliced."""
@@ -97,7 +100,7 @@ class SlicedRows(RowFile):
         The system would do so by itself, but only when memory is short. Pages of a private copy
         (mode "c") are nowhere else.
         """
-        self._used += n_bytes
+        self._used += max(n_bytes, AROUND)
         if self._used < LARGE or not isinstance(self._table, np.memmap) or self._table.mode == "c":
             return
         self._used, mapped = 0, self._table._mmap  # type: ignore[attr-defined]
