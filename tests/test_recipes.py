@@ -16,7 +16,6 @@ from latentmetric.engines import admission
 from latentmetric.engines.memory import LabelledArray, coded
 from latentmetric.engines.protocol import Partition
 from latentmetric.io import formats, open_rows, open_table
-from latentmetric.io.arrays import open_npy
 from latentmetric.validation.features import check_features, remember_features
 from latentmetric.validation.rows import as_floats
 
@@ -100,8 +99,7 @@ def test_a_vote_is_one_entry(blobs, tmp_path, monkeypatch):
 
 def test_a_file_format_is_one_entry(blobs, tmp_path, monkeypatch):
     X, y = blobs
-    new = formats.Format(".numbers", "arrays", lambda path, choice, name: open_npy(path))
-    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, new))
+    monkeypatch.setitem(formats.FORMATS, ".numbers", formats.open_npy)
     np.save(tmp_path / "rows.npy", X)
     (tmp_path / "rows.npy").rename(tmp_path / "rows.numbers")
     (tmp_path / "labels.txt").write_text("\n".join(map(str, y)))

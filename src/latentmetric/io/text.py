@@ -1,7 +1,7 @@
-"""Tables in text: numbers, quoted fields, columns of labels; plain or packed by gzip.
+"""Tables in text, plain or packed by gzip: pyarrow splits them into cells and parses numbers.
 
-NumPy's own reader does the work, some 5 million numbers a second, so that plain text needs no
-further library. Where something is wrong, the file is read once more to name the line.
+What it does not decide is decided here: the delimiter, whether the first line is a header, what is
+a label and what a number, and which line to name if a cell is wrong.
 """
 
 from __future__ import annotations
@@ -9,29 +9,22 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import io
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
-from math import nan
+from io import BytesIO, TextIOWrapper
+from itertools import chain, islice
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
-from latentmetric.io.cells import (
-    DECIMAL_COMMA,
-    advice_on,
-    booleans_in,
-    is_missing,
-    is_value,
-    value,
-)
-from latentmetric.io.headers import are_names, is_header, is_header_for
-from latentmetric.io.quoting import CannotSplitError, QuoteError, content, marked
+from latentmetric.io.choosing import Choice, is_label_name
+from latentmetric.io.rows import advice_on, needs
 from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
@@ -41,416 +34,408 @@ DELIMITERS = "\t;|,"
 SAMPLE = 20
 """Records that are read to detect the delimiter, the header and the kinds of columns."""
 
-MISSING = ("", "nan", "NaN", "NaT", "<NA>")
+BLOCK_BYTES = 2**23
+"""Read at a time; a line must fit."""
+
+BOOLEANS = {"true": 1.0, "false": 0.0}
+"""Words that are numbers, in lower case."""
+
+MISSING_NUMBERS = ("", "?", "na", "n/a", "nan", "null", "none", "<na>")
+"""What a cell holds, in lower case, where a number is missing."""
+
+MISSING_LABELS = ("", "nan", "NaN", "NaT", "<NA>")
 """What a cell of labels holds where NumPy or pandas wrote a missing one."""
 
-GZIP_MARK = b"\x1f\x8b"
+NO_NAMES = (
+    "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaT", "null", "NULL", "None", "none", "missing",
+    "-", "--", "?", ".", "*",
+)  # fmt: skip
+"""What stands in the first line for a number that is missing, and so is no name."""
 
-MARKS = {
-    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-    "utf-8": (codecs.BOM_UTF8,),
-    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-}
-"""Byte order marks; that of UTF-32 begins like one of UTF-16."""
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""Text that an int64 gives back letter by letter."""
 
-MOST_LINE = 2**24
-"""Characters of a line in a packed file, of which a few kilobytes can hold gigabytes."""
+WHOLE = re.compile(r"[+-]?\d+")
 
-MOST_CELLS = 2**20
-"""Cells of a line, each of which takes some 200 bytes before it is a number."""
+MANY = 8
+"""So many column numbers in a row are no coincidence."""
+
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
-@dataclass(frozen=True)
 class TextFile:
-    """How a file of text is laid out."""
+    """A table in text: its cells are in memory, numbers are parsed when they are needed.
 
-    path: Path
-    name: str
-    """What messages call the file."""
-    encoding: str
-    delimiter: str
-    decimal: str
-    """The mark before the decimals: a point or a comma."""
-    names: list[str]
-    """Of the columns; "column 1" and so on where the file has no header."""
-    has_header: bool
-    has_index: bool
-    """Whether the header leaves the first column without a name, as pandas does with an index."""
-    lines_before: int
-    """Lines before the first record of data."""
-    sample: list[list[str]]
-    """The first records of data."""
-    missing: bool = False
-    """Whether numbers may be missing."""
-    for_model: bool = False
-    """Whether a model that is fitted already needs the columns."""
+    See ``ColumnFile`` for the attributes. Columns are known by their indices, as two may have one
+    name; a file without a header calls them "column 1" and so on.
+    """
 
-    def kind(self, place: int) -> str:
-        """What most of the first cells of a column hold: "number" (Booleans are) or "text"."""
-        cells = self._first_cells(place)
-        values = sum(is_value(cell, self.decimal) for cell in cells)
-        return "number" if 2 * values >= len(cells) else "text"
+    def __init__(
+        self, source: Path | bytes, choice: Choice, name: str, delimiter: str | None = None
+    ) -> None:
+        self._source, self._choice, self.name = source, choice, name
+        self._encoding = choice.encoding or "utf-8"
+        with self._decoding():
+            self._delimiter = delimiter or self._detect_delimiter()
+            sample = [cells for _, cells in islice(self._records(), SAMPLE)]
+            if not sample:
+                raise ValueError(f"{name} is empty")
+            self.first_line = sample[0]
+            self.has_names = self._has_header(sample) if choice.header is None else choice.header
+            self._table = self._read(len(sample[0])).slice(int(self.has_names))
+        if not len(self._table):
+            raise ValueError(f"{name} has a header but no rows below it")
+        given = [cell.strip() if self.has_names else "" for cell in sample[0]]
+        self.names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
+        is_index = self.has_names and given[0] in ("", "Unnamed: 0")
+        self.index_column = 0 if is_index else None
+        self._heads = [self._first_cells(column) for column in self._table.columns]
+        self.kinds = ["number" if self._are_numbers(cells) else "text" for cells in self._heads]
+        self._check_quotes()
 
-    def described(self, place: int) -> str:
+    def _read(self, n_columns: int) -> Any:
+        """All cells as text, by pyarrow; blank lines are left out."""
+        reader = needs("pyarrow.csv", "cli", self.name)
+        import pyarrow
+
+        names = [str(column) for column in range(n_columns)]
+        options = (
+            reader.ReadOptions(column_names=names, encoding=self._encoding, block_size=BLOCK_BYTES),
+            reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
+        )
+        try:
+            with _opened(self._source) as file:
+                return reader.read_csv(file, *options)
+        except pyarrow.ArrowInvalid:
+            for line, cells in self._records():
+                if len(cells) != n_columns:
+                    raise ValueError(
+                        f"{self.name}, line {line}: {len(cells)} cells, but {n_columns} in the "
+                        f"first line; quote a cell that holds the delimiter {self._delimiter!r}, "
+                        "or fill in what is missing"
+                    ) from None
+            raise
+
+    def _records(self, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
+        """Lines that are not blank, as cells, each with the number of the line it starts on."""
+        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
+        with TextIOWrapper(_opened(self._source), encoding, newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter or self._delimiter)
+            line = 1
+            try:
+                for cells in reader:
+                    if cells:
+                        yield line, cells
+                    line = reader.line_num + 1
+            except csv.Error as error:
+                message = f"{self.name}, line {line}: {error}; is a quote not closed?"
+                raise ValueError(message) from error
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Name the line of a byte that is not in the encoding."""
+        try:
+            if codecs.lookup(self._encoding).name in ("utf-8", "utf-8-sig"):
+                self._encoding = "utf-8"
+            yield
+        except LookupError as error:
+            message = f"{self.name}: {self._encoding!r} is not an encoding that Python knows"
+            raise ValueError(message) from error
+        except UnicodeError as error:
+            raise ValueError(
+                f"{self.name}{self._undecodable()} is not {self._encoding.upper()}; name its "
+                "encoding, for example --encoding latin-1 or utf-16"
+            ) from error
+
+    def _undecodable(self) -> str:
+        with _opened(self._source) as file:
+            for number, line in enumerate(file if self._encoding == "utf-8" else (), start=1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError as fault:
+                    return f", line {number}: byte 0x{line[fault.start]:02x}"
+        return ""
+
+    def _detect_delimiter(self) -> str:
+        """What cuts the first records into the same number of cells, two or more."""
+        decimal, widths, fault = self._choice.decimal, {",": 1}, None
+        for delimiter in DELIMITERS.replace(decimal, "") + " " + DELIMITERS[-1]:
+            try:
+                sample = [cells for _, cells in islice(self._records(delimiter), SAMPLE)]
+            except UnicodeError:
+                raise
+            except ValueError as error:
+                fault = error
+                continue
+            if delimiter == " " and not all(is_value(cell, decimal) for cell in chain(*sample[:1])):
+                continue
+            found = {len(cells) for cells in sample}
+            if len(found) == 1 and found != {1}:
+                return delimiter
+            widths[delimiter] = max(found, default=0)
+        if fault is not None:
+            raise fault
+        return max(widths, key=widths.__getitem__)
+
+    def _has_header(self, records: list[list[str]]) -> bool:
+        """Whether the first record is a header; raise if it may be data as well."""
+        choice, first = self._choice, records[0]
+        found = _has_wanted_name(choice.wanted, records)
+        if found is False:
+            found = is_header(records, choice.decimal)
+        if found is None and choice.names is not None and {*choice.names} <= {*first}:
+            can_be_data = all(is_value(name, choice.decimal) for name in choice.names)
+            found = True if len(choice.names) >= MANY or not can_be_data else None
+        if found is None:
+            raise ValueError(
+                f"{self.name}: the first line, {shortened(', '.join(first), 60)!r}, may name the "
+                "columns or be data; say which with --header or --no-header"
+            )
+        return found
+
+    def _first_cells(self, column: Any) -> list[str]:
+        cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
+        return [c for c in cells if c and not (self._choice.missing and is_missing(c))]
+
+    def _are_numbers(self, cells: Sequence[str]) -> bool:
+        """Whether at least half of some cells are numbers."""
+        return 2 * sum(is_value(cell, self._choice.decimal) for cell in cells) >= len(cells)
+
+    def _check_quotes(self) -> None:
+        """Refuse a quote that is not closed: the rows after it would be part of a cell."""
+        import pyarrow.compute as pc
+
+        numbers = [i for i, kind in enumerate(self.kinds) if kind == "number"]
+
+        def is_row(line: str) -> bool:
+            cells = line.split(self._delimiter)
+            is_wide = len(cells) == len(self.names)
+            return is_wide and all(is_value(cells[i], self._choice.decimal) for i in numbers)
+
+        for i, column in enumerate(self._table.columns):
+            if self.kinds[i] == "number":
+                continue
+            for row in np.flatnonzero(pc.match_substring(column, "\n").to_numpy()).tolist():
+                if any(map(is_row, column[row].as_py().splitlines()[1:])):
+                    raise ValueError(
+                        f"{self._where(row, i)}: a quote opens a cell that holds whole rows; close "
+                        "it, or write a quote within quotes twice"
+                    )
+
+    def described(self, column: int) -> str:
         """What a column of text holds, for messages."""
-        cell = next(c for c in self._first_cells(place) if not is_value(c, self.decimal))
-        return f"text such as {shortened(cell, 40)!r}{self._hint(cell)}"
+        cell = next(c for c in self._heads[column] if not is_value(c, self._choice.decimal))
+        return f"text such as {shortened(cell, 40)!r}{self._comma_hint(cell)}"
 
-    def _first_cells(self, place: int) -> list[str]:
-        cells = [record[place].strip() for record in self.sample if place < len(record)]
-        return [cell for cell in cells if cell and not (self.missing and is_missing(cell))]
-
-    def _hint(self, cell: str) -> str:
-        if self.decimal == "." and DECIMAL_COMMA.fullmatch(cell.strip()):
+    def _comma_hint(self, cell: str) -> str:
+        if self._choice.decimal == "." and DECIMAL_COMMA.fullmatch(cell.strip()):
             return " (if that is a number with a decimal comma, add --decimal ,)"
         return ""
 
-    def read(
-        self, features: Sequence[int], texts: Sequence[int] = ()
-    ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
-        """Columns as numbers, and others as text."""
-        with _faults_named(self.path, self.name, self.encoding):
-            converted = booleans_in(self.sample, features)
-            if self.decimal != "." or self.missing:
-                converted = set(features)
-            try:
-                return self._read(features, texts, converted)
-            except (UnicodeError, QuoteError):
-                raise
-            except ValueError as error:
-                # Plain numbers are read fastest; Booleans that come late are looked for only here.
-                booleans = booleans_in((cells for _, cells in self._records()), features)
-                if booleans <= converted:
-                    raise self._fault(set(features), error) from error
-            try:
-                return self._read(features, texts, booleans | converted)
-            except ValueError as error:
-                raise self._fault(set(features), error) from error
-
-    def _read(
-        self, features: Sequence[int], texts: Sequence[int], converted: set[int]
-    ) -> tuple[Floats, list[np.ndarray[Any, Any]]]:
-        wanted, codes = set(features), [dict[str, int]() for _ in texts]
-        converters: dict[int | str, Any] = {
-            place: _skip for place in range(len(self.names)) if place not in wanted
-        }
-        converters |= dict.fromkeys(converted, self._number)
-        for place, known in zip(texts, codes, strict=True):
-            converters[place] = _encoder(known)
-        with _opened(self.path, self.encoding) as file:
-            lines = islice(file, self.lines_before, None)
-            first = self.lines_before + 1
-            table = np.loadtxt(
-                marked(lines, self.name, self.delimiter, first, self._row_detector()),
-                delimiter=self.delimiter, comments=None, quotechar='"', ndmin=2,
-                encoding=self.encoding, converters=converters,
-            )  # fmt: skip
-        found = [
-            text_array(list(known), self.name, len(table))[table[:, place].astype(np.intp)]
-            for place, known in zip(texts, codes, strict=True)
-        ]
-        is_whole = list(features) == list(range(len(self.names)))
-        return table if is_whole else np.ascontiguousarray(table[:, list(features)]), found
-
-    def _row_detector(self) -> Callable[[str], bool]:
-        """Tells whether a line could be a row: as many cells, and numbers where these belong."""
-        n_columns = len(self.names)
-        numbers = [place for place in range(n_columns) if self.kind(place) == "number"]
-
-        def is_row(line: str) -> bool:
-            cells = line.split(self.delimiter)
-            is_as_wide = bool(numbers) and len(cells) == n_columns > 1
-            return is_as_wide and all(is_value(cells[place], self.decimal) for place in numbers)
-
-        return is_row
-
-    def check_finite(self, rows: Floats, features: Sequence[int]) -> None:
-        """Refuse NaN, unless numbers may be missing, and infinity, with line and column."""
-        bad = first_not_finite(rows, self.missing)
+    def numbers(self, columns: Sequence[int], missing: bool = False) -> Floats:
+        """Columns as float64; a cell that is no finite number is refused with its line."""
+        rows = np.empty((len(self._table), len(columns)))
+        for k, column in enumerate(columns):
+            rows[:, k] = self._parsed(column)
+        bad = first_not_finite(rows, missing)
         if bad is not None:
             raise ValueError(
-                f"{self._place(bad[0], features[bad[1]])}: {rows[bad]} is not a finite number; "
-                f"{advice_on(rows[bad], self.for_model)}"
+                f"{self._where(bad[0], columns[bad[1]])}: {rows[bad]} is not a finite number; "
+                f"{advice_on(rows[bad], self._choice.for_model)}"
             )
+        return rows
 
-    def check_labels(self, labels: np.ndarray[Any, Any], place: int) -> None:
-        """Refuse cells that are empty or say that the label is missing, with line and column."""
-        missing = np.isin(labels, MISSING)
-        if missing.any():
-            raise ValueError(
-                f"{self._place(int(missing.argmax()), place)}: the label is missing; fill it in "
-                "or remove the row"
-            )
+    def _parsed(self, column: int) -> Floats:
+        """The numbers of a column: by pyarrow, or cell by cell if it refuses one."""
+        import pyarrow
+        import pyarrow.compute as pc
 
-    def _place(self, row: int, column: int) -> str:
-        line = next(islice(self._records(), row, None))[0]
+        cells = plain = pc.utf8_trim_whitespace(self._table.column(column))
+        if self._choice.decimal == ",":  # a point is then no part of a number
+            plain = pc.replace_substring(pc.replace_substring(cells, ".", "?"), ",", ".")
+        if self._choice.missing:
+            gaps = pc.is_in(pc.utf8_lower(cells), pyarrow.array(MISSING_NUMBERS))
+            plain = pc.if_else(gaps, "nan", plain)
+        try:
+            numbers: Floats = pc.cast(plain, pyarrow.float64()).to_numpy()
+        except pyarrow.ArrowInvalid:
+            words = enumerate(cells.to_pylist())
+            numbers = np.array([self._number(cell, row, column) for row, cell in words])
+        return numbers
+
+    def _number(self, cell: str, row: int, column: int) -> float:
+        choice = self._choice
+        if choice.missing and is_missing(cell):
+            return nan
+        try:
+            return value(cell, choice.decimal)
+        except ValueError:
+            pass
+        what = f"{shortened(cell, 40)!r} is not a number" if cell else "the cell is empty"
+        remedy = "fix it, or leave the column out with --ignore"
+        if choice.for_model and is_missing(cell):
+            remedy = "fill it in, or fit the model again with --impute"
+        elif choice.for_model:
+            remedy = "fix it, because the model needs the column"
+        elif not cell:
+            what += " (fit and compare fill it in with --impute median)"
+        if row == 0 and not self.has_names:
+            remedy += "; if it names the column, add --header"
+        raise ValueError(f"{self._where(row, column)}: {what}{self._comma_hint(cell)}; {remedy}")
+
+    def _where(self, row: int, column: int) -> str:
+        line = next(islice(self._records(), row + int(self.has_names), None))[0]
         return f"{self.name}, line {line}, column {self.names[column]!r}"
 
-    def _number(self, cell: str) -> float:
-        return nan if self.missing and is_missing(cell) else value(cell, self.decimal)
+    def texts(self, column: int) -> np.ndarray[Any, Any]:
+        """A whole column, as it is written."""
+        return text_array(self._table.column(column).to_pylist(), self.name)
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """The line each record of data starts on, and its cells."""
-        records = _records(self.path, self.name, self.encoding, self.delimiter)
-        yield from islice(records, self.has_header, None)
-
-    def _fault(self, features: set[int], error: ValueError) -> ValueError:
-        """What is wrong with the first record that cannot be read."""
-        n_columns, first = len(self.names), None
-        for line, cells in self._records():
-            first = first or line
-            if len(cells) != n_columns:
-                return ValueError(
-                    f"{self.name}, line {line}: {len(cells)} cells, but {n_columns} in the first "
-                    "line; quote a cell that holds the delimiter "
-                    f"{self.delimiter!r}, or fill in what is missing"
-                )
-            for place in sorted(features):
-                if not is_value(cells[place], self.decimal) and not (
-                    self.missing and is_missing(cells[place])
-                ):
-                    is_first = line == first and not self.has_header
-                    is_name = "; if it names the column, add --header" if is_first else ""
-                    return ValueError(
-                        f"{self.name}, line {line}, column {self.names[place]!r}: "
-                        f"{self._no_number(cells[place])}{is_name}"
-                    )
-        return ValueError(f"{self.name} cannot be read: {' '.join(str(error).split())}")
-
-    def _no_number(self, cell: str) -> str:
-        """What is wrong with a cell, and what to do: a model needs all of its columns."""
-        is_empty = not cell.strip()
-        what = "the cell is empty" if is_empty else f"{shortened(cell, 40)!r} is not a number"
-        if not self.for_model:
-            filled = " (fit and compare fill it in with --impute median)" if is_empty else ""
-            return (
-                f"{what}{self._hint(cell)}{filled}; fix it, or leave the column out with --ignore"
-            )
-        if is_missing(cell):
-            return f"{what}; fill it in, or fit the model again with --impute"
-        return f"{what}{self._hint(cell)}; fix it, because the model needs the column"
-
-
-def open_text(
-    path: Path,
-    name: str = "",
-    *,
-    header: bool | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    known: Sequence[str] | None = None,
-    wanted: Sequence[str] = (),
-    missing: bool = False,
-    for_model: bool = False,
-) -> TextFile:
-    """Read the first lines and detect what is None.
-
-    A header is recognised by the names that a model has, ``known``, and those given, ``wanted``.
-    """
-    name = name or str(path)
-    if decimal not in (".", ","):
-        raise ValueError(f"the decimal mark is {decimal!r}; it must be a point or a comma")
-    with _faults_named(path, name, encoding or ""):
-        encoding = _encoding(path, name, encoding)
-    with _faults_named(path, name, encoding):
-        delimiter = delimiter or _delimiter(path, name, encoding, decimal)
-        sample = list(islice(_records(path, name, encoding, delimiter), SAMPLE))
-    if not sample:
-        raise ValueError(f"{name} is empty")
-    records = [cells for _, cells in sample]
-    has_header = header
-    if has_header is None:
-        has_header = _has_header(records, name, decimal, known, wanted)
-    names = [f"column {place}" for place in range(1, len(records[0]) + 1)]
-    has_index = has_header and records[0][0].strip() in ("", "Unnamed: 0")
-    if has_header:
-        names = [
-            cell if cell.strip() else given for cell, given in zip(records[0], names, strict=True)
-        ]
-        if len(sample) == 1:
-            raise ValueError(f"{name} has a header but no rows below it")
-    line, first = sample[int(has_header)]
-    if len(first) != len(names):
-        raise ValueError(
-            f"{name}, line {line}: {len(first)} cells, but {len(names)} in the first line"
-        )
-    below = records[int(has_header) :]
-    return TextFile(
-        path, name, encoding, delimiter, decimal, names, has_header, has_index, line - 1, below,
-        missing, for_model,
-    )  # fmt: skip
-
-
-def _has_header(
-    records: list[list[str]],
-    name: str,
-    decimal: str,
-    known: Sequence[str] | None,
-    wanted: Sequence[str],
-) -> bool:
-    """Whether the first record is a header; raise if it may be data as well."""
-    found = is_header_for(wanted, records)
-    if found is False:
-        found = is_header(records, decimal)
-    if found is None and known is not None and are_names(known, records[0], decimal):
-        return True
-    if found is None:
-        shown = shortened(", ".join(records[0]), 60)
-        raise ValueError(
-            f"{name}: the first line, {shown!r}, may name the columns or be data; say which with "
-            "--header or --no-header"
-        )
-    return found
-
-
-def _opened(path: Path, encoding: str) -> TextIO:
-    """The text with its line ends as they are, after the byte order mark."""
-    codecs.lookup(encoding)  # before the file is open, so that nothing is left open
-    unread = _opened_bytes(path)
-    kind = _Lines if isinstance(unread, gzip.GzipFile) else io.TextIOWrapper
-    file = kind(unread, encoding=encoding, newline="")
-    try:
-        if file.read(1) != "\ufeff":
-            file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-class _Lines(io.TextIOWrapper):
-    """Text whose lines are of a bounded length; that of plain files is bounded by their size."""
-
-    def __next__(self) -> str:  # type: ignore[override]
-        line = self.readline(MOST_LINE + 1)
-        if len(line) > MOST_LINE:
+    def labels(self, column: int) -> np.ndarray[Any, Any]:
+        """A whole column as labels; raise if one is missing."""
+        texts = self.texts(column)
+        missing = np.isin(texts, MISSING_LABELS)
+        if missing.any():
             raise ValueError(
-                f"a line has more than {MOST_LINE:,} characters; unpack the file, or store the "
-                "table as .npy or .parquet"
+                f"{self._where(int(missing.argmax()), column)}: the label is missing; fill it in "
+                "or remove the row"
             )
-        if not line:
-            raise StopIteration
-        return line
+        return as_labels(texts)
+
+    def ids(self, column: int) -> np.ndarray[Any, Any]:
+        """A whole column: whole numbers where these print exactly as the text, else text."""
+        texts = self.texts(column)
+        are_whole = all(map(WHOLE_NUMBER.fullmatch, texts.tolist()))
+        return texts.astype(np.int64) if are_whole else texts
 
 
-def _opened_bytes(path: Path) -> BinaryIO:
+def _opened(source: Path | bytes) -> BinaryIO:
     """The bytes of the text, unpacked if need be."""
-    with path.open("rb") as file:
-        is_packed = file.read(len(GZIP_MARK)) == GZIP_MARK
-    return cast(BinaryIO, gzip.open(path)) if is_packed else path.open("rb")
+    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    if is_packed:
+        return cast(BinaryIO, gzip.open(BytesIO(source) if isinstance(source, bytes) else source))
+    return BytesIO(source) if isinstance(source, bytes) else source.open("rb")
 
 
-def _encoding(path: Path, name: str, given: str | None) -> str:
-    """The encoding that is given or marked; refuse what these two or zero bytes rule out."""
-    with _opened_bytes(path) as file:
-        start = file.read(2**16)
-    found = next((family for family, marks in MARKS.items() if start.startswith(marks)), None)
-    if given is not None:
-        family = codecs.lookup(given).name
-        if found is not None and not family.startswith(found):
-            raise ValueError(
-                f"{name} begins with the mark of {found}, but --encoding says {given}; leave that "
-                "out"
-            )
-        return given
-    if found is None and b"\0" in start:
-        raise ValueError(f"{name} holds zero bytes: it is not a table in text")
-    return found or "utf-8"
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that its number is missing."""
+    return cell.strip().lower() in MISSING_NUMBERS
 
 
-def _records(
-    path: Path, name: str, encoding: str, delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not blank, as cells, each with the number of the line it starts on."""
-    with _opened(path, encoding) as file:
-        lines = marked(file, name, delimiter, longest=csv.field_size_limit())
-        reader = csv.reader(lines, delimiter=delimiter)
-        line = 1
-        try:
-            for cells in reader:
-                if len(cells) > MOST_CELLS:
-                    raise ValueError(
-                        f"{name}, line {line}: {len(cells):,} cells, more than {MOST_CELLS:,}; "
-                        "store a table of so many columns as .npy or .parquet"
-                    )
-                if cells:
-                    yield line, [content(cell) for cell in cells]
-                line = reader.line_num + 1
-        except csv.Error as error:
-            message = f"{name}, line {line} cannot be split into cells: {error}"
-            raise CannotSplitError(message) from error
+def value(cell: str, decimal: str = ".") -> float:
+    """The number or Boolean that a cell holds; raise ``ValueError`` if it holds none."""
+    word = cell.strip()
+    if word.lower() in BOOLEANS:
+        return BOOLEANS[word.lower()]
+    if "_" in word or (decimal == "," and "." in word):
+        raise ValueError(f"{word!r} is not a number")
+    return float(word.replace(",", ".") if decimal == "," else word)
 
 
-def _delimiter(path: Path, name: str, encoding: str, decimal: str) -> str:
-    """What cuts the first records into the same number of cells, two or more."""
-    widths = {}
-    for delimiter in DELIMITERS:
-        if delimiter == decimal and _is_spaced(path, name, encoding, decimal):
-            return " "
-        widths[delimiter] = _widths(path, name, encoding, delimiter)
-        if len(widths[delimiter]) == 1 and widths[delimiter] != {1}:
-            return delimiter
-    if _is_spaced(path, name, encoding, decimal):
-        return " "
-    return max(reversed(DELIMITERS), key=lambda delimiter: max(widths[delimiter], default=0))
-
-
-def _widths(path: Path, name: str, encoding: str, delimiter: str) -> set[int]:
-    """How many cells the first records have; nothing if the delimiter leaves one too long."""
-    found = set()
+def is_value(cell: str, decimal: str = ".") -> bool:
+    """Whether a cell holds a number or a Boolean."""
     try:
-        for _, cells in islice(_records(path, name, encoding, delimiter), SAMPLE):
-            found.add(len(cells))
-    except QuoteError as error:
-        return found | {error.n_cells}
-    except CannotSplitError:
-        return set()
-    return found
-
-
-def _is_spaced(path: Path, name: str, encoding: str, decimal: str) -> bool:
-    """Whether the first record is numbers with spaces between."""
-    try:
-        cells = next(_records(path, name, encoding, " "), (1, []))[1]
-    except CannotSplitError:
+        value(cell, decimal)
+    except ValueError:
         return False
-    return len(cells) > 1 and all(is_value(cell, decimal) for cell in cells)
+    return True
 
 
-def _skip(cell: str) -> float:
-    return 0.0
+def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Whole numbers where these print exactly as the texts, other numbers likewise, else the texts.
+
+    So no two texts become one label: 1.0 and 1.00 differ, and 007 is a name.
+    """
+    distinct, indices = np.unique(texts, return_inverse=True)
+    words = distinct.tolist()
+    if all(map(WHOLE_NUMBER.fullmatch, words)):
+        return distinct.astype(np.int64)[indices]
+    if all(
+        is_value(word) and isfinite(value(word)) and repr(value(word)) == word for word in words
+    ):
+        numbers = distinct.astype(np.float64)
+        if len(np.unique(numbers)) == len(numbers):  # 0.0 and -0.0 are equal
+            return numbers[indices]
+    return texts
 
 
-def _encoder(codes: dict[str, int]) -> Any:
-    """A converter that numbers texts by their first occurrence."""
-    return lambda cell: codes.setdefault(content(cell), len(codes))
+def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers where all texts are such, however written: for labels known to be numbers."""
+    if not all(is_value(word) and word.strip().lower() not in BOOLEANS for word in texts.tolist()):
+        return texts
+    numbers = texts.astype(np.float64)
+    return numbers if (np.abs(numbers) < 2**53).all() else texts
 
 
-@contextmanager
-def _faults_named(path: Path, name: str, encoding: str) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeError as error:
-        raise _undecodable(path, name, encoding, error) from error
-    except CannotSplitError as error:
-        raise ValueError(str(error)) from error
-    except LookupError as error:
-        raise ValueError(f"{encoding!r} is not an encoding that Python knows") from error
+def is_header(records: Sequence[Sequence[str]], decimal: str = ".") -> bool | None:
+    """Whether the first of some records names the columns; None if it may be data as well.
+
+    A header that is taken for data shifts all rows, data that is taken for a header is lost. So
+    the first line is a header only if it cannot be data: names above numbers, or numbers from 0 on
+    as pandas names columns.
+    """
+
+    def may_be_value(cell: str) -> bool:
+        return is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell))
+
+    first = [cell.strip() for cell in records[0]]
+    columns = range(len(first))
+    below = [[r[i].strip() for r in records[1:] if len(r) > i and r[i].strip()] for i in columns]
+    n_values = [sum(map(may_be_value, cells)) for cells in below]
+    numbers = {i for i in columns if below[i] and 2 * n_values[i] >= len(below[i])}
+    values = {i: first[i] for i in columns if may_be_value(first[i])}
+    words = {i: first[i] for i in columns if first[i] and i not in values}
+    new = {i: word for i, word in words.items() if word not in below[i]}
+    has_name = any(i in numbers and word not in NO_NAMES for i, word in new.items())
+    known = {word.lower() for word in new.values() if is_label_name(word)}
+    is_repeated = len(new) < len(words)
+    if not values:
+        is_clear = has_name if numbers else bool(known - {"y"})
+        if is_clear:
+            return None if is_repeated else True
+        return None if known else False
+    if not numbers:
+        return None if known else False
+    are_fractions = not any(WHOLE.fullmatch(c) for i in numbers & {*values} for c in below[i])
+    if [*values.values()] == [str(k) for k in range(len(values))] and (
+        len(values) > 1 or known or not first[0]
+    ):
+        are_above_words = any(values[i] not in below[i] for i in {*values} - numbers if below[i])
+        is_clear = (
+            not first[0]
+            or len(values) >= MANY
+            or (len(values) > 2 and are_above_words)
+            or (len(values) > 1 and (are_fractions or bool(known - {"y"})))
+        )
+        if is_repeated:
+            return None if is_clear else False
+        return True if is_clear else None
+    are_whole = len(values) > 1 and all(map(WHOLE.fullmatch, values.values()))
+    return None if known or has_name or (are_whole and are_fractions) else False
 
 
-def _undecodable(path: Path, name: str, encoding: str, error: UnicodeError) -> ValueError:
-    """Name the line and the byte, where lines can be found before decoding."""
-    advice = "name its encoding, for example --encoding latin-1"
-    if encoding.startswith("utf-8"):
-        with _opened_bytes(path) as file:
-            lines = iter(lambda: file.readline(MOST_LINE), b"")
-            for number, line in enumerate(lines, start=1):
-                try:
-                    line.decode(encoding)
-                except UnicodeDecodeError as fault:
-                    return ValueError(
-                        f"{name}, line {number}: byte 0x{line[fault.start]:02x} is not UTF-8; "
-                        f"{advice}"
-                    )
-    return ValueError(f"{name} is not text in {encoding} ({error}); {advice}")
+def _has_wanted_name(wanted: Sequence[str], records: Sequence[Sequence[str]]) -> bool | None:
+    """Whether the first record has a name that the user gave; None if it also stands below."""
+    names = {name for name in wanted if not is_value(name)}
+    found = [i for i, cell in enumerate(records[0]) if cell.strip() in names]
+    if any(records[0][i] == r[i] for i in found for r in records[1:] if len(r) > i):
+        return None
+    return bool(found)
+
+
+def is_header_of_labels(labels: Sequence[str]) -> bool | None:
+    """Whether the first line of a file of labels is no label; None if it may be either.
+
+    A label occurs again, or is a number among numbers. A header is what people call labels, or a
+    word above numbers. It may be any word if that is the only one to occur once.
+    """
+    first, counts = labels[0], Counter(labels[1:])
+    if first in counts or not counts or is_value(first):
+        return False
+    if all(map(is_value, counts)):
+        return first not in NO_NAMES
+    if is_label_name(first) and not all(len(label) == 1 for label in (first, *counts)):
+        return True
+    return None if len(first) > 1 and min(counts.values()) > 1 else False
