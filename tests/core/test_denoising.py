@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from latentmetric import MaPML
-from latentmetric.core.denoising import (
+from latentmetric.core.starts import (
     GROUP_PASSES,
     GROUP_ROWS,
-    LEAST_SHARE,
+    MIN_SIGNAL,
     denoising,
     group_means,
     group_rows,
@@ -67,7 +67,7 @@ def test_directions_keep_the_root_of_their_share_of_signal():
     ])  # fmt: skip
     variances, directions = np.linalg.eigh(np.cov(rows.T, ddof=0))
     noise = ((away @ directions) ** 2).sum(axis=0) / (len(rows) - len(set(groups)))
-    share = np.clip(1 - noise / variances, LEAST_SHARE, 1)
+    share = np.clip(1 - noise / variances, MIN_SIGNAL, 1)
     share *= variances.sum() / (share * variances).sum()
     np.testing.assert_allclose(turn @ turn, directions @ np.diag(share) @ directions.T, atol=1e-9)
     assert least == pytest.approx(share.min())

@@ -10,8 +10,7 @@ from latentmetric.core import distances, psd
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Descent, Settings
 from latentmetric.core.psd import PSDMatrix
-from latentmetric.core.random_triplets import RandomTriplets
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.triplets import RandomTriplets, Triplets
 
 
 def as_they_are(rows):

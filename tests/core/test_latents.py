@@ -9,12 +9,13 @@ from latentmetric.core import classes as classes_module
 from latentmetric.core import latents as latents_module
 from latentmetric.core.distances import References
 from latentmetric.core.latents import (
-    START_SHARE,
+    START_SHIFT,
     Members,
     Nearest,
     Table,
     draw_starts,
-    first_latents,
+    first_rows,
+    near_rows,
     refill_empty,
     settle,
 )
@@ -37,7 +38,7 @@ def members_of(rows, assignment, start, latent_reg):
 
 
 def places(rows, assignment, start, latent_reg):
-    return members_of(rows, assignment, start, latent_reg).places()
+    return members_of(rows, assignment, start, latent_reg).means()
 
 
 def eq_5(points, latents, start, assignment, latent_reg):
@@ -51,7 +52,8 @@ def alg_1(rows, start, factor, latent_reg=0.0, max_passes=100):
 
 def started(rows, n_latents, init, generator, drawing_order=None):
     (start,) = draw_starts([len(rows)], [n_latents], init, generator)
-    return first_latents(one_class(rows, drawing_order), n_latents, start)
+    of_class = one_class(rows, drawing_order)
+    return near_rows(of_class, first_rows(of_class, n_latents, start))
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 0.7, 25.0])
@@ -86,7 +88,7 @@ def test_sums_follow_every_change_of_assignment(rng):
         assignment = members.assignment
         np.testing.assert_array_equal(members.counts, np.bincount(assignment, minlength=9))
         expected = places(rows, assignment.copy(), start, 0.2)
-        np.testing.assert_allclose(members.places(), expected, atol=1e-14)
+        np.testing.assert_allclose(members.means(), expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 0.5, 10.0])
@@ -103,7 +105,7 @@ def test_no_step_raises_the_surrogate(seed, latent_reg):
         members = members_of(points, nearest(points, latents), start, latent_reg)
         refill_empty(one_class(points), latents, Metric(np.eye(3)), members)
         assignment = members.assignment
-        values.append(eq_5(points, members.places(), start, assignment, latent_reg))
+        values.append(eq_5(points, members.means(), start, assignment, latent_reg))
     assert values[-1] < values[0]
     assert np.all(np.diff(values) <= 1e-9 * values[0])
 
@@ -178,7 +180,7 @@ def test_groups_far_apart_keep_the_differences_of_their_rows(rng, offset, within
 def test_latents_start_near_distinct_rows(rng, init):
     rows = np.concatenate((np.zeros((5, 2)), rng.standard_normal((10, 2))))
     start = started(rows, 15, init, rng)
-    expected = rows + START_SHARE * (rows.mean(axis=0) - rows)
+    expected = rows + START_SHIFT * (rows.mean(axis=0) - rows)
     np.testing.assert_allclose(np.sort(start, axis=0), np.sort(expected, axis=0))
     small = started(rows.astype("f4"), 3, init, rng)
     assert small.dtype == np.float32

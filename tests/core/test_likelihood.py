@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentmetric.core import distances
-from latentmetric.core.likelihood import ALONE, LEAST, judge, loss_of, stretches
+from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, loss_of, stretches
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
@@ -29,7 +29,9 @@ def plain_judge(
             votes[of_latents[latent]] += np.exp(-(squared[latent] - nearest) / temperature)
         votes /= votes.sum()
         right = votes[label]
-        losses.append((1 - right**exponent) / exponent if exponent else -np.log(max(right, LEAST)))
+        losses.append(
+            (1 - right**exponent) / exponent if exponent else -np.log(max(right, MIN_LIKELIHOOD))
+        )
         wrong.append(np.argmax(votes) != label)
     return np.mean(losses), np.mean(wrong)
 
@@ -66,7 +68,7 @@ def test_the_loss_is_minus_the_logarithm_or_bounded():
     """With an exponent, its slope is that of −log P times P to the exponent."""
     likelihood = np.array([1, 0.5, 0.1, 1e-3])
     np.testing.assert_allclose(loss_of(likelihood, 0.0), -np.log(likelihood))
-    assert loss_of(np.zeros(1), 0.0) == -np.log(LEAST)
+    assert loss_of(np.zeros(1), 0.0) == -np.log(MIN_LIKELIHOOD)
     for exponent in (0.3, 0.7):
         loss = loss_of(likelihood, exponent)
         slope = (loss_of(likelihood + 1e-7, exponent) - loss) / 1e-7
@@ -107,7 +109,7 @@ def test_one_row_cannot_decide_alone(rng):
     points, positions, latents, class_starts, counts = case(rng)
     points[0] = latents[class_starts[(positions[0] + 1) % 4]] + 1e5
     found = judge(points, positions, latents, class_starts, counts, 1e-3)
-    assert found.loss <= -np.log(LEAST)
+    assert found.loss <= -np.log(MIN_LIKELIHOOD)
 
 
 @pytest.mark.parametrize("leave_out", [True, False])
@@ -117,7 +119,7 @@ def test_without_a_temperature_the_nearest_latents_vote(leave_out):
     counts = np.array([9, 9, 9])
     found = judge(points, positions, latents, class_starts, counts, 0.0, leave_out=leave_out)
     assert found.error == pytest.approx(1 / 3)
-    assert found.loss == pytest.approx(-np.log(LEAST) / 3)
+    assert found.loss == pytest.approx(-np.log(MIN_LIKELIHOOD) / 3)
 
 
 def test_equally_near_latents_share_the_vote_at_temperature_0():
@@ -138,7 +140,7 @@ def test_a_single_latent_per_class_is_every_rows_own(rng):
     squared[every_row, positions] *= ((counts / (counts - 1)) ** 2)[positions]
     behind = squared[every_row, positions] - squared[every_row, 1 - positions]
     expected = np.logaddexp(0, behind / 0.5)
-    np.testing.assert_allclose(found.loss, np.minimum(expected, -np.log(LEAST)).mean())
+    np.testing.assert_allclose(found.loss, np.minimum(expected, -np.log(MIN_LIKELIHOOD)).mean())
     assert found.error == np.mean(behind > 0)
 
 

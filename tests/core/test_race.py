@@ -12,8 +12,8 @@ from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.race import (
-    CLEARLY,
-    TIE,
+    MIN_GAIN,
+    REL_TOL,
     choose_start,
     estimate_start,
     gap_between,
@@ -70,13 +70,13 @@ def correlated(n_rows=300, seed=0):
     ("losses", "name"),
     [
         ((1.0, 1.0, 1.0, 1.0), "euclidean"),
-        ((1.0, 1 - TIE / 2, 1 - TIE / 2, 1 - TIE / 2), "euclidean"),
+        ((1.0, 1 - REL_TOL / 2, 1 - REL_TOL / 2, 1 - REL_TOL / 2), "euclidean"),
         ((1.0, 0.9, 0.9, 0.9), "standardized"),
-        ((1.0, 0.9, 0.9 * (1 - TIE / 2), 1.0), "standardized"),
+        ((1.0, 0.9, 0.9 * (1 - REL_TOL / 2), 1.0), "standardized"),
         ((1.0, 0.9, 0.8, 0.9), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - TIE / 2)), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 0.9)), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 1.1)), "denoised"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - REL_TOL / 2)), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - MIN_GAIN * 0.9)), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - MIN_GAIN * 1.1)), "denoised"),
         ((0.0, 0.0, 0.0, 0.0), "euclidean"),
     ],
 )
@@ -222,7 +222,7 @@ def test_the_choice_is_in_the_first_record():
     assert first["start"] in ("standardized", "within")
     assert list(first["start_losses"]) == list(first["start_errors"]) == list(STARTS)
     lowest = min(first["start_losses"].values())
-    assert first["start_losses"][first["start"]] <= lowest / (1 - TIE)
+    assert first["start_losses"][first["start"]] <= lowest / (1 - REL_TOL)
     assert first["seconds"]["start"] > 0
     assert not any("start" in record for record in others)
 

@@ -5,9 +5,9 @@ import pytest
 from helpers import make_blobs
 
 from latentmetric import HRSGD, OASIS
-from latentmetric.core import random_triplets
+from latentmetric.core import triplets as triplets_module
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.random_triplets import RandomTriplets, block_sizes, of_unit_norm, part_sizes
+from latentmetric.core.triplets import RandomTriplets, block_sizes, of_unit_norm, part_sizes
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])
@@ -43,7 +43,7 @@ def test_parts_are_whole_batches_and_add_up_to_all():
 
 
 def test_blocks_are_whole_batches_that_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
+    monkeypatch.setattr(triplets_module, "DRAWN_AT_ONCE", 100)
     assert list(block_sizes(100)) == [100]
     assert list(block_sizes(250)) == [100, 100, 50]
     assert list(block_sizes(210, batch_size=30)) == [90, 90, 30]
@@ -60,7 +60,7 @@ def test_a_part_draws_a_block_of_triplets_at_a_time(algorithm, monkeypatch):
         return draw(self, n_triplets, generator)
 
     monkeypatch.setattr(RandomTriplets, "draw", counted)
-    monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
+    monkeypatch.setattr(triplets_module, "DRAWN_AT_ONCE", 100)
     X, y = make_blobs(60)
     estimators = {"oasis": OASIS(psd=False, n_steps=2_500, random_state=0)}
     estimators["hrsgd"] = HRSGD(n_steps=2_500, batch_size=10, random_state=0)

@@ -10,16 +10,12 @@ from scipy.optimize import check_grad
 from scipy.special import logsumexp
 
 from latentmetric.core import refinement
-from latentmetric.core.learning import WRONG_LABELS_EXPONENT
-from latentmetric.core.passes import Plan, refine
+from latentmetric.core.nearby import Visit
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
-    BATCH,
     CERTAIN,
     FACTOR_RATE,
-    FEWEST_STEPS,
     FIRST_DECAY,
-    MOST_STEPS,
     POINT_RATE,
     QUIET,
     SECOND_DECAY,
@@ -27,14 +23,14 @@ from latentmetric.core.refinement import (
     Batch,
     Gradient,
     Moments,
-    batch_size,
-    cosine,
+    Plan,
     draw_batches,
     gradient,
     preimages,
-    visit_of,
+    refine,
 )
 from latentmetric.core.starts import STARTS, start_from
+from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 
 N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
 
@@ -240,7 +236,7 @@ def descended(problem, n_steps=5):
     adam = begun_at(problem)
     for step in range(n_steps):
         moved = problem.with_changes(factor=adam.components, points=adam.points)
-        adam.step(found(moved), np.arange(N_POINTS), cosine(step / n_steps))
+        adam.step(found(moved), np.arange(N_POINTS), (1 + np.cos(np.pi * step / n_steps)) / 2)
     return adam.components, adam.points
 
 
@@ -412,29 +408,22 @@ def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
     np.testing.assert_allclose(moved[:, 1:], latents[:, 1:], atol=1e-6)
 
 
-SIZES = [(1, 1, 1, 134), (10, 1, 10, 134), (16, 1, 16, 134), (320, 1, 16, 134),
-         (1000, 1, 50, 134), (5120, 1, 256, 134), (5125, 1, 256, 134), (50_000, 1, 256, 196),
-         (51_200, 1, 256, 200), (256_001, 1, 257, 997), (1_281_167, 1, 1282, 1000),
-         (60_000, 2, 128, 469), (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
+SIZES = [(1, 1, 1, 134), (16, 1, 16, 134), (1000, 1, 50, 134), (5125, 1, 256, 134),
+         (50_000, 1, 256, 196), (1_281_167, 1, 1282, 1000), (60_000, 2, 128, 469),
+         (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n_rows", "reach", "size", "n_steps"), SIZES)
 def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(
     rng, n_rows, reach, size, n_steps
 ):
-    assert batch_size(n_rows, reach) == size
-    assert [len(batch) for batch in draw_batches(n_rows, reach, rng)] == [size] * n_steps
-    assert n_steps >= FEWEST_STEPS
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "stride"), [(1, 1), (256_000, 1), (256_001, 2), (1_281_167, 6), (10**9, 3907)]
-)
-def test_passes_over_very_many_rows_visit_a_part_of_bounded_size(n_rows, stride):
-    firsts = [visit_of(n_rows, done).first for done in range(5)]
-    assert visit_of(n_rows, 0).stride == stride
-    assert firsts == [done % stride for done in range(5)]
-    assert n_rows / stride <= BATCH * MOST_STEPS
+    batches = draw_batches(n_rows, reach, rng)
+    assert [len(batch) for batch in batches] == [size] * n_steps
+    drawn, whole = np.concatenate(batches), size * n_steps // n_rows
+    orders = drawn[: whole * n_rows].reshape(whole, n_rows)
+    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(n_rows)] * whole)
+    rest = drawn[whole * n_rows :]
+    assert len(np.unique(rest)) == len(rest)
 
 
 def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
@@ -453,31 +442,10 @@ def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
     for done in (0, 1):
         refined = begun.refined(done)
         numbers, asked[:] = np.unique(np.concatenate(asked)), []
-        visited = visit_of(90, done).numbers(begun.rows.sizes)
+        visited = Visit(2, done).numbers(begun.rows.sizes)
         assert len(visited) == 45
         assert np.isin(numbers, visited).all()
         np.testing.assert_array_equal(refined.counts, np.full(12, 7))
-
-
-@pytest.mark.parametrize(("n_rows", "reach"), [size[:2] for size in SIZES])
-def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows, reach):
-    drawn = np.concatenate(draw_batches(n_rows, reach, rng))
-    whole = len(drawn) // n_rows
-    assert whole >= 1
-    orders = drawn[: whole * n_rows].reshape(whole, n_rows)
-    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(n_rows)] * whole)
-    rest = drawn[whole * n_rows :]
-    assert len(np.unique(rest)) == len(rest)
-    if n_rows > 10:
-        assert not any(np.array_equal(order, np.arange(n_rows)) for order in orders)
-
-
-def test_rates_fall_from_one_to_nothing_along_a_cosine():
-    assert cosine(0) == 1
-    assert cosine(1 / 3) == pytest.approx(0.75)
-    assert cosine(1 / 2) == pytest.approx(0.5)
-    assert cosine(1) == pytest.approx(0)
-    assert np.all(np.diff([cosine(share) for share in np.linspace(0, 1, 50)]) < 0)
 
 
 class Refinement:
@@ -616,7 +584,6 @@ def test_a_pass_leaves_the_state_it_began_from_alone():
 def test_the_number_of_threads_changes_no_bit_of_a_pass():
     data = make_blobs(2000, 3, 4)
     one, other = Refinement(data=data).refined(), Refinement(data=data).refined(n_threads=3)
-    assert batch_size(2000, 1.0) > 64  # more than one chunk
     np.testing.assert_array_equal(one.components, other.components)
     np.testing.assert_array_equal(one.latents, other.latents)
 

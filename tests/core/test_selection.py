@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import selection
-from latentmetric.core.selection import grouped_smallest, repeated_argmin
+from latentmetric.core import distances
+from latentmetric.core.distances import grouped_smallest, repeated_argmin
 
 
 def assert_smallest(found, block, k):
@@ -48,6 +48,6 @@ def test_passes_over_all_entries_are_not_repeated_where_entries_differ(rng, monk
     def refuse(block, k):
         raise AssertionError
 
-    monkeypatch.setattr(selection, "repeated_argmin", refuse)
+    monkeypatch.setattr(distances, "repeated_argmin", refuse)
     block = rng.standard_normal((40, 1_600))
     assert_smallest(grouped_smallest(block.copy(), 21), block, 21)

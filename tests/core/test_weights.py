@@ -9,7 +9,7 @@ from latentmetric.core.alternation import Settings, State, class_margins, state_
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.latents import (
-    MOST_OF_ROWS,
+    MAX_LATENT_SHARE,
     Members,
     draw_starts,
     first_rows,
@@ -105,7 +105,7 @@ def test_an_empty_latent_example_takes_the_row_that_costs_most():
     start = np.array([[0.0], [50.0]])
     members = Members(4, start, 0.0, weights=rows.weights)
     members.reassign(slice(0, 4), rows[slice(0, 4)], np.zeros(4, int))
-    latents = members.places()
+    latents = members.means()
     refill_empty(rows, latents, Metric(np.eye(1)), members)
     costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
     assert members.assignment.tolist().index(1) == np.argmax(costs)
@@ -119,7 +119,9 @@ def test_rounding_leaves_no_weight_where_no_row_is():
     members.reassign(slice(0, 3), rows, np.zeros(3, int))
     members.reassign(slice(0, 3), rows, np.ones(3, int))
     assert members.counts[0] == 0
-    np.testing.assert_array_equal(members.empty, [0])
+    np.testing.assert_array_equal(
+        np.flatnonzero((members.n_rows == 0) & (members.before == 0)), [0]
+    )
 
 
 def test_heavy_rows_are_drawn_more_often():
@@ -183,7 +185,8 @@ def test_triplets(weighted):
         same(getattr(found.candidates, name), getattr(expected.candidates, name))
     drawn = [
         DrawnTriplets(
-            state.candidates, state.candidates.gaps(state.latents), state.candidates.active(), 50,
+            state.candidates, state.candidates.gaps(state.latents),
+            np.flatnonzero(state.candidates.hinges > 0), 50,
             np.random.default_rng(1),
         )[slice(0, 50)]
         for state in (found, expected)
@@ -303,7 +306,7 @@ def test_classes_share_latent_examples_by_weight():
     np.testing.assert_allclose(shared_by_weight(0.1, sizes, sizes), [98, 2])
     heavy, light = shared_by_weight(0.1, sizes, np.array([900.0, 100.0]))
     assert heavy == pytest.approx(90 * 2 / 3)
-    assert light == MOST_OF_ROWS * 20
+    assert light == MAX_LATENT_SHARE * 20
     # A small class among many takes little from them.
     sizes = np.array([100] * 99 + [4])
     shared = shared_by_weight(0.1, sizes, np.full(100, sizes.mean()))

@@ -22,7 +22,7 @@ import numpy as np
 
 from latentmetric.core.distances import References, row_blocks
 from latentmetric.core.latents import draw_starts
-from latentmetric.core.likelihood import JUDGED_ROWS, judge
+from latentmetric.core.likelihood import judge
 from latentmetric.core.metric import Metric, gaps, learn_metric
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import (
@@ -32,23 +32,20 @@ from latentmetric.core.population import (
     positions_of,
     weights_of,
 )
-from latentmetric.core.psd import project_psd
-from latentmetric.core.reduction import most_discriminating
+from latentmetric.core.psd import most_discriminating, project_psd, reduce_rank
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import NOT_STORED, Record, check_arrays
 from latentmetric.core.triplets import Candidates, DrawnTriplets, Triplets, mine
+from latentmetric.core.tuning import (
+    FEWEST_ANCHORS,
+    JUDGED_ROWS,
+    OBJECTIVE_TRIPLETS,
+    STEPS_PER_ANCHOR,
+    TEMPERATURE_SHARE,
+)
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_references
-
-OBJECTIVE_TRIPLETS = 10_000
-"""The objective is evaluated on at most this many triplets, drawn once in round 0."""
-
-FEWEST_ANCHORS, STEPS_PER_ANCHOR = 1_536, 64
-"""A round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more, or all."""
-
-UNSTRUCTURED_SHARE = 1e-3
-"""Weight of structureless rows when the rank of the metric is reduced."""
+from latentmetric.core.votes import temperature_from_references
 
 
 @dataclass(frozen=True)
@@ -164,14 +161,11 @@ def state_from(
     components = reduce_rank(components, start.into(placed.latents), settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
-    clock = Clock()
-    moved = _move(rows, start.fold(components), placed, class_starts, settings)
-    clock.lap("latents")
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)
     basis = _Basis(start, class_starts, judges, None, 0)
-    return _settle(rows, basis, components, moved, settings, generator, clock)
+    return _finish_round(rows, basis, components, placed, settings, generator, Clock())
 
 
 def next_state(
@@ -182,11 +176,9 @@ def next_state(
     components = _learn(state, settings, generator)
     clock.lap("metric")
     placed = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
-    moved = _move(rows, state.start.fold(components), placed, state.class_starts, settings)
-    clock.lap("latents")
     number = state.record["round"] + 1
     basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
-    return _settle(rows, basis, components, moved, settings, generator, clock)
+    return _finish_round(rows, basis, components, placed, settings, generator, clock)
 
 
 @dataclass(frozen=True)
@@ -200,46 +192,37 @@ class _Basis:
     number: int
 
 
-def _move(
-    rows: Population, components: Floats, placed: Moved, class_starts: Ints, settings: Settings
-) -> Moved:
-    """Alg. 1 for every class, starting from the current latent examples."""
-    return rows.move_latents(
-        placed.latents, class_starts, Metric(components), settings.latent_reg,
-        settings.max_passes, settings.n_threads, placed.lineage,
+def _finish_round(
+    rows: Population, basis: _Basis, components: Floats, placed: Moved, settings: Settings,
+    generator: np.random.Generator, clock: Clock,
+) -> State:  # fmt: skip
+    """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
+    inner = basis.start.fold(components)
+    moved = rows.move_latents(
+        placed.latents, basis.class_starts, Metric(inner),
+        settings.latent_reg, settings.max_passes, settings.n_threads, placed.lineage,
     )  # fmt: skip
-
-
-def _settle(
-    rows: Population,
-    basis: _Basis,
-    components: Floats,
-    moved: Moved,
-    settings: Settings,
-    generator: np.random.Generator,
-    clock: Clock,
-) -> State:
-    """Finish a round: margins, mined triplets and the record."""
-    points = moved.latents @ basis.start.fold(components).T
-    margins = class_margins(moved.spreads)
+    clock.lap("latents")
+    points = moved.latents @ inner.T
+    margins = 1 + moved.spreads
     of_latents = np.repeat(margins, np.diff(basis.class_starts)).astype(points.dtype)
+    n_anchors, anchors = max(FEWEST_ANCHORS, settings.n_steps // STEPS_PER_ANCHOR), None
+    if len(points) > n_anchors:
+        anchors = np.sort(generator.choice(len(points), size=n_anchors, replace=False))
     candidates = mine(
-        points,
-        basis.class_starts,
-        of_latents,
-        settings.target_neighbors,
-        settings.impostors,
-        settings.n_threads,
-        draw_anchors(len(points), settings.n_steps, generator),
-    )
+        points, basis.class_starts, of_latents, settings.target_neighbors, settings.impostors,
+        settings.n_threads, anchors,
+    )  # fmt: skip
     clock.lap("mining")
+    offered = np.flatnonzero(candidates.hinges > -np.inf)
     watched = basis.watched
     if watched is None:
-        watched = draw_watched(candidates, generator)
+        size = min(OBJECTIVE_TRIPLETS, len(offered))
+        watched = candidates.take(np.sort(generator.choice(offered, size=size, replace=False)))
     record: Record = {
         "round": basis.number,
         "objective": objective(points, of_latents, watched),
-        "active_share": candidates.active_share,
+        "active_share": float(np.count_nonzero(candidates.hinges > 0) / len(offered)),
         "norm": norm(components),
         "rank": len(components),
         "mean_margin": float(margins.mean()),
@@ -288,21 +271,6 @@ def with_judgement(
     return replace(state, record=record | {"seconds": clock.laps})
 
 
-def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
-    """The latent examples that a round mines triplets for; None means all."""
-    n_anchors = max(FEWEST_ANCHORS, n_steps // STEPS_PER_ANCHOR)
-    if n_latents <= n_anchors:
-        return None
-    return np.sort(generator.choice(n_latents, size=n_anchors, replace=False))
-
-
-def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Triplets:
-    """Draw the triplets that the objective is evaluated on."""
-    offered = candidates.all()
-    drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
-    return candidates.take(np.sort(drawn))
-
-
 def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
     """The mean hinge loss of the watched triplets, with latent examples at ``points``."""
     total = 0.0
@@ -313,25 +281,9 @@ def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
     return total / len(watched)
 
 
-def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:
-    """The metric of this rank that keeps the latent examples' distances best.
-
-    Where the latent examples leave a direction undecided, a small share of what structureless
-    rows would add decides.
-    """
-    if n_components is None or n_components >= len(components):
-        return components
-    points = latents @ components.T
-    points -= points.mean(axis=0)
-    scatter, any_rows = points.T @ points, components @ components.T
-    share = UNSTRUCTURED_SHARE * max(float(np.trace(scatter)), 1e-3) / float(np.trace(any_rows))
-    _, directions = project_psd(scatter + scatter.dtype.type(share) * any_rows)
-    return directions[:n_components] @ components
-
-
 def _learn(state: State, settings: Settings, generator: np.random.Generator) -> Floats:
     """The factor of the metric that Alg. 2 learns; the old one if no triplet is active."""
-    active = state.candidates.active()
+    active = np.flatnonzero(state.candidates.hinges > 0)
     if not len(active):
         return state.components
     used, candidates = state.candidates.compact()

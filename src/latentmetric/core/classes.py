@@ -16,13 +16,8 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric, pack
+from latentmetric.core.tuning import CLASS_BLOCK_BYTES, KEPT_SCATTER_BYTES
 from latentmetric.core.types import Floats, Ints
-
-CLASS_BLOCK_BYTES = 32 * 2**20
-"""Bytes of a class's rows that are in memory at a time, per thread."""
-
-KEPT_SCATTER_BYTES = 2**30
-"""Limit on the bytes of all classes' scatters kept between rounds; above it, none is kept."""
 
 
 class OneClass:
@@ -101,20 +96,6 @@ class OneClass:
             sum_so_far = crc32(np.ascontiguousarray(rows).data, sum_so_far)
         return sum_so_far
 
-    def _scatter(self) -> Floats:
-        """One triangle of Σ x xᵀ, each row with its weight."""
-        if self._kept_scatter is not None:
-            return self._kept_scatter
-        n_features = self._rows.n_features
-        scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
-        for block in self.blocks:
-            rows = self[block]
-            scatter += rows.T @ self.weighed(rows, block)
-        packed = pack(scatter)
-        if self._keep_scatter:
-            self._kept_scatter = packed
-        return packed
-
     def weighed(self, values: Floats, block: slice) -> Floats:
         """What belongs to a block of rows, multiplied by their weights."""
         if self.weights is None:
@@ -123,8 +104,17 @@ class OneClass:
         return values * weights.reshape(-1, *[1] * (values.ndim - 1))
 
     def scatter_under(self, metric: Metric) -> float:
-        """Σ D²(x, mean) of the class."""
-        return float(np.dot(metric.packed, self._scatter().astype(np.float64, copy=False)))
+        """Σ D²(x, mean) of the class, from one triangle of Σ x xᵀ, each row with its weight."""
+        packed = self._kept_scatter
+        if packed is None:
+            scatter = np.zeros((self.n_features, self.n_features), dtype=self.dtype)
+            for block in self.blocks:
+                rows = self[block]
+                scatter += rows.T @ self.weighed(rows, block)
+            packed = pack(scatter)
+            if self._keep_scatter:
+                self._kept_scatter = packed
+        return float(np.dot(metric.packed, packed.astype(np.float64, copy=False)))
 
 
 def classes_of(
@@ -183,7 +173,13 @@ class ClassRows:
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         if weights is not None:
             members = [rows_of[weights[rows_of] > 0] for rows_of in members]
-        order = np.argsort([_mean_radius(radii, m, weights) for m in members], kind="stable")
+        # Summed in an order that depends on the rows alone.
+        ascending = [of_class[np.argsort(radii[of_class], kind="stable")] for of_class in members]
+        means = [
+            np.average(radii[of_class], weights=None if weights is None else weights[of_class])
+            for of_class in ascending
+        ]
+        order = np.argsort(means, kind="stable")
         return cls(rows, coordinates, order, [members[code] for code in order], radii, weights)
 
     def __len__(self) -> int:
@@ -210,10 +206,3 @@ class ClassRows:
             self._rows, self.coordinates, self.codes, kept, self.radii, self.row_weights
         )
         return remaining, np.concatenate(held_out)
-
-
-def _mean_radius(radii: Floats, members: Ints, weights: Floats | None) -> float:
-    """The mean of the radii of a class, summed in an order that depends on the rows alone."""
-    ascending = members[np.argsort(radii[members], kind="stable")]
-    of_rows = None if weights is None else weights[ascending]
-    return float(np.average(radii[ascending], weights=of_rows))

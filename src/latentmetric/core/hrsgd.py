@@ -46,21 +46,19 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
-from latentmetric.core.random_triplets import (
+from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.triplets import (
     RandomTriplets,
+    Triplets,
     block_sizes,
     of_unit_norm,
     part_sizes,
 )
-from latentmetric.core.steps import Record, Steps, check_arrays
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.tuning import SHARPNESS
 from latentmetric.core.types import Floats, Ints
 
 BYTES_PER_NUMBER = 64
 """Memory for one feature of a triplet while the gradient of a mini-batch is computed."""
-
-SHARPNESS = 3.0
-"""L: how closely the smooth loss follows the hinge."""
 
 UPDATES = ("damped", "unbiased")
 """The directions of an update; see above."""

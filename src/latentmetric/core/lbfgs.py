@@ -14,16 +14,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from latentmetric.core.tuning import CORRECTIONS, MAX_TRIALS
 from latentmetric.core.types import Floats
-
-CORRECTIONS = 5
-"""The number of past steps that the estimate uses."""
 
 SUFFICIENT_SHARE = 1e-4
 """A step must lower the loss by at least this share of what the slope predicts."""
-
-MOST_TRIALS = 25
-"""Steps tried along a direction, each at most half as long as the one before."""
 
 
 class Evaluated(Protocol):
@@ -137,7 +132,7 @@ def _line_search(
     slope = inner(direction, at.gradient)
     if not slope < 0:
         return None
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TRIALS):
         there = evaluate(place + direction)
         if there.loss <= at.loss + SUFFICIENT_SHARE * slope:
             return direction, there

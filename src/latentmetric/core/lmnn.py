@@ -21,29 +21,18 @@ from scipy.sparse import csr_array
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Correction, Curvature, descend
-from latentmetric.core.parallel import OrderedSum, for_each
+from latentmetric.core.parallel import for_each
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import hide_own_class, own_nearest
+from latentmetric.core.tuning import (
+    BALANCE_FLOOR,
+    FIRST_DESCENT,
+    GATHERED,
+    KEPT_SEARCHES,
+    MARGIN_SHARE,
+    SEARCH_EVERY,
+)
 from latentmetric.core.types import Floats, Ints
-
-SEARCH_EVERY = 20
-"""Iterations of L-BFGS between two searches for impostors, at most."""
-
-FIRST_DESCENT = 5
-"""Iterations before the second search: the metric changes most at the beginning."""
-
-MARGIN_SHARE = 0.1
-"""The margin as a share of the targets' mean squared distance at the start.
-
-It only sets the unit of the learned metric. It is small so that the first searches find the
-impostors that matter and not all rows.
-"""
-
-BALANCE_FLOOR = 0.03
-"""Added to the scatter of the targets in every direction, as a share of its mean."""
-
-GATHERED = 8
-"""Blocks of gathered rows are this many times smaller: they need to fit the cache, not GEMM."""
 
 HINGE_BYTES = 32
 """Memory per pair while its hinges are computed."""
@@ -53,9 +42,6 @@ UNION_BYTES = 2**11
 
 ROUNDING = 1e-5
 """Rows are centred before they are added if rounding is more than this share of the spread."""
-
-KEPT_SEARCHES = 2
-"""Each row keeps at most this many times ``max_impostors`` impostors between descents."""
 
 
 @dataclass(frozen=True)
@@ -397,17 +383,20 @@ def _scatter(
     """
     inner, weights = problem.rows, _PairWeights(problem, on_targets, impostors, on_impostors)
     blocks = list(row_blocks(len(inner), 4 * inner.n_features * inner.dtype.itemsize))
-    summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
+    total = np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype)
 
-    def add(number: int) -> None:
-        block = blocks[number]
+    def product(block: slice) -> Floats:
         centred = inner[problem.order[block]]
         half = weights.times_rows(block)
         half -= weights.halved_degrees[block, None] * centred
-        summed.add(number, centred.T @ half)
+        return centred.T @ half
 
-    for_each(add, range(len(blocks)), problem.n_threads)
-    scatter: Floats = -(summed.total + summed.total.T)
+    # As many at a time as there are threads: each product is a d×d matrix.
+    for first in range(0, len(blocks), problem.n_threads):
+        some = blocks[first : first + problem.n_threads]
+        for part in for_each(product, some, problem.n_threads):
+            total += part
+    scatter: Floats = -(total + total.T)
     return scatter
 
 

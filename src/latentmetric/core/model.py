@@ -16,8 +16,6 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
-    BLOCK_BYTES,
-    TILE_ROWS,
     References,
     k_nearest,
     paired_products,
@@ -27,6 +25,7 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
 

@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from latentmetric.core.classes import ClassRows, OneClass
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import first_latents, settle
+from latentmetric.core.latents import first_rows, near_rows, settle
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, Nearby, nearby_of
 from latentmetric.core.parallel import for_each
 from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
+from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS
 from latentmetric.core.types import Floats, Ints
-
-CHUNKS, CHUNKED_NUMBERS = 4, 2**19
-"""Batches of many numbers (rows times features) are divided into chunks, one per thread."""
 
 
 @dataclass(frozen=True)
@@ -156,43 +154,41 @@ class LocalPopulation(ClassRows):
         """See ``Population``; the rows are divided in the same way whatever the threads."""
         n_chunks = CHUNKS if len(numbers) * self.n_features >= CHUNKED_NUMBERS else 1
         chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
-        found: list[Gradient | None] = [None] * len(chunks)
 
-        def compute(number: int) -> None:
-            chunk = chunks[number]
-            rows = start.into(self.sample(numbers[chunk]))
-            found[number] = gradient(rows, batch.part(chunk))
+        def of_chunk(chunk: slice) -> Gradient:
+            return gradient(start.into(self.sample(numbers[chunk])), batch.part(chunk))
 
-        for_each(compute, range(len(chunks)), n_threads)
-        return reduce(add, cast("list[Gradient]", found))
+        return reduce(add, for_each(of_chunk, chunks, n_threads))
 
 
 def nearby_of_classes(
     classes: Sequence[OneClass], positions: Sequence[int], land: Landscape, n_threads: int
 ) -> Nearby:
     """The latent examples near the rows of these classes, one class after the other."""
-    parts: list[Nearby | None] = [None] * len(classes)
+    order = largest_first(classes)
+    found = for_each(
+        lambda index: nearby_of(classes[index], positions[index], land), order, n_threads
+    )
+    parts = dict(zip(order, found, strict=True))
+    return Nearby.together([parts[index] for index in range(len(classes))])
 
-    def find(place: int) -> None:
-        parts[place] = nearby_of(classes[place], positions[place], land)
 
-    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
-    for_each(find, largest_first.tolist(), n_threads)
-    return Nearby.together(cast("list[Nearby]", parts))
+def largest_first(classes: Sequence[OneClass]) -> list[int]:
+    """The order in which threads take classes, so that none is left alone with a large one."""
+    order: list[int] = np.argsort([-len(rows) for rows in classes], kind="stable").tolist()
+    return order
 
 
 def first_latents_of(
     classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
 ) -> Floats:
     """The first latent examples of these classes, one class after the other."""
-    places: list[Floats] = [np.empty(0)] * len(classes)
 
-    def start(position: int) -> None:
-        count = int(class_starts[position + 1] - class_starts[position])
-        places[position] = first_latents(classes[position], count, starts[position])
+    def first_latents(index: int) -> Floats:
+        count = int(class_starts[index + 1] - class_starts[index])
+        return near_rows(classes[index], first_rows(classes[index], count, starts[index]))
 
-    for_each(start, range(len(classes)), n_threads)
-    return np.concatenate(places)
+    return np.concatenate(for_each(first_latents, range(len(classes)), n_threads))
 
 
 def move_latents_of(
@@ -213,6 +209,5 @@ def move_latents_of(
         moved[own], counts[own] = settled.latents, settled.counts
         spreads[position], passes[position] = settled.spread, settled.passes
 
-    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
-    for_each(move, largest_first.tolist(), n_threads)
+    for_each(move, largest_first(classes), n_threads)
     return Moved(moved, spreads, counts, int(passes.max()))

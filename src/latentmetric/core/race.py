@@ -17,7 +17,6 @@ from latentmetric.core.alternation import Settings, first_state, next_state, red
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import Judgement, judge, left_out_distances
 from latentmetric.core.parallel import for_each
-from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import (
     LocalPopulation,
     Population,
@@ -25,33 +24,21 @@ from latentmetric.core.population import (
     positions_of,
     weights_of,
 )
-from latentmetric.core.refinement import Moments
+from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start, start_from
 from latentmetric.core.steps import Record
+from latentmetric.core.tuning import (
+    ESTIMATION_ROWS,
+    FAR_QUANTILES,
+    JUDGING_SHARE,
+    MIN_GAIN,
+    RACE_ROWS,
+    RACE_STEPS,
+    REL_TOL,
+)
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import temperature_from_references
-
-RACE_ROWS = 3_000
-"""Rows of the sample."""
-
-JUDGING_SHARE = 1 / 3
-"""Share of the sample that judges."""
-
-RACE_STEPS = 2_000
-"""The largest number of steps of the metric in the race's round."""
-
-TIE = 0.02
-"""A start must lower the loss of a simpler one by this share to win."""
-
-CLEARLY = 0.15
-"""The same for "denoised": noise that hides classes in a sample hides less in all rows."""
-
-ESTIMATION_ROWS = 16_384
-"""Rows that the chosen start is estimated from."""
-
-FAR = np.linspace(0.8, 0.98, 10)
-"""The quantiles of distances at which rows of the two kinds are compared; see ``Trial.gap``."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +87,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
     """The name of the start with the lowest loss; a simpler one wins ties."""
     best = "euclidean"
     for name, judgement in judgements.items():
-        less = CLEARLY if name == "denoised" else TIE
-        if judgement.loss < (1 - less) * judgements[best].loss:
+        gain = MIN_GAIN if name == "denoised" else REL_TOL
+        if judgement.loss < (1 - gain) * judgements[best].loss:
             best = name
     return best
 
@@ -193,7 +180,7 @@ def _run(
 
 def gap_between(unseen: Floats, left_out: Floats) -> float:
     """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
-    near, far = np.quantile(left_out, FAR), np.quantile(unseen, FAR)
+    near, far = np.quantile(left_out, FAR_QUANTILES), np.quantile(unseen, FAR_QUANTILES)
     if not near[0] > 0:
         return 1.0
     return float(np.sqrt(far / near).mean())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from latentmetric.core.learning import WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 from latentmetric.torch.latents import LatentLoss
 from latentmetric.torch.running import (
     State,

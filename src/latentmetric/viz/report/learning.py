@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
+from latentmetric.core.tuning import MIN_GAIN, REL_TOL
 from latentmetric.viz.report.charts import Line, line_chart, values_table
 from latentmetric.viz.report.chosen import chosen
 from latentmetric.viz.report.context import Context, figure, head_cell, paragraph, section, table
@@ -184,7 +184,7 @@ def _about_starts() -> str:
     return (
         "Each start of the metric had a short fit to a sample of the rows, and was judged by rows "
         "of the sample that the fit had not seen. A start wins only if its loss is at least "
-        f"{100 * TIE:g}\N{NO-BREAK SPACE}% lower than that of a simpler one, and “denoised” only "
-        f"if its loss is at least {100 * CLEARLY:g}\N{NO-BREAK SPACE}% lower: noise that hides "
-        "classes in a sample hides less in all rows."
+        f"{100 * REL_TOL:g}\N{NO-BREAK SPACE}% lower than that of a simpler one, and “denoised” "
+        f"only if its loss is at least {100 * MIN_GAIN:g}\N{NO-BREAK SPACE}% lower: noise that "
+        "hides classes in a sample hides less in all rows."
     )
