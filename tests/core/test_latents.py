@@ -249,18 +249,18 @@ def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves,
     blocks, kept = (
         ([slice(0, 300)], Table(np.empty((300, 40))))
         if keep == "table"
-        else ([slice(0, 100), slice(100, 300)], Nearest(300, 40, latents.dtype))
+        else ([slice(0, 100), slice(100, 300)], Nearest(300, latents.dtype))
     )
-    kept.references_moved(np.arange(40), References.under(latents, metric.matrix))
+    moved = np.arange(40)
     for _ in range(5):
         for block in blocks:
-            found = kept.update(block, points[block])
+            references = References.under(latents, metric.matrix)
+            found = kept.update(block, points[block], moved, references, 1e-14)
             expected = nearest(points[block] @ factor.T, latents @ factor.T)
             np.testing.assert_array_equal(found, expected)
         moving = rng.random(40) < share_that_moves
         latents = latents + step * moving[:, None] * rng.standard_normal((40, 4))
-        which = np.flatnonzero(moving)
-        kept.references_moved(which, References.under(latents[which], metric.matrix))
+        moved = np.flatnonzero(moving)
 
 
 def test_equal_rows_settle_at_once(rng):

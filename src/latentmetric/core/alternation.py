@@ -20,10 +20,10 @@ from time import perf_counter
 
 import numpy as np
 
-from latentmetric.core.distances import References, row_blocks
+from latentmetric.core.distances import References, row_blocks, squared_norms
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.likelihood import judge
-from latentmetric.core.metric import Metric, gaps, learn_metric
+from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import (
     Moved,
@@ -109,27 +109,30 @@ def class_margins(spreads: Floats) -> Floats:
 
 def check_state(rows: Population, state: State) -> None:
     """Raise ``ValueError`` unless the state can belong to these rows."""
-    n_latents, starts = len(state.latents), state.class_starts
-    check_arrays((n_latents, rows.n_features), state.latents)
-    check_arrays((len(state.components), rows.n_features), state.components)
-    if state.start.name not in STARTS:
-        raise ValueError(f"it has the unknown start {state.start.name!r}")
-    factor = state.start.factor
-    check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
+    n_latents, n_features, starts = len(state.latents), rows.n_features, state.class_starts
+    factor, moments = state.start.factor, state.moments
+    check_arrays((n_latents, n_features), state.latents)
+    check_arrays((len(state.components), n_features), state.components)
+    check_arrays((n_features,) * max(1, min(2, factor.ndim)), factor)
     check_arrays((n_latents,), state.counts)
-    check_arrays((state.judges.size,), state.judges)
-    if "loss" in state.record and not len(state.judges):
-        raise ValueError("it is judged, but by no rows")
-    if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
-        raise ValueError("it is judged by rows that do not exist")
-    if "refinement" in state.record:
-        state.moments.check(state.components.shape, n_latents)
     check_arrays((len(rows),), state.spreads)
     check_arrays((len(rows) + 1,), starts)
+    if "refinement" in state.record:
+        check_arrays(state.components.shape, moments.factor)
+        check_arrays((n_latents, len(state.components)), moments.points)
+        check_arrays((n_latents,), moments.points_square, moments.points_steps)
     if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
         raise ValueError("its latent examples are not divided among its classes")
-    state.candidates.check(n_latents)
-    state.watched.check(n_latents)
+    if state.start.name not in STARTS or ("loss" in state.record and not len(state.judges)):
+        raise ValueError("its start or the rows that judge it are missing")
+    of_latents = [
+        numbers
+        for triplets in (state.candidates, state.watched)
+        for numbers in (triplets.anchors, triplets.targets, triplets.impostors)
+    ]
+    for numbers, end in ((state.judges, rows.sizes.sum()), *((of, n_latents) for of in of_latents)):
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
+            raise ValueError("it refers to rows or latent examples that do not exist")
 
 
 def first_state(
@@ -276,7 +279,8 @@ def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
     total = 0.0
     for block in row_blocks(len(watched), points[:1].nbytes):
         part = watched[block]
-        hinges = margins[part.anchors] - gaps(*part.differences(points))
+        impostors, targets = part.differences(points)
+        hinges = margins[part.anchors] - (squared_norms(impostors) - squared_norms(targets))
         total += float(np.maximum(hinges, 0).sum(dtype=np.float64))
     return total / len(watched)
 

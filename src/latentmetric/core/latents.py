@@ -85,16 +85,19 @@ def _settle(
     """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
     shape = len(rows), len(start)
     small = len(rows.blocks) == 1 and prod(shape) * start.dtype.itemsize <= TABLE_BYTES
-    nearest = Table(np.empty(shape, start.dtype)) if small else Nearest(*shape, start.dtype)
+    nearest = Table(np.empty(shape, start.dtype)) if small else Nearest(len(rows), start.dtype)
     members = Members(len(rows), start, latent_reg, before, rows.weights)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
-    mapped = References.under(latents, metric.matrix)
+    mapped, rounding = References.under(latents, metric.matrix), 0.0
     while passes < max_passes:
         passes += 1
-        nearest.references_moved(moved, mapped.some(moved))
+        # No row changes its latent example for less than the rounding error. Otherwise equal rows
+        # could be passed back and forth between equal latent examples for ever.
+        largest = float(np.abs(mapped.norms[moved]).max(initial=0))
+        rounding = max(rounding, ROUNDING_SLACK * float(np.finfo(mapped.norms.dtype).eps) * largest)
         for block in rows.blocks:
             inside = rows[block]
-            members.reassign(block, inside, nearest.update(block, inside))
+            members.reassign(block, inside, nearest.update(block, inside, moved, mapped, rounding))
         refill_empty(rows, latents, metric, members)
         moved, changed = members.touched()
         latents[moved] = members.means(moved)
@@ -114,26 +117,22 @@ class Table:
     def __init__(self, comparable: Floats) -> None:
         self._comparable = comparable
         self._latent: Ints | None = None
-        self._rounding = 0.0
 
-    def references_moved(self, which: Ints, there: References) -> None:
-        """Record the new positions of the latent examples that moved."""
-        self._moved, self._there = which, there
-        self._rounding = max(self._rounding, rounding_of(there))
-
-    def update(self, block: slice, rows: Floats) -> Ints:
-        """The nearest latent examples of all rows."""
+    def update(
+        self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
+    ) -> Ints:
+        """The nearest latent examples of all rows, after some of the references moved."""
         table, before = self._comparable, self._latent
-        if len(self._moved) == table.shape[1]:
-            self._there.comparable(rows, out=table)
+        if len(moved) == len(references):
+            references.comparable(rows, out=table)
         else:
-            table[:, self._moved] = self._there.comparable(rows)
+            table[:, moved] = references.some(moved).comparable(rows)
         latent: Ints = table.argmin(axis=1)
         if before is not None:
             changed = np.flatnonzero(latent != before)
             old = before[changed]
             gain = table[changed, old] - table[changed, latent[changed]]
-            latent[changed] = np.where(gain > self._rounding, latent[changed], old)
+            latent[changed] = np.where(gain > rounding, latent[changed], old)
         self._latent = latent
         return latent
 
@@ -146,31 +145,20 @@ class Nearest:
     same answer as a full search, at a fraction of its cost that shrinks from pass to pass.
     """
 
-    def __init__(self, n_rows: int, n_latents: int, dtype: Any) -> None:
-        self._references: References | None = None
-        self._moved = np.arange(n_latents)
+    def __init__(self, n_rows: int, dtype: Any) -> None:
         self._latent = np.full(n_rows, UNASSIGNED)
         self._distance = np.full(n_rows, np.inf, dtype=dtype)
-        self._rounding = 0.0
 
-    def references_moved(self, which: Ints, there: References) -> None:
-        """Record the new positions of the latent examples that moved; the first call sets all."""
-        if self._references is None:
-            self._references = there
-        else:
-            self._references.replace(which, there)
-        self._moved = which
-        self._rounding = max(self._rounding, rounding_of(there))
-
-    def update(self, block: slice, rows: Floats) -> Ints:
+    def update(
+        self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
+    ) -> Ints:
         """The nearest latent examples of a block of rows; call once per block after each move."""
-        references = self._references
         old, before = self._latent[block], self._distance[block]
-        if references is None or not len(self._moved):
+        if not len(moved):
             return old
         has_moved = np.zeros(len(references), dtype=bool)
-        has_moved[self._moved] = True
-        distance, challenger = _nearest_of(rows, references, self._moved)
+        has_moved[moved] = True
+        distance, challenger = _nearest_of(rows, references, moved)
         wins = (old == UNASSIGNED) | has_moved[old] | (distance < before)
         latent = np.where(wins, challenger, old)
         distance = np.where(wins, distance, before)
@@ -183,30 +171,24 @@ class Nearest:
             back = rest_distance < distance[some]
             latent[some[back]] = rest[back]
             distance[some[back]] = rest_distance[back]
-        self._keep_ties(rows, references, old, latent, distance)
+        _keep_ties(rows, references, old, latent, distance, rounding)
         self._latent[block], self._distance[block] = latent, distance
         return latent
 
-    def _keep_ties(
-        self, rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats
-    ) -> None:
-        changed = np.flatnonzero((latent != old) & (old != UNASSIGNED))
-        for part in row_blocks(len(changed), rows[:1].nbytes):
-            some = changed[part]
-            there = references.rows[old[some]]
-            still = np.einsum("ij,ij->i", rows[some], there) + references.norms[old[some]]
-            stays = still - distance[some] <= self._rounding
-            latent[some[stays]] = old[some[stays]]
-            distance[some[stays]] = still[stays]
 
-
-def rounding_of(references: References) -> float:
-    """The rounding error of comparable distances: no row changes its latent example for less.
-
-    Otherwise equal rows could be passed back and forth between equal latent examples for ever.
-    """
-    largest = float(np.abs(references.norms).max(initial=0))
-    return ROUNDING_SLACK * float(np.finfo(references.norms.dtype).eps) * largest
+def _keep_ties(
+    rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats,
+    rounding: float,
+) -> None:  # fmt: skip
+    """Rows stay with their old latent example if another one is nearer only by rounding."""
+    changed = np.flatnonzero((latent != old) & (old != UNASSIGNED))
+    for part in row_blocks(len(changed), rows[:1].nbytes):
+        some = changed[part]
+        there = references.rows[old[some]]
+        still = np.einsum("ij,ij->i", rows[some], there) + references.norms[old[some]]
+        stays = still - distance[some] <= rounding
+        latent[some[stays]] = old[some[stays]]
+        distance[some[stays]] = still[stays]
 
 
 def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floats, Ints]:

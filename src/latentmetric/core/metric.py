@@ -23,7 +23,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from latentmetric.core.blas import add_squares, times_triangle
-from latentmetric.core.distances import squared_norms
 from latentmetric.core.lazy import lazy_property
 from latentmetric.core.parallel import background_thread
 from latentmetric.core.triplets import DrawnTriplets, MeasuredTriplets
@@ -254,11 +253,6 @@ class _Mixture:
         self.weights = scales[-1] * weights
         self.suffix_start, self.suffix_learned = suffix_start, self.learned * float(shrunk[-1])
         self.start, self.learned = start, self.learned * float(scales[-1])
-
-
-def gaps(impostor: Floats, target: Floats) -> Floats:
-    """⟨A, M⟩ = D²(o, q) − D²(o, p) from differences already under the metric."""
-    return squared_norms(impostor) - squared_norms(target)
 
 
 @dataclass(frozen=True)

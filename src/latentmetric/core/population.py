@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from latentmetric.core.classes import ClassRows, OneClass
-from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.classes import OneClass, classes_of
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_rows, near_rows, settle
 from latentmetric.core.lazy import lazy_property
@@ -108,8 +108,80 @@ def draw_numbers(rows: Population, most: int, generator: np.random.Generator) ->
     return np.sort(generator.choice(n_rows, size=most, replace=False))
 
 
-class LocalPopulation(ClassRows):
-    """Rows that this process can read."""
+class LocalPopulation:
+    """Rows that this process can read, and an order of them that depends on the rows alone.
+
+    Random draws refer to rows of a class ordered by their distance from the centre, and to
+    classes ordered by the mean of these distances. So neither the order of the caller's rows nor
+    the names of the classes nor a rotation of the features changes what is drawn.
+    """
+
+    def __init__(
+        self, rows: Any, coordinates: Coordinates, codes: Ints, members: list[Ints],
+        radii: Floats, row_weights: Floats | None = None,
+    ) -> None:  # fmt: skip
+        self.coordinates = coordinates
+        self.codes = codes
+        """The code of the class at each position."""
+        self.members = members
+        """The row numbers of the class at each position."""
+        self.sizes = np.fromiter(map(len, members), dtype=np.intp)
+        """Rows of the class at each position."""
+        self.n_features = int(rows.shape[1])
+        self.dtype: np.dtype[np.floating[Any]] = rows.dtype
+        """The dtype that everything is computed in."""
+        self._rows = rows
+        self.radii = radii
+        """‖x‖² of all rows in inner coordinates."""
+        self.row_weights = row_weights
+        """The weight of every row; None if each counts as one."""
+        self.inner = InnerRows(rows, coordinates)
+        """All rows, those of other populations included."""
+        self.classes = classes_of(self.inner, members, radii, row_weights)
+
+    @classmethod
+    def of(cls, rows: Any, codes: Ints, n_threads: int = 1, weights: Floats | None = None) -> Self:
+        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs.
+
+        Rows of weight 0 belong to no class; each class has others.
+        """
+        coordinates, radii = Coordinates.with_radii(rows, n_threads, weights)
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        if weights is not None:
+            members = [rows_of[weights[rows_of] > 0] for rows_of in members]
+        # Summed in an order that depends on the rows alone.
+        ascending = [of_class[np.argsort(radii[of_class], kind="stable")] for of_class in members]
+        means = [
+            np.average(radii[of_class], weights=None if weights is None else weights[of_class])
+            for of_class in ascending
+        ]
+        order = np.argsort(means, kind="stable")
+        return cls(rows, coordinates, order, [members[code] for code in order], radii, weights)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def fingerprint_parts(self) -> list[Floats | Ints]:
+        """Numbers that identify these rows and classes; computing them reads all rows."""
+        checksums = np.array([rows.checksum() for rows in self.classes])
+        weights = [] if self.row_weights is None else [self.row_weights]
+        return [self.radii, checksums, self.codes, self.sizes, *self.members, *weights]
+
+    def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
+        """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
+        kept, held_out = [], []
+        for members, rows in zip(self.members, self.classes, strict=True):
+            n_out = min(len(members) - 1, round(fraction * len(members)))
+            out = np.zeros(len(members), dtype=bool)
+            out[rows.drawing_order[generator.choice(len(members), size=n_out, replace=False)]] = (
+                True
+            )
+            kept.append(members[~out])
+            held_out.append(members[out])
+        remaining = type(self)(
+            self._rows, self.coordinates, self.codes, kept, self.radii, self.row_weights
+        )
+        return remaining, np.concatenate(held_out)
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
@@ -130,12 +202,8 @@ class LocalPopulation(ClassRows):
     @lazy_property
     def _drawn(self) -> Ints:
         """The row of every drawing number."""
-        return np.concatenate(
-            [
-                members[rows.drawing_order]
-                for members, rows in zip(self.members, self.classes, strict=True)
-            ]
-        )
+        each = zip(self.members, self.classes, strict=True)
+        return np.concatenate([members[rows.drawing_order] for members, rows in each])
 
     @lazy_property
     def weights(self) -> Floats | None:

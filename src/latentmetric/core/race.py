@@ -61,17 +61,15 @@ def choose_start(
     if name == "auto":
         since = perf_counter()
         trials = race(rows, counts / rows.sizes, init, settings, generator)
-        judgements = {start: trial.judgement for start, trial in trials.items()}
-        name = winner(judgements)
+        name = winner({start: trial.judgement for start, trial in trials.items()})
         record = {
-            "start_losses": {start: found.loss for start, found in judgements.items()},
-            "start_errors": {start: found.error for start, found in judgements.items()},
+            "start_losses": {start: trial.judgement.loss for start, trial in trials.items()},
+            "start_errors": {start: trial.judgement.error for start, trial in trials.items()},
             "seconds": {"start": perf_counter() - since},
         }
         if trials:
             record["score_gap"] = trials[name].gap
-    record = {"start": name} | record
-    return name, record
+    return name, {"start": name} | record
 
 
 def estimate_start(rows: Population, name: str, generator: np.random.Generator) -> Start:
@@ -112,39 +110,38 @@ def race(
     truth = np.searchsorted(present, positions_of(rows, judges))
     of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
-    found: dict[str, Trial] = {}
-    alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
+    alone = replace(
+        settings, n_threads=max(1, settings.n_threads // len(STARTS)),
+        n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
+    )  # fmt: skip
 
-    def run(name: str) -> None:
+    def run(name: str) -> Trial:
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
-        inside = sample.coordinates.into(judging_rows)
-        of_judges = np.argsort(sample.codes)[truth]
-        judging = Judging(inside, of_judges, of_judging)
-        found[name] = _run(sample, name, counts, init, alone, judging, seed)
+        judging = _Judges(
+            sample.coordinates.into(judging_rows), np.argsort(sample.codes)[truth], of_judging
+        )
+        return _run(sample, name, counts, init, alone, judging, seed)
 
-    for_each(run, STARTS, settings.n_threads)
-    return {name: found[name] for name in STARTS}
+    return dict(zip(STARTS, for_each(run, STARTS, settings.n_threads), strict=True))
 
 
 @dataclass(frozen=True)
-class Judging:
-    """Rows that judge."""
+class _Judges:
+    """Rows that judge, and the positions of their classes."""
 
     rows: Floats
     positions: Ints
-    """The positions of their classes."""
     weights: Floats | None
 
 
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judging: Judging, seed: int,
+    judging: _Judges, seed: int,
 ) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
-    quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
     weights, judges = sample.weights, judging.rows
@@ -153,11 +150,11 @@ def _run(
         sample, judges = spanned(sample, span), span.into(judges)
     else:
         start = start_from(name, fitted, positions, weights)
-    state = first_state(sample, counts, init, quick, start, generator)
-    state = next_state(state, generator, sample, quick)
+    state = first_state(sample, counts, init, settings, start, generator)
+    state = next_state(state, generator, sample, settings)
     components = reduced(state, settings.final_rank)
     points = start.into(state.latents) @ components.T
-    temperature = temperature_from_references(References.of(points), quick.temperature_share)
+    temperature = temperature_from_references(References.of(points), settings.temperature_share)
     if temperature > 0:
         plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(

@@ -38,7 +38,6 @@ from latentmetric.core.likelihood import stretches
 from latentmetric.core.nearby import Landscape, Visit, list_neighbors, responsibilities
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.starts import Start
-from latentmetric.core.steps import check_arrays
 from latentmetric.core.tuning import (
     BATCH,
     BATCHES,
@@ -182,14 +181,6 @@ class Moments:
             points=self.points / factor, points_square=self.points_square / factor**2,
             unit=self.unit * factor,
         )  # fmt: skip
-
-    def check(self, shape: tuple[int, ...], n_points: int) -> None:
-        """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
-        check_arrays(shape, self.factor)
-        check_arrays((n_points, shape[0]), self.points)
-        check_arrays((n_points,), self.points_square, self.points_steps)
-        if self.n_steps < 0 or (self.points_steps < 0).any():
-            raise ValueError("its refinement made fewer than no steps")
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,6 @@ class Triplets:
     impostors: Ints
     margins: Floats
 
-    @classmethod
-    def none(cls) -> Triplets:
-        """No triplets."""
-        nowhere = np.empty(0, dtype=np.intp)
-        return cls(nowhere, nowhere, nowhere, np.empty(0))
-
     def __len__(self) -> int:
         return len(self.anchors)
 
@@ -45,14 +39,6 @@ class Triplets:
         return Triplets(
             self.anchors[rows], self.targets[rows], self.impostors[rows], self.margins[rows]
         )
-
-    def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are triplets of ``n_latents`` latent examples."""
-        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
-        if not self.anchors.ndim == self.targets.ndim == self.impostors.ndim == 1:
-            raise ValueError("its triplets are not three lists of latent examples")
-        if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
-            raise ValueError("its margins are not one number per triplet")
 
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
@@ -75,17 +61,6 @@ class Candidates:
     """One margin per anchor; the other arrays also have one row per anchor."""
     hinges: Floats
     """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf if there is no such p or q."""
-
-    def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are candidates among ``n_latents`` latent examples."""
-        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
-        if (self.anchors.ndim, self.targets.ndim, self.impostors.ndim) != (1, 2, 2):
-            raise ValueError("its candidates are not lists of latent examples for each anchor")
-        shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
-        if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
-            raise ValueError("its candidates do not have a hinge for each pair")
-        if np.isnan(self.margins).any() or np.isnan(self.hinges).any():
-            raise ValueError("its margins and hinges are not numbers")
 
     def compact(self) -> tuple[Ints, Candidates]:
         """The latent examples that occur, ascending, and the candidates with numbers of these."""
@@ -148,14 +123,6 @@ class DrawnTriplets:
         return MeasuredTriplets(**vars(self.candidates.take(drawn)), gaps=self.gaps.flat[drawn])
 
 
-def _check_rows(n_latents: int, *numbers: Ints) -> None:
-    for rows in numbers:
-        if len(rows) != len(numbers[0]):
-            raise ValueError("its triplets do not have as many anchors as targets and impostors")
-        if rows.size and not 0 <= rows.min() <= rows.max() < n_latents:
-            raise ValueError("its triplets refer to latent examples that do not exist")
-
-
 def mine(
     points: Floats,
     class_starts: Ints,
@@ -173,21 +140,14 @@ def mine(
     """
     anchors = np.arange(len(points)) if anchors is None else anchors
     margins = margins[anchors]
+    queries = points if len(anchors) == len(points) else points[anchors]
     to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads, anchors)
-    to_others, others = other_nearest(points, class_starts, impostors, n_threads, anchors)
+    k, hide = min(impostors, len(points) - int(np.diff(class_starts).min())), hide_own_class
+    to_others, others = search(
+        queries, References.of(points), k, hide(class_starts, anchors), n_threads
+    )  # fmt: skip
     hinges = margins[:, None, None] + (to_targets[:, :, None] - to_others[:, None, :])
     return Candidates(anchors, targets, others, margins, hinges)
-
-
-def other_nearest(
-    points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
-) -> tuple[Floats, Ints]:
-    """The k nearest points of other classes for every anchor; missing ones are at +inf."""
-    anchors = np.arange(len(points)) if anchors is None else anchors
-    k = min(k, len(points) - int(np.diff(class_starts).min()))
-    queries = points if len(anchors) == len(points) else points[anchors]
-    hide = hide_own_class(class_starts, anchors)
-    return search(queries, References.of(points), k, hide, n_threads)
 
 
 def hide_own_class(class_starts: Ints, anchors: Ints) -> Mask:
@@ -222,24 +182,20 @@ def own_nearest(
         querying = slice(int(anchor_starts[position]), int(anchor_starts[position + 1]))
         size = own.stop - own.start
         found = max(1, min(k, size - 1))
-        hide = hide_self(anchors[querying] - own.start) if size > 1 else None
+        own_columns = anchors[querying] - own.start
+
+        def hide_self(block: Floats, rows: slice, tile: slice) -> None:
+            columns = own_columns[rows] - tile.start
+            inside = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
+            block[inside, columns[inside]] = np.inf
+
+        hide = hide_self if size > 1 else None
         queries = points[own] if len(anchors) == len(points) else points[anchors[querying]]
         values[querying, :found], columns = search(queries, References.of(points[own]), found, hide)
         indices[querying, :found] = columns + own.start
 
     for_each(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
     return values, indices
-
-
-def hide_self(own_rows: Ints) -> Mask:
-    """A mask that hides each query from itself; ``own_rows`` are the queries' references."""
-
-    def hide(block: Floats, rows: slice, tile: slice) -> None:
-        columns = own_rows[rows] - tile.start
-        inside = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
-        block[inside, columns[inside]] = np.inf
-
-    return hide
 
 
 def of_unit_norm(rows: InnerRows) -> InnerRows:
