@@ -20,11 +20,6 @@ def test_inner_rows_have_mean_zero_and_unit_mean_variance(rng, dtype):
     np.testing.assert_allclose(back, rows, rtol=1e-5)
 
 
-def test_rows_that_are_all_equal_keep_their_unit():
-    coordinates = Coordinates.of(np.full((5, 3), 7.0))
-    np.testing.assert_array_equal(coordinates.into(np.full((2, 3), 8.0)), np.ones((2, 3)))
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_classes_are_gathered_whole(rng, kept, monkeypatch):
     monkeypatch.setattr(classes_module, "KEPT_SCATTER_BYTES", 4 * 6 * 8 - (not kept))

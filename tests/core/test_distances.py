@@ -8,22 +8,8 @@ from latentmetric.core.distances import (
     k_nearest,
     paired_squared_distances,
     ranked,
-    row_blocks,
     search,
-    smallest,
 )
-
-
-@pytest.mark.parametrize("n_rows", [0, 1, 7, 100])
-@pytest.mark.parametrize("row_bytes", [1, 2**20, 2**40])
-def test_row_blocks_cover_every_row_once(n_rows, row_bytes):
-    blocks = list(row_blocks(n_rows, row_bytes))
-    covered = [row for block in blocks for row in range(n_rows)[block]]
-    assert covered == list(range(n_rows))
-    assert all(
-        (b.stop - b.start) * row_bytes <= distances.BLOCK_BYTES or b.stop - b.start == 1
-        for b in blocks
-    )
 
 
 @pytest.mark.parametrize("k", [1, 3, 20])
@@ -42,14 +28,6 @@ def test_search_in_small_tiles_finds_what_brute_force_finds(rng, monkeypatch, k,
     assert values.dtype == dtype
 
 
-def test_search_takes_the_earlier_of_equal_references_across_tiles(monkeypatch):
-    monkeypatch.setattr(distances, "TILE_ROWS", 2)
-    references = np.array([[1.0], [-1.0], [1.0], [-1.0], [1.0]])
-    for k in (1, 2, 5):
-        _, found = search(np.zeros((1, 1)), References.of(references), k)
-        assert found.tolist() == [list(range(k))]
-
-
 def test_search_never_finds_what_the_mask_hides(rng):
     points = rng.standard_normal((30, 3))
 
@@ -60,14 +38,6 @@ def test_search_never_finds_what_the_mask_hides(rng):
     assert np.all(found % 2 == 1)
 
 
-@pytest.mark.parametrize("k", [1, 8, 30, 60])
-def test_smallest_sorts_and_keeps_the_first_of_equals(rng, k):
-    block = rng.integers(0, 5, (20, 70)).astype(float)
-    values, columns = smallest(block.copy(), k)
-    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
-    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     rows = (1000 + rng.standard_normal((50, 30))).astype(dtype)
@@ -75,14 +45,6 @@ def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     np.testing.assert_array_equal(found[:, 0], np.arange(50))
     np.testing.assert_array_equal(squared[:, 0], 0)
     assert np.all(np.diff(squared, axis=1) >= 0)
-
-
-def test_paired_distances_are_those_of_the_pairs(rng, monkeypatch):
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 100)
-    left, right = rng.standard_normal((20, 5)), rng.standard_normal((6, 5))
-    index = rng.integers(0, 6, 20)
-    expected = np.square(left - right[index]).sum(axis=1)
-    np.testing.assert_allclose(paired_squared_distances(left, right, index), expected)
 
 
 @pytest.mark.parametrize("measured_bytes", [1, 1_000, 2**20])
@@ -100,13 +62,6 @@ def test_ranked_measures_pairs_as_if_one_at_a_time(
         alone = [measure(query[None], rows, np.array([index]))[0] for index in its_indices]
         np.testing.assert_array_equal(its_values, alone)
         assert np.all(np.diff(its_values) >= 0)
-
-
-@pytest.mark.parametrize("k", [1, 3, 20, 90])
-def test_no_query_has_no_neighbours(rng, k):
-    references = References.of(rng.standard_normal((90, 4)))
-    squared, found = k_nearest(np.empty((0, 4)), references, k)
-    assert squared.shape == found.shape == (0, k)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -214,12 +169,3 @@ def test_ties_of_inner_products_go_to_the_smaller_index(rng):
             values, found = k_nearest(queries[here], similar, 6, distances.paired_products)
             np.testing.assert_array_equal(found, expected[here])
             np.testing.assert_allclose(values[:, 0], products[here].min(axis=1))
-
-
-def test_many_equal_references_take_no_more_memory_than_a_block(rng, monkeypatch):
-    """All references tie with all queries; the candidates of a few queries are held at a time."""
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
-    rows = np.full((300, 5), 1 / 3)
-    squared, found = k_nearest(rng.standard_normal((40, 5)), References.of(rows), 3)
-    np.testing.assert_array_equal(found, np.tile([0, 1, 2], (40, 1)))
-    assert np.all(squared == squared[:, :1])

@@ -7,7 +7,7 @@ from helpers import make_blobs, states_of
 
 from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.lmnn import Impostors, Problem, evaluate, find_impostors, steps
+from latentmetric.core.lmnn import Problem, evaluate, find_impostors, steps
 
 
 def make_problem(max_impostors=1000, push=0.5, n_targets=3, data=None, n_threads=1):
@@ -89,13 +89,6 @@ def test_impostors_are_the_nearest_inside_the_margin():
         assert sorted(nearest.rows[nearest.of == i]) == sorted(two)
 
 
-def test_union_has_every_pair_once():
-    one = Impostors(np.array([0, 2]), np.array([3, 1]))
-    other = Impostors(np.array([2, 2]), np.array([1, 0]))
-    both = one.union(other, 5)
-    assert list(zip(both.of, both.rows, strict=True)) == [(0, 3), (2, 0), (2, 1)]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
     problem = make_problem(data=make_blobs(n_rows=90, seed=seed))
@@ -105,17 +98,6 @@ def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
     assert np.all(np.diff(losses) <= 1e-9 * losses[0])
     np.testing.assert_allclose(losses, [state.at.loss for state in found])
     assert losses[-1] < losses[0] / 2
-
-
-def test_a_row_alone_in_its_class_is_its_own_target():
-    X, y = make_blobs(n_rows=31)
-    y[0] = 7
-    problem = make_problem(data=(X, np.unique(y, return_inverse=True)[1]))
-    alone = int(np.flatnonzero(problem.order == 0)[0])
-    assert problem.targets[alone].tolist() == [alone] * 3
-    for state in states_of(steps(problem, np.eye(6), 20, 1e-4)):
-        assert np.all(np.isfinite(state.components))
-        assert np.isfinite(state.at.loss)
 
 
 def test_memory_is_one_copy_of_the_rows_plus_pairs_and_matrices(rng, monkeypatch):

@@ -123,11 +123,3 @@ def test_projection_is_the_nearest_psd_matrix(rng):
     for _ in range(200):
         factor = rng.standard_normal((6, 6))
         assert np.linalg.norm(symmetric - factor.T @ factor) >= distance - 1e-12
-
-
-def test_a_psd_matrix_is_its_own_projection_and_a_negative_one_is_nothing(rng):
-    factor = rng.standard_normal((3, 5))
-    values, directions = project_psd(factor.T @ factor)
-    assert len(values) == 3
-    np.testing.assert_allclose((directions.T * values) @ directions, factor.T @ factor, atol=1e-12)
-    assert len(project_psd(-np.eye(4))[0]) == 0

@@ -72,23 +72,3 @@ def test_a_step_by_hand(aggressiveness, expected):
     assert hinges.tolist() == [2]
     gap = rows[0] @ learned @ (rows[1] - rows[2])
     assert (gap == 1) == (aggressiveness > 2)
-
-
-def test_a_triplet_that_keeps_its_margin_moves_nothing():
-    learned = np.eye(2)
-    rows = as_they_are(np.array([[1.0, 0], [2, 0], [0, 1]]))
-    assert learn_similarity(learned, rows, TRIPLET, 1.0).tolist() == [0]
-    np.testing.assert_array_equal(learned, np.eye(2))
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pytest.param([[0.0, 0], [1, 0], [0, 1]], id="anchor at the centre"),
-        pytest.param([[1.0, 0], [2, 3], [2, 3]], id="target and impostor equal"),
-    ],
-)
-def test_a_triplet_that_no_step_can_help_moves_nothing(rows):
-    learned = np.eye(2)
-    assert learn_similarity(learned, as_they_are(np.array(rows)), TRIPLET, 1.0).tolist() == [1]
-    np.testing.assert_array_equal(learned, np.eye(2))

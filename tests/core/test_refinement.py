@@ -165,13 +165,6 @@ def test_only_near_points_take_part(problem, rng):
     assert check_grad(of_points, lambda _: slopes.points.ravel(), problem.points.ravel()) < 1e-5
 
 
-def test_the_order_of_the_near_points_does_not_matter(problem, rng):
-    near = np.array([rng.permutation(N_POINTS) for _ in range(N_ROWS)])
-    one, other = found(problem), found(problem, near=near)
-    np.testing.assert_allclose(other.components, one.components, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(other.points, one.points, rtol=1e-10, atol=1e-12)
-
-
 def test_the_gradients_of_parts_add_up(problem):
     batch = batch_of(problem)
     parts = [slice(0, 4), np.array([6, 4]), np.array([5, 7, 8])]
@@ -181,33 +174,6 @@ def test_the_gradients_of_parts_add_up(problem):
     whole = gradient(problem.rows, batch)
     np.testing.assert_allclose(added.components, whole.components, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(added.points, whole.points, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
-def test_float32_is_close_to_float64(problem, exponent):
-    narrow = problem.with_changes(
-        **{name: getattr(problem, name).astype("f4") for name in ("rows", "factor", "points")}
-    )
-    exact, slopes = found(problem, exponent), found(narrow, exponent)
-    assert slopes.components.dtype == slopes.points.dtype == np.float32
-    np.testing.assert_allclose(slopes.components, exact.components, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(slopes.points, exact.points, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_whose_label_is_certain_has_no_gradient(problem, dtype):
-    """One has only points of its own label near it; one is at its own point, others are far."""
-    alone = problem.with_changes(rows=problem.rows.astype(dtype), of_points=np.zeros(7, int))
-    alone = alone.with_changes(labels=np.zeros(N_ROWS, int))
-    far = problem.with_changes(
-        rows=np.zeros((N_ROWS, N_FEATURES), dtype),
-        points=(problem.of_points != 0)[:, None] * np.full((1, RANK), 30, dtype),
-        labels=np.zeros(N_ROWS, int), own=np.zeros(N_ROWS, int),
-    )  # fmt: skip
-    for certain in (alone, far):
-        slopes = found(certain)
-        np.testing.assert_allclose(slopes.components, 0, atol=1e-5)
-        np.testing.assert_allclose(slopes.points, 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -251,26 +217,6 @@ def test_steps_do_not_depend_on_the_axes_of_the_rows(problem, rng):
     other_factor, other_points = descended(turned)
     np.testing.assert_allclose(other_factor, factor @ turn, atol=1e-12)
     np.testing.assert_allclose(other_points, points, atol=1e-12)
-
-
-def test_steps_do_not_depend_on_the_axes_of_the_points(problem, rng):
-    turn = rotation(rng, RANK)
-    factor, points = descended(problem)
-    turned = problem.with_changes(factor=turn @ problem.factor, points=problem.points @ turn.T)
-    other_factor, other_points = descended(turned)
-    np.testing.assert_allclose(other_factor, turn @ factor, atol=1e-12)
-    np.testing.assert_allclose(other_points, points @ turn.T, atol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e-5, 0.3, 1e6])
-def test_steps_follow_the_scale_of_the_metric(problem, scale):
-    factor, points = descended(problem)
-    scaled = problem.with_changes(
-        factor=scale * problem.factor, points=scale * problem.points, temperature=scale**2 * T
-    )
-    other_factor, other_points = descended(scaled)
-    np.testing.assert_allclose(other_factor / scale, factor, rtol=1e-9)
-    np.testing.assert_allclose(other_points / scale, points, rtol=1e-9)
 
 
 def unit_of(factor):
@@ -341,43 +287,12 @@ def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
     np.testing.assert_array_equal(adam.points[-1], problem.points[-1])
 
 
-@pytest.mark.parametrize(("rows_per_point", "farther"), [(1, 1), (10, 1), (40, 2)])
-def test_the_first_step_is_as_long_as_the_rates(problem, rows_per_point, farther):
-    adam = begun_at(problem, rows_per_point * N_POINTS)
-    unit = unit_of(problem.factor)
-    adam.step(found(problem), np.arange(N_POINTS), 0.5)
-    moved = np.linalg.norm(adam.components - problem.factor)
-    assert moved == pytest.approx(FACTOR_RATE * unit * np.sqrt(RANK) / 2)
-    moved = np.sqrt(np.square(adam.points - problem.points).mean(axis=1))
-    np.testing.assert_allclose(moved, farther * POINT_RATE * unit / 2)
-
-
-def test_steps_leave_what_they_began_from_alone(problem):
-    begun = begun_at(problem)
-    begun.step(found(problem), np.arange(N_POINTS), 1.0)
-    components, points, moments = begun.components, begun.points, begun.moments
-    before = copy.deepcopy((components, points, moments))
-    adam = Adam(components, points, moments)
-    adam.step(found(problem), np.arange(N_POINTS), 1.0)
-    assert not np.array_equal(adam.components, components)
-    assert_equal_parts((components, points, moments), before)
-
-
 def assert_equal_parts(one, other):
     for part, copied in zip(one, other, strict=True):
         if dataclasses.is_dataclass(part):
             assert_equal_parts(vars(part).values(), vars(copied).values())
         else:
             np.testing.assert_array_equal(part, copied)
-
-
-def test_points_without_slopes_do_not_move(problem):
-    adam = begun_at(problem)
-    nothing = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
-    for _ in range(3):
-        adam.step(nothing, np.arange(N_POINTS), 1.0)
-    np.testing.assert_array_equal(adam.components, problem.factor)
-    np.testing.assert_array_equal(adam.points, problem.points)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -393,11 +308,6 @@ def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dty
     np.testing.assert_allclose(moved - latents, shortest, atol=5e-3)
     undecided = np.linalg.svd(factor)[2][4:]
     np.testing.assert_allclose((moved - latents) @ undecided.T, 0, atol=1e-5)
-
-
-def test_latents_at_their_points_stay(rng):
-    factor, latents = rng.standard_normal((3, 5)), rng.standard_normal((4, 5))
-    np.testing.assert_allclose(preimages(latents, factor, latents @ factor.T), latents, rtol=1e-12)
 
 
 def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
@@ -560,14 +470,6 @@ def test_a_pass_does_not_depend_on_the_units_of_the_features(start):
     first, second = one.refined(), other.refined()
     np.testing.assert_allclose(second.components, first.components, atol=1e-9)
     np.testing.assert_allclose(second.latents / scales, first.latents, atol=1e-9)
-
-
-def test_a_pass_makes_labels_likelier():
-    begun = Refinement()
-    before = plain_loss(begun.as_problem())
-    refined = begun.refined()
-    begun.components, begun.latents = refined.components, refined.latents
-    assert plain_loss(begun.as_problem()) < 0.9 * before
 
 
 def test_a_pass_leaves_the_state_it_began_from_alone():

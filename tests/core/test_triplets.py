@@ -59,11 +59,6 @@ def test_a_latent_alone_in_its_class_is_its_own_target():
     assert target.tolist() == [[0.0]]
 
 
-def test_far_classes_leave_nothing_active():
-    points = np.array([[0.0], [0.1], [100.0], [100.1]])
-    assert not (mine(points, np.array([0, 2, 4]), np.ones(4), 1, 1).hinges > 0).any()
-
-
 @pytest.mark.parametrize("n_steps", [1, 193, 1_000])
 def test_triplets_drawn_when_needed_are_those_of_one_draw(n_steps):
     rng = np.random.default_rng(3)
@@ -93,10 +88,3 @@ def test_compact_candidates_are_the_same_among_the_rows_that_occur(rng):
     for numbers in ("anchors", "targets", "impostors"):
         np.testing.assert_array_equal(rows[getattr(compact, numbers)], getattr(whole, numbers))
     np.testing.assert_array_equal(compact.hinges, whole.hinges)
-
-
-def test_gaps_are_the_margins_less_the_hinges(rng):
-    points, margins = rng.standard_normal((60, 4)), rng.random(60)
-    candidates = mine(points, np.array([0, 20, 60]), margins, 2, 3)
-    expected = candidates.margins[:, None, None] - candidates.hinges
-    np.testing.assert_allclose(candidates.gaps(points), expected, atol=1e-12)

@@ -20,7 +20,7 @@ from latentmetric.core.latents import (
 from latentmetric.core.likelihood import ALONE, judge, stretches
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, list_neighbors
-from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
+from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import Start, start_from
 from latentmetric.core.triplets import DrawnTriplets
@@ -50,15 +50,6 @@ def test_coordinates(weighted):
     same(found.centre, expected.centre)
     assert found.scale == pytest.approx(expected.scale)
     same(np.repeat(radii, times), of_repeated)
-
-
-def test_the_order_of_the_classes(weighted):
-    X, y, times = weighted
-    found = LocalPopulation.of(X, y, weights=times.astype(float))
-    expected = LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_array_equal(found.codes, expected.codes)
-    same(weights_by_class(found), expected.sizes)
-    np.testing.assert_array_equal(weights_by_class(expected), expected.sizes)
 
 
 @pytest.mark.parametrize("block_bytes", [2**20, 500])
@@ -91,15 +82,6 @@ def test_alg_1(weighted, latent_reg, block_bytes, table_bytes, monkeypatch):
     same(class_margins(np.array([found.spread])), class_margins(np.array([expected.spread])))
 
 
-def test_a_spread_summed_row_by_row(rng):
-    """With fewer rows than features, there is no scatter."""
-    X, times = rng.standard_normal((5, 30)), np.array([1, 3, 2, 1, 4])
-    start, metric = X[:2] + 0.01, Metric(np.eye(30))
-    found = settle(one_class(X, weights=times.astype(float)), start, metric, 0.0, 50)
-    expected = settle(one_class(np.repeat(X, times, axis=0)), start, metric, 0.0, 50)
-    assert found.spread == pytest.approx(expected.spread)
-
-
 def test_an_empty_latent_example_takes_the_row_that_costs_most():
     rows = one_class(np.array([[0.0], [1.0], [10.0], [0.1]]), weights=np.array([1.0, 1, 1, 2000]))
     start = np.array([[0.0], [50.0]])
@@ -110,18 +92,6 @@ def test_an_empty_latent_example_takes_the_row_that_costs_most():
     costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
     assert members.assignment.tolist().index(1) == np.argmax(costs)
     same(members.counts, np.bincount(members.assignment, rows.weights))
-
-
-def test_rounding_leaves_no_weight_where_no_row_is():
-    weights = np.array([0.1, 0.2, 0.3])
-    members = Members(3, np.zeros((2, 1)), 0.0, weights=weights)
-    rows = np.ones((3, 1))
-    members.reassign(slice(0, 3), rows, np.zeros(3, int))
-    members.reassign(slice(0, 3), rows, np.ones(3, int))
-    assert members.counts[0] == 0
-    np.testing.assert_array_equal(
-        np.flatnonzero((members.n_rows == 0) & (members.before == 0)), [0]
-    )
 
 
 def test_heavy_rows_are_drawn_more_often():
