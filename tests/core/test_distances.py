@@ -5,9 +5,11 @@ from scipy.spatial.distance import cdist
 from latentmetric.core import distances
 from latentmetric.core.distances import (
     References,
+    grouped_smallest,
     k_nearest,
     paired_squared_distances,
     ranked,
+    repeated_argmin,
     search,
 )
 
@@ -140,8 +142,9 @@ def grid(n_features, side, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [1, 3, 5, 60])
-@pytest.mark.parametrize(("n_features", "side"), [(1, 90), (2, 9), (4, 3)])
+@pytest.mark.parametrize(
+    ("n_features", "side", "k"), [(1, 90, 3), (2, 9, 60), (4, 3, 5), (2, 9, 1)]
+)
 def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side, k, dtype):
     whole, rows = grid(n_features, side, dtype)
     squared = np.square(whole[:, None] - whole[None]).sum(axis=2)
@@ -169,3 +172,37 @@ def test_ties_of_inner_products_go_to_the_smaller_index(rng):
             values, found = k_nearest(queries[here], similar, 6, distances.paired_products)
             np.testing.assert_array_equal(found, expected[here])
             np.testing.assert_allclose(values[:, 0], products[here].min(axis=1))
+
+
+def assert_smallest(found, block, k):
+    values, columns = found
+    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
+    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
+    assert values.dtype == block.dtype
+
+
+@pytest.mark.parametrize("select", [repeated_argmin, grouped_smallest])
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "k", "dtype"),
+    [(0, 30, 1, np.float64), (1, 200, 21, np.float32), (40, 203, 25, np.float64),
+     (40, 30, 25, np.float32)],
+)  # fmt: skip
+def test_the_smallest_are_those_of_a_sort(rng, select, n_rows, n_columns, k, dtype):
+    block = rng.standard_normal((n_rows, n_columns)).astype(dtype)
+    assert_smallest(select(block.copy(), k), block, k)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 12, 150])
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_of_equal_entries_the_first_are_taken(rng, n_values, n_rows):
+    block = rng.integers(0, n_values, (n_rows, 300)).astype(float)
+    assert_smallest(grouped_smallest(block.copy(), 21), block, 21)
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_infinities_are_taken_as_by_argmin(rng, n_rows):
+    block = rng.standard_normal((n_rows, 300))
+    block[::2, 5:] = np.inf
+    found, expected = grouped_smallest(block.copy(), 21), repeated_argmin(block.copy(), 21)
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(left, right)

@@ -57,9 +57,9 @@ def problem(n_triplets, n_features, seed=0):
     return rows, RandomTriplets(codes).draw(n_triplets, generator)
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 120])
-@pytest.mark.parametrize("batch_size", [1, 10])
-@pytest.mark.parametrize("learning_rate", [0.001, 0.1, 3.0])
+@pytest.mark.parametrize(
+    ("n_features", "batch_size", "learning_rate"), [(1, 10, 0.1), (3, 1, 3.0), (120, 10, 0.001)]
+)
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, unbiased):
     rows, triplets = problem(60 * batch_size + batch_size - 1, n_features)

@@ -50,9 +50,13 @@ def case(rng, counts_of_latents=(9, 6, 12, 8), n_rows=120, dtype=np.float64):
 
 
 @pytest.mark.parametrize("leave_out", [True, False])
-@pytest.mark.parametrize(("temperature", "exponent"), [(0.05, 0), (0.5, 0), (4.0, 0), (0.5, 0.7)])
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-4), (np.float64, 1e-9)])
-@pytest.mark.parametrize("counts_of_latents", [(9, 6, 12, 8), (1, 1, 1), (30, 2)])
+@pytest.mark.parametrize(
+    ("temperature", "exponent", "dtype", "rtol", "counts_of_latents"),
+    [
+        (0.05, 0, np.float64, 1e-9, (9, 6, 12, 8)), (0.5, 0, np.float32, 1e-4, (1, 1, 1)),
+        (4.0, 0, np.float64, 1e-9, (30, 2)), (0.5, 0.7, np.float32, 1e-4, (9, 6, 12, 8)),
+    ],
+)  # fmt: skip
 def test_the_judgement_is_that_of_a_plain_loop(
     rng, leave_out, temperature, exponent, dtype, rtol, counts_of_latents
 ):

@@ -32,10 +32,10 @@ def problem(n_steps, n_features, seed=0):
     return rows, RandomTriplets(codes).draw(n_steps, generator)
 
 
-@pytest.mark.parametrize("n_steps", [1, 7, 600])
-@pytest.mark.parametrize("n_features", [1, 4, 30])
-@pytest.mark.parametrize("aggressiveness", [0.01, 1000.0])
-@pytest.mark.parametrize("steps_per_block", [1, 7, 256])
+@pytest.mark.parametrize(
+    ("n_steps", "n_features", "aggressiveness", "steps_per_block"),
+    [(1, 4, 0.01, 1), (7, 1, 1000.0, 7), (600, 4, 0.01, 256), (600, 30, 1000.0, 7)],
+)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)])
 def test_blocks_take_the_same_steps_as_the_plain_algorithm(
     n_steps, n_features, aggressiveness, steps_per_block, dtype, tolerance

@@ -22,9 +22,10 @@ def brute_force(points, classes, margins, target_neighbors, impostors):
 
 
 @pytest.mark.parametrize("sizes", [[1, 1], [1, 5, 2], [10, 3, 7, 1], [40, 30]])
-@pytest.mark.parametrize(("target_neighbors", "impostors"), [(1, 1), (3, 2), (50, 60)])
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("share", [1.0, 0.3])
+@pytest.mark.parametrize(
+    ("target_neighbors", "impostors", "n_threads", "share"),
+    [(1, 1, 3, 0.3), (3, 2, 1, 1.0), (50, 60, 1, 0.3)],
+)
 def test_mining_finds_what_brute_force_finds(
     rng, monkeypatch, sizes, target_neighbors, impostors, n_threads, share
 ):
