@@ -83,23 +83,6 @@ def test_no_tie_is_overlooked(rng, dtype, scale):
     np.testing.assert_array_equal(np.flatnonzero(found[:, 0] == 0), tied)
 
 
-def test_no_block_exceeds_the_budget(rng, monkeypatch):
-    sizes = []
-    original = References.comparable
-
-    def spy(self, queries, tile=slice(None)):
-        block = original(self, queries, tile)
-        sizes.append(block.nbytes)
-        return block
-
-    monkeypatch.setattr(References, "comparable", spy)
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
-    monkeypatch.setattr(distances, "TILE_ROWS", 128)
-    k_nearest(rng.standard_normal((500, 3)), References.of(rng.standard_normal((700, 3))), 2)
-    assert sizes
-    assert max(sizes) <= 2**14
-
-
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_search_within_finds_all_that_are_near_enough(rng, monkeypatch, most, n_threads):
@@ -158,20 +141,6 @@ def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side
             np.testing.assert_array_equal(found, expected[here])
             tied = np.diff(np.take_along_axis(squared[here], found, axis=1), axis=1) == 0
             assert np.all((np.diff(exact, axis=1) == 0) == tied)
-
-
-def test_ties_of_inner_products_go_to_the_smaller_index(rng):
-    rows = np.repeat(rng.standard_normal((30, 9)), 4, axis=0)
-    queries = rng.standard_normal((50, 9))
-    products = -2 * queries @ rows[::4].T
-    expected = 4 * np.argsort(products, axis=1)[:, :2].repeat(4, axis=1)[:, :6] + [0, 1, 2, 3, 0, 1]
-    similar = References(rows, np.zeros(len(rows)))
-    for batch in (1, 50):
-        for start in range(0, 50, batch):
-            here = slice(start, start + batch)
-            values, found = k_nearest(queries[here], similar, 6, distances.paired_products)
-            np.testing.assert_array_equal(found, expected[here])
-            np.testing.assert_allclose(values[:, 0], products[here].min(axis=1))
 
 
 def assert_smallest(found, block, k):

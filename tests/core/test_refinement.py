@@ -451,27 +451,6 @@ def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, expo
     np.testing.assert_array_equal(refined.counts, np.bincount(problem.own, minlength=12))
 
 
-@pytest.mark.parametrize("start", ["standardized", "within"])
-def test_a_pass_does_not_depend_on_the_units_of_the_features(start):
-    """The rows are numbered in the order of their distances from the centre, so this is kept."""
-    X, y = make_blobs(90, 3, 4)
-    units = 10.0 ** np.array([-3, 2, 0, 1])
-    one, other = Refinement(start, (X, y)), Refinement(start, (X * units, y))
-    scales = one.rows.coordinates.scale / other.rows.coordinates.scale * units
-    rows = other.rows
-    members = [one.rows.members[position] for position in range(3)]
-    other.rows = LocalPopulation(
-        X * units, rows.coordinates, one.rows.codes, members, one.rows.radii
-    )  # fmt: skip
-    other.latents, other.components = one.latents * scales, one.components
-    numbers = np.arange(90)
-    other.start = start_from(start, other.rows.sample(numbers), positions_of(other.rows, numbers))
-    np.testing.assert_allclose(other.points, one.points, atol=1e-9)
-    first, second = one.refined(), other.refined()
-    np.testing.assert_allclose(second.components, first.components, atol=1e-9)
-    np.testing.assert_allclose(second.latents / scales, first.latents, atol=1e-9)
-
-
 def test_a_pass_leaves_the_state_it_began_from_alone():
     begun = Refinement()
     first = begun.refined()

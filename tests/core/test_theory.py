@@ -282,35 +282,6 @@ def test_distances_after_large_moves(seed):
         assert np.all(after <= before + (reach + 2) * moved + ROUNDING)
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.1, 1.0, 10.0])
-def test_distances_are_within_half_the_constant(scale):
-    """The paper's c/2 bounds D², not D: it is too small exactly if no distance can reach 1."""
-    generator = np.random.default_rng(0)
-    problem = random_problem(0, scale)
-    metric = random_metric(generator, 4, problem.max_norm)
-    rows = np.concatenate(problem.rows)
-    farthest = sqrt(squared_distances(metric, rows[:, None], rows[None]).max())
-    assert farthest <= true_reach(problem) / 2
-    assert farthest**2 <= paper_reach(problem) / 2
-    if paper_reach(problem) / 2 >= 1:
-        assert true_reach(problem) <= paper_reach(problem)
-    else:
-        assert farthest < 1
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_lines_are_above_the_hinges(seed):
-    """This holds for every spread up to that of the round before (eq. 11), where they meet."""
-    problem = random_problem(seed)
-    metric = random_metric(np.random.default_rng(seed), 4, norm=1.0)
-    bound = LatentBound.of(problem, metric, paper_reach(problem))
-    before = spreads(problem, metric, problem.latents)
-    for share in np.linspace(0, 1, 21):
-        hinges = loss(problem, metric, problem.latents, share * before)
-        assert hinges <= bound.lines(share * before) + ROUNDING
-    assert 0 < hinges == pytest.approx(bound.lines(before))
-
-
 @pytest.mark.parametrize("reach", [paper_reach, true_reach])
 @pytest.mark.parametrize("seed", range(6))
 def test_theorem_1_holds_for_large_moves(seed, reach):

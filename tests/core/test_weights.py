@@ -132,16 +132,16 @@ def test_the_denoised_start_sees_weights(weighted):
 
 
 def states(X, y, times):
-    """Round 0 from the same places, with weights and with repeated rows."""
-    place = np.concatenate([X[y == code][:6] for code in range(3)])
+    """Round 0 from the same latents, with weights and with repeated rows."""
+    start = np.concatenate([X[y == code][:6] for code in range(3)])
     for rows in (
         LocalPopulation.of(X, y, weights=times / times.mean()),
         LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times)),
     ):
-        inner = rows.coordinates.into(place).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
-        placed = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
+        inner = rows.coordinates.into(start).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
+        given = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
         yield state_from(
-            rows, np.eye(X.shape[1]), placed, np.arange(0, 24, 6), SETTINGS,
+            rows, np.eye(X.shape[1]), given, np.arange(0, 24, 6), SETTINGS,
             Start.euclidean(X.shape[1], X.dtype), np.random.default_rng(0),
         )  # fmt: skip
 
@@ -204,7 +204,7 @@ def nearby(rows):
     inner = rows.sample(np.arange(rows.sizes.sum()))
     ends = np.cumsum(rows.sizes)
     radii = np.square(inner).sum(axis=1)
-    # The same places in both populations: near the rows with the smallest radii of each class.
+    # The same latents in both populations: near the rows with the smallest radii of each class.
     first = [inner[e - s : e][np.unique(radii[e - s : e], return_index=True)[1][:4]]
              for s, e in zip(rows.sizes, ends, strict=True)]  # fmt: skip
     points = np.concatenate(first) * 0.98

@@ -158,29 +158,29 @@ def first_state(
     """Round 0: the metric of the start and latent examples that start at rows of their class."""
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     starts = draw_starts(rows.sizes, counts, init, generator, rows.weights)
-    placed = rows.first_latents(starts, class_starts, settings.n_threads)
+    given = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-    return state_from(rows, euclid, placed, class_starts, settings, start, generator)
+    return state_from(rows, euclid, given, class_starts, settings, start, generator)
 
 
 def state_from(
     rows: Population,
     components: Floats,
-    placed: Moved,
+    given: Moved,
     class_starts: Ints,
     settings: Settings,
     start: Start,
     generator: np.random.Generator,
 ) -> State:
     """Round 0 from a given metric and given latent examples."""
-    components = reduce_rank(components, start.into(placed.latents), settings.n_components)
+    components = reduce_rank(components, start.into(given.latents), settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)
     basis = _Basis(start, class_starts, judges, None, 0)
-    return _finish_round(rows, basis, components, placed, settings, generator, Clock())
+    return _finish_round(rows, basis, components, given, settings, generator, Clock())
 
 
 def next_state(
@@ -190,10 +190,10 @@ def next_state(
     clock = Clock()
     components = _learn(state, settings, generator)
     clock.lap("metric")
-    placed = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
+    given = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
     number = state.record["round"] + 1
     basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
-    return _finish_round(rows, basis, components, placed, settings, generator, clock)
+    return _finish_round(rows, basis, components, given, settings, generator, clock)
 
 
 @dataclass(frozen=True)
@@ -208,14 +208,14 @@ class _Basis:
 
 
 def _finish_round(
-    rows: Population, basis: _Basis, components: Floats, placed: Moved, settings: Settings,
+    rows: Population, basis: _Basis, components: Floats, given: Moved, settings: Settings,
     generator: np.random.Generator, clock: Clock,
 ) -> State:  # fmt: skip
     """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
     inner = basis.start.fold(components)
     moved = rows.move_latents(
-        placed.latents, basis.class_starts, Metric(inner),
-        settings.latent_reg, settings.max_passes, settings.n_threads, placed.lineage,
+        given.latents, basis.class_starts, Metric(inner),
+        settings.latent_reg, settings.max_passes, settings.n_threads, given.lineage,
     )  # fmt: skip
     clock.lap("latents")
     points = moved.latents @ inner.T
