@@ -71,7 +71,7 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, 
     assert found_updates == updates > 0
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
     assert np.linalg.norm(descent.metric - metric) <= 1e-5 * np.linalg.norm(metric)
-    assert np.linalg.norm(descent.average() - average) <= 1e-5 * np.linalg.norm(average)
+    assert np.linalg.norm(descent.state({}).average - average) <= 1e-5 * np.linalg.norm(average)
 
 
 @pytest.mark.parametrize("learning_rate", [0.1, 30.0])
@@ -85,7 +85,9 @@ def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbias
     descent = Descent(PSDMatrix.identity(7), Settings(learning_rate, 300, unbiased))
     assert descent.run(as_they_are(rows), triplets, np.random.default_rng(1))[1] == updates > 0
     np.testing.assert_allclose(descent.metric, metric, atol=1e-8 * np.linalg.norm(metric))
-    np.testing.assert_allclose(descent.average(), average, atol=1e-8 * np.linalg.norm(average))
+    np.testing.assert_allclose(
+        descent.state({}).average, average, atol=1e-8 * np.linalg.norm(average)
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_an_update_by_hand(learning_rate, expected):
     assert updates == 1
     assert losses[0] == pytest.approx(4, abs=1e-5)
     np.testing.assert_allclose(descent.metric, np.diag(expected), atol=1e-12)
-    np.testing.assert_allclose(descent.average(), descent.metric, atol=1e-12)
+    np.testing.assert_allclose(descent.state({}).average, descent.metric, atol=1e-12)
 
 
 def test_the_metric_is_psd_after_every_update(monkeypatch):
@@ -122,4 +124,4 @@ def test_the_metric_is_psd_after_every_update(monkeypatch):
     before, after = np.array(lowest).T
     assert np.count_nonzero(before < -1e-3) > 20
     assert np.all(after > -1e-8)
-    assert np.linalg.eigvalsh(descent.average())[0] > 0
+    assert np.linalg.eigvalsh(descent.state({}).average)[0] > 0

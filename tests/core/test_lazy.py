@@ -12,7 +12,7 @@ from forking import forked, needs_forks
 import latentmetric
 from latentmetric import Euclidean
 from latentmetric.core import model as models
-from latentmetric.core.lazy import lazy_property
+from latentmetric.core.parallel import lazy_property
 
 
 @dataclass(frozen=True)

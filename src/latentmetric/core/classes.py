@@ -13,8 +13,8 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric, pack
+from latentmetric.core.parallel import lazy_property
 from latentmetric.core.tuning import CLASS_BLOCK_BYTES, KEPT_SCATTER_BYTES
 from latentmetric.core.types import Floats, Ints
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import for_each, lazy_property
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
     CROWDED,

@@ -23,8 +23,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from latentmetric.core.blas import add_squares, times_triangle
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import background_thread
+from latentmetric.core.parallel import background_thread, lazy_property
 from latentmetric.core.triplets import DrawnTriplets, MeasuredTriplets
 from latentmetric.core.tuning import STEPS_PER_BLOCK
 from latentmetric.core.types import Floats

@@ -23,8 +23,7 @@ from latentmetric.core.distances import (
     squared_norms,
     zero_until,
 )
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import blas_threads, for_each, lazy_property, thread_count
 from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares

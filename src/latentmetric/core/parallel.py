@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock, get_ident
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -23,6 +23,7 @@ from latentmetric.core.tuning import FORK_SECONDS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -233,3 +234,29 @@ def _controller() -> ThreadpoolController:
     if not _SCANNED or _SCANNED[0][0] != n_modules:
         _SCANNED[:] = [(n_modules, ThreadpoolController())]
     return _SCANNED[0][1]
+
+
+class lazy_property(Generic[Value]):  # noqa: N801 - used like ``property``
+    """Computes a value once and keeps it in the instance's ``__dict__``, even of a frozen one.
+
+    It has no lock. ``functools.cached_property`` of Python 3.11 holds one for all instances of a
+    class while it computes; a process that forks at that moment gives its child a lock that nobody
+    releases. Threads that read a value at the same time may each compute it.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> lazy_property[Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> Value | lazy_property[Value]:
+        """The value; Python calls this only as long as ``__dict__`` does not have it."""
+        if instance is None:
+            return self
+        value: Value = vars(instance).setdefault(self._name, self._compute(instance))
+        return value

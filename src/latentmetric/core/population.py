@@ -14,10 +14,9 @@ from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_rows, near_rows, settle
-from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, Nearby, nearby_of
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import for_each, lazy_property
 from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS
