@@ -56,26 +56,21 @@ def learning(
     first: Callable[[np.random.Generator], State],
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
-    following = partial(_following, rows=rows, settings=settings, max_iter=max_iter, plan=plan)
-    limit, check = max_iter + plan.n_passes, partial(check_state, rows)
-    return Steps(first, following, limit, State, check, partial(_onward, max_iter=max_iter))
 
+    def following(state: State, generator: np.random.Generator) -> State:
+        done = state.record["round"]
+        if done < max_iter:
+            return next_state(state, generator, rows, settings)
+        return _next_pass(state, generator, rows, settings, done - max_iter, plan)
 
-def _onward(best: State, last: State, max_iter: int) -> State:
-    """The refinement starts from the best round."""
-    if last.record["round"] != max_iter:
-        return last
-    return replace(best, record=best.record | {"round": max_iter})
+    def onward(best: State, last: State) -> State:
+        """The refinement starts from the best round."""
+        if last.record["round"] != max_iter:
+            return last
+        return replace(best, record=best.record | {"round": max_iter})
 
-
-def _following(
-    state: State, generator: np.random.Generator, rows: Population, settings: Settings,
-    max_iter: int, plan: Plan,
-) -> State:  # fmt: skip
-    done = state.record["round"]
-    if done < max_iter:
-        return next_state(state, generator, rows, settings)
-    return _next_pass(state, generator, rows, settings, done - max_iter, plan)
+    check = partial(check_state, rows)
+    return Steps(first, following, max_iter + plan.n_passes, State, check, onward)
 
 
 def _next_pass(

@@ -231,21 +231,17 @@ class FittedModel:
 
     def vote(self, neighbors: Neighbors, weights: str) -> Ints:
         """The code that the neighbours of each row vote for."""
-        return vote(*self._ballots(neighbors, weights))
+        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
+        return vote(self.codes[neighbors.indices], of_neighbors)
 
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:
         """Each class's share of the vote, (n, C)."""
-        return vote_shares(*self._ballots(neighbors, weights), self.n_classes)
+        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
+        return vote_shares(self.codes[neighbors.indices], of_neighbors, self.n_classes)
 
     def scores(self, neighbors: Neighbors) -> Floats:
         """Minus the distance to the nearest reference."""
         return -self.distances(neighbors.squared[:, 0])
-
-    def _ballots(self, neighbors: Neighbors, weights: str) -> tuple[Ints, Floats]:
-        """Codes and weights of each row's neighbours."""
-        return self.codes[neighbors.indices], VOTES[weights].weigh(
-            neighbors.squared, self.temperature
-        )
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
