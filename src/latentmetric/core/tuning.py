@@ -32,23 +32,16 @@ UNSTRUCTURED_SHARE = 1e-3  # weight of structureless rows if the rounds learn a 
 
 # Refinement.
 REFINEMENT_SHARE = 0.3  # T as a multiple of the latent examples' spacing; choices.py
-MAP_RANK, MAP_SHARE = (
-    3,
-    1.0,
-)  # of maps to look at, reduced after the rounds: rank and T; shapes.py
+MAP_RANK = 3  # metrics of at most this rank are maps, reduced after the rounds; shapes.py
+MAP_SHARE = 1.0  # T of a map, in which classes overlap; shapes.py
 WRONG_LABELS_SHARE = 0.6  # T if labels may be wrong; doubts.py
 WRONG_LABELS_EXPONENT = 0.7  # of P(y | x), which weights a row's gradient then; doubts.py
 RIDGE = 0.5  # of the mean spread within classes, added when the rank is reduced; shapes.py
 OVERALL_SHARE = 1e-2  # weight of the overall spread beside that of class means; shapes.py
-BATCH, SMALLEST_BATCH, BATCHES = (
-    256,
-    16,
-    20,
-)  # rows per step, or one of so many; choices.py
-FEWEST_STEPS, MOST_STEPS = (
-    134,
-    1_000,
-)  # of a pass over few rows, many rows; refinement.py
+BATCH, SMALLEST_BATCH = 256, 16  # most and fewest rows of a step; choices.py
+BATCHES = 20  # of few rows; choices.py
+FEWEST_STEPS = 134  # of a pass, which goes over few rows several times; refinement.py
+MOST_STEPS = 1_000  # of a pass, which visits a part of very many rows; refinement.py
 FACTOR_RATE = 1e-2  # first step of the factor, relative to its norm; choices.py
 POINT_RATE = 2e-2  # first step of a point's numbers, relative to the factor's stretch; choices.py
 USUAL_ROWS = 10  # rows per latent example from which on points make longer steps; choices.py
@@ -84,10 +77,8 @@ CLASS_BLOCK_BYTES = 32 * 2**20  # of a class's rows in memory at a time, per thr
 KEPT_SCATTER_BYTES = 2**30  # of all classes' scatters kept between rounds; memory.py
 TABLE_BYTES = 16 * 2**20  # of a class's distances kept between passes of Alg. 1; kernels.py
 SUMMED_ROWS = 4096  # rows summed in their own dtype before float64; kernels.py
-CHUNKS, CHUNKED_NUMBERS = (
-    4,
-    2**19,
-)  # parts of a batch of so many numbers; mnist_fit.py
+CHUNKS = 4  # parts of a batch, one for each thread; mnist_fit.py
+CHUNKED_NUMBERS = 2**19  # rows times features of a batch that is divided; mnist_fit.py
 CACHED_BYTES = 2**18  # of points moved at a time; kernels.py
 THREADED_FEATURES = 1_024  # from which on products with d×d matrices gain from threads; kernels.py
 FORK_SECONDS = 1.0  # that a fork waits for products: longer than any one takes; fuzz.py
