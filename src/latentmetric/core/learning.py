@@ -1,4 +1,4 @@
-"""MaPML as steps: rounds of Alg. 3, then passes of the refinement."""
+"""MaPML as steps: rounds of Alg. 3, then passes of the refinement, which say what they cost."""
 
 from __future__ import annotations
 

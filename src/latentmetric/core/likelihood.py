@@ -2,6 +2,9 @@
 
 A row's label is predicted by the kernel vote of the latent examples, with the row left out of its
 own one. Measured on a sample of the rows, whose size is bounded.
+
+Time O(n·m·r) for n rows of the sample and m latent examples under a metric of rank r. Memory: a
+block of distances per thread.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
+import pytest
 from forking import forked, needs_forks
 
 import latentmetric
@@ -34,6 +35,7 @@ def test_it_is_computed_once_and_pickled_with_its_instance():
     assert square == Square(3.0)
 
 
+@pytest.mark.slow
 @needs_forks
 def test_a_child_forked_while_a_thread_computes_predicts(monkeypatch):
     X = np.arange(20.0).reshape(-1, 1)
