@@ -199,24 +199,24 @@ def counted_alg1() -> Iterator[Operations]:
     """
     counts = Operations()
     search, settle, under = latents.search, population.settle, References.under.__func__
-    scatter, update = OneClass._scatter, latents.Table.update
+    scatter, update = OneClass.scatter_under, latents.Table.update
 
     def counting_search(queries, references, k, *rest):
         counts.done += 2 * len(queries) * len(references) * queries.shape[1]
         return search(queries, references, k, *rest)
 
-    def counting_update(self, block, rows):
-        counts.done += 2 * len(self._moved) * rows.size
-        return update(self, block, rows)
+    def counting_update(self, block, rows, moved, *rest):
+        counts.done += 2 * len(moved) * rows.size
+        return update(self, block, rows, moved, *rest)
 
     def counting_under(cls, rows, metric):
         counts.done += 2 * rows.size * len(metric)
         return under(cls, rows, metric)
 
-    def counting_scatter(self):
+    def counting_scatter(self, metric):
         if self._kept_scatter is None:
             counts.done += len(self) * self._rows.n_features**2
-        return scatter(self)
+        return scatter(self, metric)
 
     def counting_settle(rows, start, *rest):
         settled = settle(rows, start, *rest)
@@ -225,11 +225,11 @@ def counted_alg1() -> Iterator[Operations]:
         return settled
 
     latents.search, population.settle = counting_search, counting_settle
-    References.under, OneClass._scatter = classmethod(counting_under), counting_scatter
+    References.under, OneClass.scatter_under = classmethod(counting_under), counting_scatter
     latents.Table.update = counting_update
     try:
         yield counts
     finally:
         latents.search, population.settle = search, settle
-        References.under, OneClass._scatter = classmethod(under), scatter
+        References.under, OneClass.scatter_under = classmethod(under), scatter
         latents.Table.update = update

@@ -20,16 +20,15 @@ from data import load_benchmark
 from latentmetric.core import metric
 from latentmetric.core.alternation import Settings, class_margins, first_state
 from latentmetric.core.distances import References
-from latentmetric.core.learning import REFINEMENT_SHARE
 from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.nearby import LISTED, LISTING_AXES
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.psd import project_psd
-from latentmetric.core.refinement import Moments
+from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.starts import Start
 from latentmetric.core.triplets import DrawnTriplets, mine
+from latentmetric.core.tuning import REFINEMENT_SHARE
 from latentmetric.core.votes import temperature_from_references
 
 SETTINGS = Settings(
@@ -147,7 +146,11 @@ def main() -> None:
     measure("mining", operations, time.perf_counter() - start)
 
     triplets = DrawnTriplets(
-        candidates, candidates.gaps(points), candidates.active(), SETTINGS.n_steps, generator
+        candidates,
+        candidates.gaps(points),
+        np.flatnonzero(candidates.hinges > 0),
+        SETTINGS.n_steps,
+        generator,
     )
     with counted_updates() as counts:
         start = time.perf_counter()

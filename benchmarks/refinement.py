@@ -38,7 +38,7 @@ def rows_kept_in() -> Iterator[None]:
 
     with (
         patch("latentmetric.core.nearby.stretches", ones),
-        patch("latentmetric.core.passes.stretches", ones),
+        patch("latentmetric.core.refinement.stretches", ones),
         patch("latentmetric.core.likelihood.stretches", ones),
     ):
         yield

@@ -14,7 +14,6 @@ from latentmetric.core.alternation import (
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.population import LocalPopulation, Moved
 from latentmetric.core.starts import Start
-from latentmetric.core.triplets import mine
 
 SETTINGS = Settings(
     n_steps=500,
@@ -59,7 +58,7 @@ def test_round_zero_is_euclidean_with_k_means_latents():
 
 @pytest.mark.parametrize("max_norm", [np.inf, 1.0, 0.3])
 @pytest.mark.parametrize("n_components", [None, 2])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_round_stays_in_the_ball_and_the_cone(max_norm, n_components, seed):
     settings = with_settings(max_norm=max_norm, n_components=n_components, metric_reg=0.2)
     _, states = run(5, settings, seed)
@@ -101,17 +100,6 @@ def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
     assert states[-1].record["objective"] < states[0].record["objective"]
 
 
-def test_the_active_share_belongs_to_its_own_round():
-    _, states = run(4)
-    shares = []
-    for state in states:
-        points = state.latents @ state.components.T
-        margins = np.repeat(class_margins(state.spreads), np.diff(state.class_starts))
-        shares.append(mine(points, state.class_starts, margins, 3, 3).active_share)
-    np.testing.assert_allclose([state.record["active_share"] for state in states], shares)
-    assert len(set(shares)) > 3
-
-
 def test_a_pull_on_the_latents_keeps_them_near_where_they_started():
     _, free = run(1)
     rows, held = run(1, with_settings(latent_reg=1e6))
@@ -126,19 +114,6 @@ def test_the_metric_learns_to_ignore_uninformative_features():
     _, states = run(8)
     weights = np.diag(states[-1].components.T @ states[-1].components)
     assert weights[-2:].min() > 1.5 * weights[:-2].max()
-
-
-def test_classes_far_apart_leave_the_metric_alone():
-    X, y = make_blobs()
-    _, states = run(2, data=(X + 1000 * y[:, None], y))
-    assert states[-1].record["active_share"] == 0
-    np.testing.assert_array_equal(states[-1].components, np.eye(6))
-
-
-def test_the_number_of_threads_changes_nothing():
-    _, one = run(3, with_settings(n_threads=1))
-    _, three = run(3, with_settings(n_threads=3))
-    np.testing.assert_allclose(one[-1].latents, three[-1].latents, rtol=1e-9)
 
 
 def test_a_state_can_be_resumed():
@@ -166,15 +141,3 @@ def test_rank_reduction_finds_directions_even_if_latents_show_none():
         assert reduce_rank(factor, latents, 2).shape == (2, 3)
     reduced = reduce_rank(factor, np.zeros((5, 3)), 2)
     np.testing.assert_allclose(reduced.T @ reduced, np.diag([0, 9, 4]), atol=1e-9)
-
-
-def test_a_given_state_is_brought_into_the_ball_and_to_the_rank():
-    rows, states = run(2)
-    last, settings = states[-1], with_settings(max_norm=0.2, n_components=3)
-    known = Moved(last.latents, last.spreads, last.counts, passes=0)
-    again = state_from(
-        rows, last.components, known, last.class_starts, settings, EUCLID,
-        np.random.default_rng(1),
-    )  # fmt: skip
-    assert again.components.shape == (3, 6)
-    assert again.record["norm"] <= 0.2 * np.sqrt(6) * (1 + 1e-9)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from latentmetric.core import classes as classes_module
-from latentmetric.core.classes import ClassRows
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.metric import Metric
+from latentmetric.core.population import LocalPopulation
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -20,16 +20,11 @@ def test_inner_rows_have_mean_zero_and_unit_mean_variance(rng, dtype):
     np.testing.assert_allclose(back, rows, rtol=1e-5)
 
 
-def test_rows_that_are_all_equal_keep_their_unit():
-    coordinates = Coordinates.of(np.full((5, 3), 7.0))
-    np.testing.assert_array_equal(coordinates.into(np.full((2, 3), 8.0)), np.ones((2, 3)))
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_classes_are_gathered_whole(rng, kept, monkeypatch):
     monkeypatch.setattr(classes_module, "KEPT_SCATTER_BYTES", 4 * 6 * 8 - (not kept))
     rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
-    by_class = ClassRows.of(rows, codes)
+    by_class = LocalPopulation.of(rows, codes)
     assert sorted(by_class.codes) == [0, 1, 2, 3]
     for position, code in enumerate(by_class.codes):
         assert sorted(by_class.members[position]) == np.flatnonzero(codes == code).tolist()
@@ -52,8 +47,8 @@ def test_the_order_depends_on_the_rows_alone(rng):
     shuffle = rng.permutation(60)
     rename = np.array([2, 0, 3, 1])
     rotation, _ = np.linalg.qr(rng.standard_normal((3, 3)))
-    one = ClassRows.of(rows, codes)
-    other = ClassRows.of(7 * rows[shuffle] @ rotation + 3, rename[codes[shuffle]])
+    one = LocalPopulation.of(rows, codes)
+    other = LocalPopulation.of(7 * rows[shuffle] @ rotation + 3, rename[codes[shuffle]])
     for position in range(4):
         drawn = one.members[position][one.classes[position].drawing_order]
         same = other.members[position][other.classes[position].drawing_order]
@@ -63,6 +58,6 @@ def test_the_order_depends_on_the_rows_alone(rng):
 def test_holding_out_takes_its_share_of_every_class_and_never_all_of_one(rng):
     codes = np.repeat([0, 1, 2], [50, 20, 1])
     rows = rng.standard_normal((71, 2))
-    kept, held_out = ClassRows.of(rows, codes).hold_out(0.1, rng)
+    kept, held_out = LocalPopulation.of(rows, codes).hold_out(0.1, rng)
     assert np.bincount(codes[held_out], minlength=3).tolist() == [5, 2, 0]
     assert sorted([*np.concatenate(kept.members), *held_out]) == list(range(71))

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from latentmetric import MaPML
-from latentmetric.core.denoising import (
+from latentmetric.core.starts import (
     GROUP_PASSES,
     GROUP_ROWS,
-    LEAST_SHARE,
+    MIN_SIGNAL,
     denoising,
-    group_means,
     group_rows,
 )
 
@@ -49,14 +47,6 @@ def test_groups_are_those_of_a_plain_k_means():
     assert len(pairs) == len(set(found)) == len(set(expected))
 
 
-def test_means_of_groups():
-    rows = np.arange(12.0).reshape(6, 2)
-    means = group_means(rows, np.array([0, 2, 0, 2, 2, 0]), 4)
-    np.testing.assert_allclose(
-        means, [rows[[0, 2, 5]].mean(0), [0, 0], rows[[1, 3, 4]].mean(0), [0, 0]]
-    )
-
-
 def test_directions_keep_the_root_of_their_share_of_signal():
     rows, labels = noisy_rows()
     turn, least = denoising(rows, labels)
@@ -67,16 +57,10 @@ def test_directions_keep_the_root_of_their_share_of_signal():
     ])  # fmt: skip
     variances, directions = np.linalg.eigh(np.cov(rows.T, ddof=0))
     noise = ((away @ directions) ** 2).sum(axis=0) / (len(rows) - len(set(groups)))
-    share = np.clip(1 - noise / variances, LEAST_SHARE, 1)
+    share = np.clip(1 - noise / variances, MIN_SIGNAL, 1)
     share *= variances.sum() / (share * variances).sum()
     np.testing.assert_allclose(turn @ turn, directions @ np.diag(share) @ directions.T, atol=1e-9)
     assert least == pytest.approx(share.min())
-
-
-def test_noise_is_shortened_and_signal_is_not():
-    rows, labels = noisy_rows()
-    metric = np.square(denoising(rows, labels)[0])
-    assert metric.diagonal()[:2].min() > 4 * metric.diagonal()[2:].max()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -98,9 +82,3 @@ def test_rows_that_show_no_noise_stay_as_they_are(rows):
     turn, outside = denoising(rows, labels)
     np.testing.assert_array_equal(turn, np.eye(rows.shape[1]))
     assert outside == 1
-
-
-def test_the_race_finds_that_rows_are_noisy():
-    """Rows of three classes in two directions, hidden in a hundred of noise."""
-    model = MaPML(random_state=0, max_iter=0, refine=0).fit(*noisy_rows(1000, 100, noise=2.0))
-    assert model.history_[0]["start"] == "denoised"

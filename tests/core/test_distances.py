@@ -5,25 +5,13 @@ from scipy.spatial.distance import cdist
 from latentmetric.core import distances
 from latentmetric.core.distances import (
     References,
+    grouped_smallest,
     k_nearest,
     paired_squared_distances,
     ranked,
-    row_blocks,
+    repeated_argmin,
     search,
-    smallest,
 )
-
-
-@pytest.mark.parametrize("n_rows", [0, 1, 7, 100])
-@pytest.mark.parametrize("row_bytes", [1, 2**20, 2**40])
-def test_row_blocks_cover_every_row_once(n_rows, row_bytes):
-    blocks = list(row_blocks(n_rows, row_bytes))
-    covered = [row for block in blocks for row in range(n_rows)[block]]
-    assert covered == list(range(n_rows))
-    assert all(
-        (b.stop - b.start) * row_bytes <= distances.BLOCK_BYTES or b.stop - b.start == 1
-        for b in blocks
-    )
 
 
 @pytest.mark.parametrize("k", [1, 3, 20])
@@ -42,14 +30,6 @@ def test_search_in_small_tiles_finds_what_brute_force_finds(rng, monkeypatch, k,
     assert values.dtype == dtype
 
 
-def test_search_takes_the_earlier_of_equal_references_across_tiles(monkeypatch):
-    monkeypatch.setattr(distances, "TILE_ROWS", 2)
-    references = np.array([[1.0], [-1.0], [1.0], [-1.0], [1.0]])
-    for k in (1, 2, 5):
-        _, found = search(np.zeros((1, 1)), References.of(references), k)
-        assert found.tolist() == [list(range(k))]
-
-
 def test_search_never_finds_what_the_mask_hides(rng):
     points = rng.standard_normal((30, 3))
 
@@ -60,14 +40,6 @@ def test_search_never_finds_what_the_mask_hides(rng):
     assert np.all(found % 2 == 1)
 
 
-@pytest.mark.parametrize("k", [1, 8, 30, 60])
-def test_smallest_sorts_and_keeps_the_first_of_equals(rng, k):
-    block = rng.integers(0, 5, (20, 70)).astype(float)
-    values, columns = smallest(block.copy(), k)
-    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
-    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     rows = (1000 + rng.standard_normal((50, 30))).astype(dtype)
@@ -75,14 +47,6 @@ def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     np.testing.assert_array_equal(found[:, 0], np.arange(50))
     np.testing.assert_array_equal(squared[:, 0], 0)
     assert np.all(np.diff(squared, axis=1) >= 0)
-
-
-def test_paired_distances_are_those_of_the_pairs(rng, monkeypatch):
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 100)
-    left, right = rng.standard_normal((20, 5)), rng.standard_normal((6, 5))
-    index = rng.integers(0, 6, 20)
-    expected = np.square(left - right[index]).sum(axis=1)
-    np.testing.assert_allclose(paired_squared_distances(left, right, index), expected)
 
 
 @pytest.mark.parametrize("measured_bytes", [1, 1_000, 2**20])
@@ -102,13 +66,6 @@ def test_ranked_measures_pairs_as_if_one_at_a_time(
         assert np.all(np.diff(its_values) >= 0)
 
 
-@pytest.mark.parametrize("k", [1, 3, 20, 90])
-def test_no_query_has_no_neighbours(rng, k):
-    references = References.of(rng.standard_normal((90, 4)))
-    squared, found = k_nearest(np.empty((0, 4)), references, k)
-    assert squared.shape == found.shape == (0, k)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1e-12, 1, 1e12])
 def test_no_tie_is_overlooked(rng, dtype, scale):
@@ -121,24 +78,9 @@ def test_no_tie_is_overlooked(rng, dtype, scale):
     reach = distances._tied_until(lengths, norms[:, None], squared.dtype)
     tied = np.flatnonzero((lengths[:, 1:] <= reach[:, :-1]).any(axis=1))
     assert 1_000 < len(tied) < 4_000
-    assert np.isin(tied, distances._perhaps_tied(squared, norms)).all()
-
-
-def test_no_block_exceeds_the_budget(rng, monkeypatch):
-    sizes = []
-    original = References.comparable
-
-    def spy(self, queries, tile=slice(None)):
-        block = original(self, queries, tile)
-        sizes.append(block.nbytes)
-        return block
-
-    monkeypatch.setattr(References, "comparable", spy)
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
-    monkeypatch.setattr(distances, "TILE_ROWS", 128)
-    k_nearest(rng.standard_normal((500, 3)), References.of(rng.standard_normal((700, 3))), 2)
-    assert sizes
-    assert max(sizes) <= 2**14
+    found = np.tile([1, 0], (len(norms), 1))
+    distances._sort_ties(squared, found, norms, 2)
+    np.testing.assert_array_equal(np.flatnonzero(found[:, 0] == 0), tied)
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
@@ -183,8 +125,9 @@ def grid(n_features, side, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [1, 3, 5, 60])
-@pytest.mark.parametrize(("n_features", "side"), [(1, 90), (2, 9), (4, 3)])
+@pytest.mark.parametrize(
+    ("n_features", "side", "k"), [(1, 90, 3), (2, 9, 60), (4, 3, 5), (2, 9, 1)]
+)
 def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side, k, dtype):
     whole, rows = grid(n_features, side, dtype)
     squared = np.square(whole[:, None] - whole[None]).sum(axis=2)
@@ -200,24 +143,35 @@ def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side
             assert np.all((np.diff(exact, axis=1) == 0) == tied)
 
 
-def test_ties_of_inner_products_go_to_the_smaller_index(rng):
-    rows = np.repeat(rng.standard_normal((30, 9)), 4, axis=0)
-    queries = rng.standard_normal((50, 9))
-    products = -2 * queries @ rows[::4].T
-    expected = 4 * np.argsort(products, axis=1)[:, :2].repeat(4, axis=1)[:, :6] + [0, 1, 2, 3, 0, 1]
-    similar = References(rows, np.zeros(len(rows)))
-    for batch in (1, 50):
-        for start in range(0, 50, batch):
-            here = slice(start, start + batch)
-            values, found = k_nearest(queries[here], similar, 6, distances.paired_products)
-            np.testing.assert_array_equal(found, expected[here])
-            np.testing.assert_allclose(values[:, 0], products[here].min(axis=1))
+def assert_smallest(found, block, k):
+    values, columns = found
+    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
+    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
+    assert values.dtype == block.dtype
 
 
-def test_many_equal_references_take_no_more_memory_than_a_block(rng, monkeypatch):
-    """All references tie with all queries; the candidates of a few queries are held at a time."""
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**14)
-    rows = np.full((300, 5), 1 / 3)
-    squared, found = k_nearest(rng.standard_normal((40, 5)), References.of(rows), 3)
-    np.testing.assert_array_equal(found, np.tile([0, 1, 2], (40, 1)))
-    assert np.all(squared == squared[:, :1])
+@pytest.mark.parametrize("select", [repeated_argmin, grouped_smallest])
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "k", "dtype"),
+    [(0, 30, 1, np.float64), (1, 200, 21, np.float32), (40, 203, 25, np.float64),
+     (40, 30, 25, np.float32)],
+)  # fmt: skip
+def test_the_smallest_are_those_of_a_sort(rng, select, n_rows, n_columns, k, dtype):
+    block = rng.standard_normal((n_rows, n_columns)).astype(dtype)
+    assert_smallest(select(block.copy(), k), block, k)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 12, 150])
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_of_equal_entries_the_first_are_taken(rng, n_values, n_rows):
+    block = rng.integers(0, n_values, (n_rows, 300)).astype(float)
+    assert_smallest(grouped_smallest(block.copy(), 21), block, 21)
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_infinities_are_taken_as_by_argmin(rng, n_rows):
+    block = rng.standard_normal((n_rows, 300))
+    block[::2, 5:] = np.inf
+    found, expected = grouped_smallest(block.copy(), 21), repeated_argmin(block.copy(), 21)
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(left, right)

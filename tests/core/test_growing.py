@@ -63,22 +63,6 @@ def test_a_far_row_founds_a_latent_only_if_there_may_be_more(rng):
     assert len(grow(far, components, latents, 1, FOREVER, rng)) == 1
 
 
-def test_forgetting_lets_new_rows_weigh_more(rng):
-    components = np.eye(1)
-    old = grow(np.zeros((100, 1)), components, ClassLatents.none(components), 1, FOREVER, rng)
-    moved = grow(np.ones((10, 1)), components, old, 1, Growth("random", 0.0, 1, 0.1), rng)
-    np.testing.assert_allclose(moved.places, [[0.5]])
-    assert moved.counts.tolist() == [20]
-
-
-def test_equal_rows_found_nothing(rng):
-    components, rows = np.eye(2), np.ones((7, 2))
-    latents = grow(rows, components, ClassLatents.none(components), 3, FOREVER, rng)
-    more = grow(rows, components, latents, 5, FOREVER, rng)
-    np.testing.assert_allclose(more.places, 1)
-    assert more.counts.sum() == 14
-
-
 def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     """A mean of c rows is off by spread/c, which makes rows farther from it by as much."""
     components, places = np.eye(1), np.array([[0.0], [10.0]])
@@ -88,15 +72,3 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     squared = np.square(rows - places.T) - 20.0 / latents.counts
     assert squared.argmin(axis=1).tolist() == [0, 1, 1]
     assert grow(rows, components, latents, 2, once, rng).counts.tolist() == [101, 3]
-
-
-def test_latents_that_come_later_get_their_share_of_the_rows(rng):
-    """In many features, one row alone is farther from others than their mean is."""
-    rows, components = rng.standard_normal((600, 100)), np.eye(100)
-    latents = ClassLatents.none(components)
-    for n_seen, part in zip(range(60, 601, 60), np.split(rows, 10), strict=True):
-        latents = grow(part, components, latents, n_seen // 60, FOREVER, rng)
-    assert len(latents) == 10
-    assert latents.counts.sum() == 600
-    assert latents.counts.max() < 200, "the oldest one has 60 rows of its own"
-    assert np.median(latents.counts) > 30

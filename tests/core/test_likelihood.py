@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentmetric.core import distances
-from latentmetric.core.likelihood import ALONE, LEAST, judge, loss_of, stretches
+from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, stretches
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
@@ -29,7 +29,9 @@ def plain_judge(
             votes[of_latents[latent]] += np.exp(-(squared[latent] - nearest) / temperature)
         votes /= votes.sum()
         right = votes[label]
-        losses.append((1 - right**exponent) / exponent if exponent else -np.log(max(right, LEAST)))
+        losses.append(
+            (1 - right**exponent) / exponent if exponent else -np.log(max(right, MIN_LIKELIHOOD))
+        )
         wrong.append(np.argmax(votes) != label)
     return np.mean(losses), np.mean(wrong)
 
@@ -48,9 +50,13 @@ def case(rng, counts_of_latents=(9, 6, 12, 8), n_rows=120, dtype=np.float64):
 
 
 @pytest.mark.parametrize("leave_out", [True, False])
-@pytest.mark.parametrize(("temperature", "exponent"), [(0.05, 0), (0.5, 0), (4.0, 0), (0.5, 0.7)])
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-4), (np.float64, 1e-9)])
-@pytest.mark.parametrize("counts_of_latents", [(9, 6, 12, 8), (1, 1, 1), (30, 2)])
+@pytest.mark.parametrize(
+    ("temperature", "exponent", "dtype", "rtol", "counts_of_latents"),
+    [
+        (0.05, 0, np.float64, 1e-9, (9, 6, 12, 8)), (0.5, 0, np.float32, 1e-4, (1, 1, 1)),
+        (4.0, 0, np.float64, 1e-9, (30, 2)), (0.5, 0.7, np.float32, 1e-4, (9, 6, 12, 8)),
+    ],
+)  # fmt: skip
 def test_the_judgement_is_that_of_a_plain_loop(
     rng, leave_out, temperature, exponent, dtype, rtol, counts_of_latents
 ):
@@ -62,23 +68,6 @@ def test_the_judgement_is_that_of_a_plain_loop(
     assert 0 < error < 1
 
 
-def test_the_loss_is_minus_the_logarithm_or_bounded():
-    """With an exponent, its slope is that of −log P times P to the exponent."""
-    likelihood = np.array([1, 0.5, 0.1, 1e-3])
-    np.testing.assert_allclose(loss_of(likelihood, 0.0), -np.log(likelihood))
-    assert loss_of(np.zeros(1), 0.0) == -np.log(LEAST)
-    for exponent in (0.3, 0.7):
-        loss = loss_of(likelihood, exponent)
-        slope = (loss_of(likelihood + 1e-7, exponent) - loss) / 1e-7
-        np.testing.assert_allclose(slope, -(likelihood ** (exponent - 1)), rtol=1e-3)
-        np.testing.assert_allclose(loss_of(np.array([1, 0]), exponent), [0, 1 / exponent])
-
-
-def test_leaving_rows_out_makes_their_labels_less_likely(rng):
-    arguments = (*case(rng), 0.5)
-    assert judge(*arguments).loss > 1.1 * judge(*arguments, leave_out=False).loss
-
-
 def test_a_row_is_left_out_of_the_mean_that_contains_it(rng):
     """The stretched distance to the mean of all rows is the one to the mean of the others."""
     rows = rng.standard_normal((7, 4))
@@ -88,28 +77,6 @@ def test_a_row_is_left_out_of_the_mean_that_contains_it(rng):
         assert squared == pytest.approx(np.square(rows[row] - others).sum())
 
 
-def test_stretches_of_single_and_of_many_rows():
-    found = stretches(np.array([0, 1, 2, 3, 10**6]))
-    np.testing.assert_allclose(found, [ALONE, ALONE, 4, 9 / 4, 1], rtol=1e-5)
-
-
-def test_the_vote_after_leaving_out_starts_from_the_new_nearest():
-    """Its own latent example is nearest, but not once the row is left out of it."""
-    points, latents, counts = np.zeros((1, 1)), np.array([[1.0], [1.5]]), np.array([2, 5])
-    arguments = (points, np.array([0]), latents, np.array([0, 1, 2]), counts, 0.5)
-    found = judge(*arguments)
-    assert found.loss == pytest.approx(np.log(1 + np.exp((4 - 2.25) / 0.5)))
-    assert found.error == 1
-    assert judge(*arguments, leave_out=False).error == 0
-
-
-def test_one_row_cannot_decide_alone(rng):
-    points, positions, latents, class_starts, counts = case(rng)
-    points[0] = latents[class_starts[(positions[0] + 1) % 4]] + 1e5
-    found = judge(points, positions, latents, class_starts, counts, 1e-3)
-    assert found.loss <= -np.log(LEAST)
-
-
 @pytest.mark.parametrize("leave_out", [True, False])
 def test_without_a_temperature_the_nearest_latents_vote(leave_out):
     points, positions = np.array([[0.0], [1.0], [2.4]]), np.array([0, 0, 1])
@@ -117,29 +84,7 @@ def test_without_a_temperature_the_nearest_latents_vote(leave_out):
     counts = np.array([9, 9, 9])
     found = judge(points, positions, latents, class_starts, counts, 0.0, leave_out=leave_out)
     assert found.error == pytest.approx(1 / 3)
-    assert found.loss == pytest.approx(-np.log(LEAST) / 3)
-
-
-def test_equally_near_latents_share_the_vote_at_temperature_0():
-    latents, class_starts = np.array([[-1.0], [1.0]]), np.array([0, 1, 2])
-    found = judge(
-        np.zeros((1, 1)), np.array([0]), latents, class_starts, np.ones(2), 0.0, leave_out=False
-    )
-    assert found.loss == pytest.approx(np.log(2))
-
-
-def test_a_single_latent_per_class_is_every_rows_own(rng):
-    """With n rows in it, a latent example at the mean is n/(n − 1) as far."""
-    points, positions, latents, class_starts, _ = case(rng, (1, 1))
-    counts = np.bincount(positions, minlength=2)
-    found = judge(points, positions, latents, class_starts, counts, 0.5)
-    squared = np.square(points[:, None] - latents[None]).sum(axis=2)
-    every_row = np.arange(len(points))
-    squared[every_row, positions] *= ((counts / (counts - 1)) ** 2)[positions]
-    behind = squared[every_row, positions] - squared[every_row, 1 - positions]
-    expected = np.logaddexp(0, behind / 0.5)
-    np.testing.assert_allclose(found.loss, np.minimum(expected, -np.log(LEAST)).mean())
-    assert found.error == np.mean(behind > 0)
+    assert found.loss == pytest.approx(-np.log(MIN_LIKELIHOOD) / 3)
 
 
 def test_neither_blocks_nor_threads_matter(rng, monkeypatch):
@@ -150,11 +95,3 @@ def test_neither_blocks_nor_threads_matter(rng, monkeypatch):
         found = judge(*arguments, n_threads=n_threads)
         assert found.loss == pytest.approx(whole.loss, rel=1e-12)
         assert found.error == whole.error
-
-
-def test_neither_scale_nor_position_matters(rng):
-    points, positions, latents, *rest = case(rng)
-    one = judge(points, positions, latents, *rest, 0.5)
-    other = judge(1e3 * points + 7, positions, 1e3 * latents + 7, *rest, 0.5e6)
-    assert other.loss == pytest.approx(one.loss)
-    assert other.error == one.error

@@ -1,13 +1,9 @@
-import tracemalloc
-from collections import deque
-
 import numpy as np
 import pytest
 from helpers import make_blobs, states_of
 
-from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.lmnn import Impostors, Problem, evaluate, find_impostors, steps
+from latentmetric.core.lmnn import Problem, evaluate, find_impostors, steps
 
 
 def make_problem(max_impostors=1000, push=0.5, n_targets=3, data=None, n_threads=1):
@@ -34,10 +30,10 @@ def plain_loss(problem, components):
 def test_targets_are_the_nearest_of_the_same_class():
     X, y = make_blobs(n_rows=90)
     problem = make_problem(data=(X, y))
-    for place, row in enumerate(problem.order):
+    for index, row in enumerate(problem.order):
         own = np.flatnonzero((y == y[row]) & (np.arange(90) != row))
         nearest = own[np.argsort(np.square(X[own] - X[row]).sum(axis=1))[:3]]
-        assert problem.order[problem.targets[place]].tolist() == nearest.tolist()
+        assert problem.order[problem.targets[index]].tolist() == nearest.tolist()
 
 
 @pytest.mark.parametrize("push", [0.2, 0.5, 1.0])
@@ -89,13 +85,6 @@ def test_impostors_are_the_nearest_inside_the_margin():
         assert sorted(nearest.rows[nearest.of == i]) == sorted(two)
 
 
-def test_union_has_every_pair_once():
-    one = Impostors(np.array([0, 2]), np.array([3, 1]))
-    other = Impostors(np.array([2, 2]), np.array([1, 0]))
-    both = one.union(other, 5)
-    assert list(zip(both.of, both.rows, strict=True)) == [(0, 3), (2, 0), (2, 1)]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
     problem = make_problem(data=make_blobs(n_rows=90, seed=seed))
@@ -105,38 +94,3 @@ def test_the_loss_over_all_rows_falls_from_step_to_step(seed):
     assert np.all(np.diff(losses) <= 1e-9 * losses[0])
     np.testing.assert_allclose(losses, [state.at.loss for state in found])
     assert losses[-1] < losses[0] / 2
-
-
-def test_a_row_alone_in_its_class_is_its_own_target():
-    X, y = make_blobs(n_rows=31)
-    y[0] = 7
-    problem = make_problem(data=(X, np.unique(y, return_inverse=True)[1]))
-    alone = int(np.flatnonzero(problem.order == 0)[0])
-    assert problem.targets[alone].tolist() == [alone] * 3
-    for state in states_of(steps(problem, np.eye(6), 20, 1e-4)):
-        assert np.all(np.isfinite(state.components))
-        assert np.isfinite(state.at.loss)
-
-
-def test_memory_is_one_copy_of_the_rows_plus_pairs_and_matrices(rng, monkeypatch):
-    """With small blocks, an n×n array (39 times the rows) or a second copy of the rows would show.
-
-    The rest is pairs and d×d matrices, which take a larger share here than in large fits.
-    """
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 2**17)
-    monkeypatch.setattr(distances, "TILE_ROWS", 512)
-    X = rng.standard_normal((5000, 128), dtype=np.float32)
-    y = np.repeat(np.arange(10), 500)
-    X[np.arange(5000), y] += 6
-    rows = InnerRows(X, Coordinates.of(X))
-    problem = Problem.of(rows, y, 3, 0.5, 3, 1)
-    tracemalloc.start()
-    try:
-        found = steps(problem, np.eye(128, dtype=np.float32), max_iter=6, tol=0)
-        (last,) = deque(states_of(found), maxlen=1)
-        n_pairs = len(last.impostors)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert n_pairs > 0
-    assert peak < 2.5 * X.nbytes

@@ -1,14 +1,12 @@
 """The fitted model against plain loops."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.model import FittedModel, euclidean_model
+from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import VOTES
 
 
@@ -41,7 +39,6 @@ def test_queries_searched_in_pieces_by_several_threads_find_the_same(
     queries = rng.standard_normal((200, 5)) * 3 + 7
     expected = model.nearest(queries, 6)
     monkeypatch.setattr(distances, "BLOCK_BYTES", 100 * queries[0].nbytes)  # two blocks
-    assert len(list(distances.row_blocks(100, model._row_bytes))) > 8
     found = model.nearest(queries, 6, n_threads)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_allclose(found.squared, expected.squared, rtol=1e-12)
@@ -86,22 +83,6 @@ def test_other_references_make_another_model(made):
     assert len(other.references) == 9
     np.testing.assert_allclose(other.references.rows, model.references.rows[:9])
     assert other.components is model.components
-
-
-def test_a_model_cannot_be_changed(made):
-    model = made[0]
-    for field in dataclasses.fields(model):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(model, field.name, None)
-
-
-def test_the_euclidean_model_measures_euclidean_distances(rng):
-    rows = (rng.standard_normal((30, 4)) * 5 + 100).astype(np.float32)
-    model = euclidean_model(rows, np.arange(30) % 3, 3)
-    squared = model.nearest(rows, 3).squared
-    np.testing.assert_allclose(
-        model.distances(squared), np.sort(cdist(rows, rows), axis=1)[:, :3], rtol=1e-4, atol=1e-4
-    )
 
 
 def test_queries_out_of_reach_are_named(made):

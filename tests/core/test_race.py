@@ -12,8 +12,8 @@ from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.race import (
-    CLEARLY,
-    TIE,
+    MIN_GAIN,
+    REL_TOL,
     choose_start,
     estimate_start,
     gap_between,
@@ -55,37 +55,22 @@ def units(n_rows=300, seed=0):
     return X * [1000, 1000, 1000, 1, 1], y
 
 
-def correlated(n_rows=300, seed=0):
-    """Two classes that differ along a direction in which rows hardly vary."""
-    generator = np.random.default_rng(seed)
-    y = np.arange(n_rows) % 2
-    X = np.repeat(3 * generator.standard_normal((n_rows, 1)), 4, axis=1)
-    X += 0.1 * generator.standard_normal((n_rows, 4))
-    X[:, 0] += 0.2 * y
-    X[:, 1] -= 0.2 * y
-    return X, y
-
-
 @pytest.mark.parametrize(
     ("losses", "name"),
     [
         ((1.0, 1.0, 1.0, 1.0), "euclidean"),
-        ((1.0, 1 - TIE / 2, 1 - TIE / 2, 1 - TIE / 2), "euclidean"),
+        ((1.0, 1 - REL_TOL / 2, 1 - REL_TOL / 2, 1 - REL_TOL / 2), "euclidean"),
         ((1.0, 0.9, 0.9, 0.9), "standardized"),
-        ((1.0, 0.9, 0.9 * (1 - TIE / 2), 1.0), "standardized"),
+        ((1.0, 0.9, 0.9 * (1 - REL_TOL / 2), 1.0), "standardized"),
         ((1.0, 0.9, 0.8, 0.9), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - TIE / 2)), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 0.9)), "within"),
-        ((1.0, 1.2, 0.8, 0.8 * (1 - CLEARLY * 1.1)), "denoised"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - REL_TOL / 2)), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - MIN_GAIN * 0.9)), "within"),
+        ((1.0, 1.2, 0.8, 0.8 * (1 - MIN_GAIN * 1.1)), "denoised"),
         ((0.0, 0.0, 0.0, 0.0), "euclidean"),
     ],
 )
 def test_the_lowest_loss_wins_and_ties_go_to_the_simpler(losses, name):
     assert winner({s: Judgement(loss, 0.0) for s, loss in zip(STARTS, losses, strict=True)}) == name
-
-
-def test_without_judgements_the_start_is_euclidean():
-    assert winner({}) == "euclidean"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -95,21 +80,6 @@ def test_features_of_different_units_are_not_compared_as_they_are(dtype, seed):
     _, judgements = raced(X.astype(dtype), y, seed=seed)
     assert winner(judgements) in ("standardized", "within")
     assert judgements["euclidean"].error > judgements["standardized"].error + 0.1
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_correlated_features_are_turned(seed):
-    _, judgements = raced(*correlated(seed=seed), seed=seed)
-    assert winner(judgements) == "within"
-    assert judgements["within"].error < judgements["euclidean"].error
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_features_of_equal_unit_and_meaning_are_left_alone(seed):
-    generator = np.random.default_rng(seed)
-    y = np.arange(300) % 3
-    X = generator.standard_normal((300, 4)) + 1.5 * np.eye(4)[y]
-    assert winner(raced(X, y, seed=seed)[1]) == "euclidean"
 
 
 def test_rows_that_judge_are_not_fitted_to():
@@ -140,25 +110,11 @@ def test_the_fits_of_a_race_get_only_the_rows_to_fit(monkeypatch):
     np.testing.assert_allclose(expected / expected[0], differences / differences[0], rtol=1e-9)
 
 
-def test_labels_that_mean_nothing_are_predicted_by_chance(rng):
-    """If the judging rows had been fitted to, most of them would be right."""
-    X, y = rng.standard_normal((400, 3)), rng.integers(2, size=400)
-    _, judgements = raced(X, y, share=0.5)
-    for judgement in judgements.values():
-        assert 0.35 < judgement.error < 0.65
-
-
 def reordered(monkeypatch):
     """Classes all as far from the centre, and so few rows of each that their order changes."""
     monkeypatch.setattr(race_module, "RACE_ROWS", 96)
     y = np.arange(480) % 8
     return 20 * np.eye(8)[y] + np.random.default_rng(0).standard_normal((480, 8)), y
-
-
-def test_classes_apart_are_told_apart_whatever_their_order(monkeypatch):
-    X, y = reordered(monkeypatch)
-    for judgement in raced(X, y)[1].values():
-        assert judgement.error == 0
 
 
 def test_classes_have_the_same_share_of_latents_as_in_the_fit(monkeypatch):
@@ -177,15 +133,6 @@ def test_classes_have_the_same_share_of_latents_as_in_the_fit(monkeypatch):
         np.testing.assert_allclose(found, shares[codes], atol=0.12)
 
 
-def test_the_race_reads_a_bounded_number_of_rows(monkeypatch):
-    monkeypatch.setattr(race_module, "RACE_ROWS", 90)
-    rows, judgements = raced(*units(300))
-    drawn = np.concatenate(rows.asked)
-    assert len(np.unique(drawn)) == len(drawn) == 90
-    assert drawn.max() > 200
-    assert set(judgements) == set(STARTS)
-
-
 @pytest.mark.parametrize(
     "y", [[0, 1], [0, 0, 1, 2], [0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 0, 0]], ids=str
 )
@@ -202,19 +149,6 @@ def test_too_few_rows_or_classes_start_euclidean(rng, y):
         assert not record["start_losses"]
 
 
-@pytest.mark.parametrize("data", [units, correlated])
-def test_neither_order_of_rows_nor_names_of_classes_matter(rng, data):
-    X, y = data(150)
-    order = rng.permutation(150)
-    names = np.array(["zebra", "Apple", "mouse"])
-    parameters = {"max_iter": 0, "refine": 0, "n_steps": 200, "random_state": 0}
-    one = MaPML(**parameters).fit(X, y).history_[0]
-    other = MaPML(**parameters).fit(X[order], names[y[order]]).history_[0]
-    assert one["start"] == other["start"] != "euclidean"
-    assert one["start_losses"] == pytest.approx(other["start_losses"], rel=1e-6)
-    assert one["start_errors"] == other["start_errors"]
-
-
 def test_the_choice_is_in_the_first_record():
     X, y = units(150)
     model = MaPML(max_iter=1, refine=1, n_steps=200, random_state=0).fit(X, y)
@@ -222,7 +156,7 @@ def test_the_choice_is_in_the_first_record():
     assert first["start"] in ("standardized", "within")
     assert list(first["start_losses"]) == list(first["start_errors"]) == list(STARTS)
     lowest = min(first["start_losses"].values())
-    assert first["start_losses"][first["start"]] <= lowest / (1 - TIE)
+    assert first["start_losses"][first["start"]] <= lowest / (1 - REL_TOL)
     assert first["seconds"]["start"] > 0
     assert not any("start" in record for record in others)
 

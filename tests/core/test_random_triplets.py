@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import make_blobs
 
-from latentmetric import HRSGD, OASIS
-from latentmetric.core import random_triplets
-from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.random_triplets import RandomTriplets, block_sizes, of_unit_norm, part_sizes
+from latentmetric.core import triplets as triplets_module
+from latentmetric.core.triplets import RandomTriplets, block_sizes, part_sizes
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])
@@ -43,34 +40,9 @@ def test_parts_are_whole_batches_and_add_up_to_all():
 
 
 def test_blocks_are_whole_batches_that_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
+    monkeypatch.setattr(triplets_module, "DRAWN_AT_ONCE", 100)
     assert list(block_sizes(100)) == [100]
     assert list(block_sizes(250)) == [100, 100, 50]
     assert list(block_sizes(210, batch_size=30)) == [90, 90, 30]
     assert list(block_sizes(600, batch_size=300)) == [300, 300]
     assert list(block_sizes(0)) == []
-
-
-@pytest.mark.parametrize("algorithm", ["oasis", "hrsgd"])
-def test_a_part_draws_a_block_of_triplets_at_a_time(algorithm, monkeypatch):
-    drawn, draw = [], RandomTriplets.draw
-
-    def counted(self, n_triplets, generator):
-        drawn.append(n_triplets)
-        return draw(self, n_triplets, generator)
-
-    monkeypatch.setattr(RandomTriplets, "draw", counted)
-    monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
-    X, y = make_blobs(60)
-    estimators = {"oasis": OASIS(psd=False, n_steps=2_500, random_state=0)}
-    estimators["hrsgd"] = HRSGD(n_steps=2_500, batch_size=10, random_state=0)
-    model = estimators[algorithm].fit(X, y)
-    assert drawn == [100, 100, 50] * 10
-    assert model.n_iter_ == (2_500 if algorithm == "oasis" else 250)
-
-
-def test_unit_norm(rng):
-    X = 5 + 3 * rng.standard_normal((400, 7)) * np.arange(1, 8)
-    rows = of_unit_norm(InnerRows(X, Coordinates.of(X)))[np.arange(400)]
-    assert np.square(rows).sum(axis=1).mean() == pytest.approx(1)
-    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)

@@ -10,16 +10,12 @@ from scipy.optimize import check_grad
 from scipy.special import logsumexp
 
 from latentmetric.core import refinement
-from latentmetric.core.learning import WRONG_LABELS_EXPONENT
-from latentmetric.core.passes import Plan, refine
+from latentmetric.core.nearby import Visit
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
-    BATCH,
     CERTAIN,
     FACTOR_RATE,
-    FEWEST_STEPS,
     FIRST_DECAY,
-    MOST_STEPS,
     POINT_RATE,
     QUIET,
     SECOND_DECAY,
@@ -27,14 +23,14 @@ from latentmetric.core.refinement import (
     Batch,
     Gradient,
     Moments,
-    batch_size,
-    cosine,
+    Plan,
     draw_batches,
     gradient,
     preimages,
-    visit_of,
+    refine,
 )
 from latentmetric.core.starts import STARTS, start_from
+from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 
 N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
 
@@ -169,13 +165,6 @@ def test_only_near_points_take_part(problem, rng):
     assert check_grad(of_points, lambda _: slopes.points.ravel(), problem.points.ravel()) < 1e-5
 
 
-def test_the_order_of_the_near_points_does_not_matter(problem, rng):
-    near = np.array([rng.permutation(N_POINTS) for _ in range(N_ROWS)])
-    one, other = found(problem), found(problem, near=near)
-    np.testing.assert_allclose(other.components, one.components, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(other.points, one.points, rtol=1e-10, atol=1e-12)
-
-
 def test_the_gradients_of_parts_add_up(problem):
     batch = batch_of(problem)
     parts = [slice(0, 4), np.array([6, 4]), np.array([5, 7, 8])]
@@ -185,33 +174,6 @@ def test_the_gradients_of_parts_add_up(problem):
     whole = gradient(problem.rows, batch)
     np.testing.assert_allclose(added.components, whole.components, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(added.points, whole.points, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
-def test_float32_is_close_to_float64(problem, exponent):
-    narrow = problem.with_changes(
-        **{name: getattr(problem, name).astype("f4") for name in ("rows", "factor", "points")}
-    )
-    exact, slopes = found(problem, exponent), found(narrow, exponent)
-    assert slopes.components.dtype == slopes.points.dtype == np.float32
-    np.testing.assert_allclose(slopes.components, exact.components, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(slopes.points, exact.points, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_row_whose_label_is_certain_has_no_gradient(problem, dtype):
-    """One has only points of its own label near it; one is at its own point, others are far."""
-    alone = problem.with_changes(rows=problem.rows.astype(dtype), of_points=np.zeros(7, int))
-    alone = alone.with_changes(labels=np.zeros(N_ROWS, int))
-    far = problem.with_changes(
-        rows=np.zeros((N_ROWS, N_FEATURES), dtype),
-        points=(problem.of_points != 0)[:, None] * np.full((1, RANK), 30, dtype),
-        labels=np.zeros(N_ROWS, int), own=np.zeros(N_ROWS, int),
-    )  # fmt: skip
-    for certain in (alone, far):
-        slopes = found(certain)
-        np.testing.assert_allclose(slopes.components, 0, atol=1e-5)
-        np.testing.assert_allclose(slopes.points, 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -240,7 +202,7 @@ def descended(problem, n_steps=5):
     adam = begun_at(problem)
     for step in range(n_steps):
         moved = problem.with_changes(factor=adam.components, points=adam.points)
-        adam.step(found(moved), np.arange(N_POINTS), cosine(step / n_steps))
+        adam.step(found(moved), np.arange(N_POINTS), (1 + np.cos(np.pi * step / n_steps)) / 2)
     return adam.components, adam.points
 
 
@@ -255,26 +217,6 @@ def test_steps_do_not_depend_on_the_axes_of_the_rows(problem, rng):
     other_factor, other_points = descended(turned)
     np.testing.assert_allclose(other_factor, factor @ turn, atol=1e-12)
     np.testing.assert_allclose(other_points, points, atol=1e-12)
-
-
-def test_steps_do_not_depend_on_the_axes_of_the_points(problem, rng):
-    turn = rotation(rng, RANK)
-    factor, points = descended(problem)
-    turned = problem.with_changes(factor=turn @ problem.factor, points=problem.points @ turn.T)
-    other_factor, other_points = descended(turned)
-    np.testing.assert_allclose(other_factor, turn @ factor, atol=1e-12)
-    np.testing.assert_allclose(other_points, points @ turn.T, atol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e-5, 0.3, 1e6])
-def test_steps_follow_the_scale_of_the_metric(problem, scale):
-    factor, points = descended(problem)
-    scaled = problem.with_changes(
-        factor=scale * problem.factor, points=scale * problem.points, temperature=scale**2 * T
-    )
-    other_factor, other_points = descended(scaled)
-    np.testing.assert_allclose(other_factor / scale, factor, rtol=1e-9)
-    np.testing.assert_allclose(other_points / scale, points, rtol=1e-9)
 
 
 def unit_of(factor):
@@ -345,43 +287,12 @@ def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
     np.testing.assert_array_equal(adam.points[-1], problem.points[-1])
 
 
-@pytest.mark.parametrize(("rows_per_point", "farther"), [(1, 1), (10, 1), (40, 2)])
-def test_the_first_step_is_as_long_as_the_rates(problem, rows_per_point, farther):
-    adam = begun_at(problem, rows_per_point * N_POINTS)
-    unit = unit_of(problem.factor)
-    adam.step(found(problem), np.arange(N_POINTS), 0.5)
-    moved = np.linalg.norm(adam.components - problem.factor)
-    assert moved == pytest.approx(FACTOR_RATE * unit * np.sqrt(RANK) / 2)
-    moved = np.sqrt(np.square(adam.points - problem.points).mean(axis=1))
-    np.testing.assert_allclose(moved, farther * POINT_RATE * unit / 2)
-
-
-def test_steps_leave_what_they_began_from_alone(problem):
-    begun = begun_at(problem)
-    begun.step(found(problem), np.arange(N_POINTS), 1.0)
-    components, points, moments = begun.components, begun.points, begun.moments
-    before = copy.deepcopy((components, points, moments))
-    adam = Adam(components, points, moments)
-    adam.step(found(problem), np.arange(N_POINTS), 1.0)
-    assert not np.array_equal(adam.components, components)
-    assert_equal_parts((components, points, moments), before)
-
-
 def assert_equal_parts(one, other):
     for part, copied in zip(one, other, strict=True):
         if dataclasses.is_dataclass(part):
             assert_equal_parts(vars(part).values(), vars(copied).values())
         else:
             np.testing.assert_array_equal(part, copied)
-
-
-def test_points_without_slopes_do_not_move(problem):
-    adam = begun_at(problem)
-    nothing = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
-    for _ in range(3):
-        adam.step(nothing, np.arange(N_POINTS), 1.0)
-    np.testing.assert_array_equal(adam.components, problem.factor)
-    np.testing.assert_array_equal(adam.points, problem.points)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -399,11 +310,6 @@ def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dty
     np.testing.assert_allclose((moved - latents) @ undecided.T, 0, atol=1e-5)
 
 
-def test_latents_at_their_points_stay(rng):
-    factor, latents = rng.standard_normal((3, 5)), rng.standard_normal((4, 5))
-    np.testing.assert_allclose(preimages(latents, factor, latents @ factor.T), latents, rtol=1e-12)
-
-
 def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
     factor = np.diag([1.0, 1e-12, 0.0])
     latents, points = rng.standard_normal((2, 4, 3))
@@ -412,29 +318,22 @@ def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
     np.testing.assert_allclose(moved[:, 1:], latents[:, 1:], atol=1e-6)
 
 
-SIZES = [(1, 1, 1, 134), (10, 1, 10, 134), (16, 1, 16, 134), (320, 1, 16, 134),
-         (1000, 1, 50, 134), (5120, 1, 256, 134), (5125, 1, 256, 134), (50_000, 1, 256, 196),
-         (51_200, 1, 256, 200), (256_001, 1, 257, 997), (1_281_167, 1, 1282, 1000),
-         (60_000, 2, 128, 469), (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
+SIZES = [(1, 1, 1, 134), (16, 1, 16, 134), (1000, 1, 50, 134), (5125, 1, 256, 134),
+         (50_000, 1, 256, 196), (1_281_167, 1, 1282, 1000), (60_000, 2, 128, 469),
+         (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n_rows", "reach", "size", "n_steps"), SIZES)
 def test_batches_are_large_enough_for_few_steps_and_small_enough_for_many(
     rng, n_rows, reach, size, n_steps
 ):
-    assert batch_size(n_rows, reach) == size
-    assert [len(batch) for batch in draw_batches(n_rows, reach, rng)] == [size] * n_steps
-    assert n_steps >= FEWEST_STEPS
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "stride"), [(1, 1), (256_000, 1), (256_001, 2), (1_281_167, 6), (10**9, 3907)]
-)
-def test_passes_over_very_many_rows_visit_a_part_of_bounded_size(n_rows, stride):
-    firsts = [visit_of(n_rows, done).first for done in range(5)]
-    assert visit_of(n_rows, 0).stride == stride
-    assert firsts == [done % stride for done in range(5)]
-    assert n_rows / stride <= BATCH * MOST_STEPS
+    batches = draw_batches(n_rows, reach, rng)
+    assert [len(batch) for batch in batches] == [size] * n_steps
+    drawn, whole = np.concatenate(batches), size * n_steps // n_rows
+    orders = drawn[: whole * n_rows].reshape(whole, n_rows)
+    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(n_rows)] * whole)
+    rest = drawn[whole * n_rows :]
+    assert len(np.unique(rest)) == len(rest)
 
 
 def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
@@ -453,31 +352,10 @@ def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
     for done in (0, 1):
         refined = begun.refined(done)
         numbers, asked[:] = np.unique(np.concatenate(asked)), []
-        visited = visit_of(90, done).numbers(begun.rows.sizes)
+        visited = Visit(2, done).numbers(begun.rows.sizes)
         assert len(visited) == 45
         assert np.isin(numbers, visited).all()
         np.testing.assert_array_equal(refined.counts, np.full(12, 7))
-
-
-@pytest.mark.parametrize(("n_rows", "reach"), [size[:2] for size in SIZES])
-def test_batches_go_over_all_rows_before_a_row_comes_again(rng, n_rows, reach):
-    drawn = np.concatenate(draw_batches(n_rows, reach, rng))
-    whole = len(drawn) // n_rows
-    assert whole >= 1
-    orders = drawn[: whole * n_rows].reshape(whole, n_rows)
-    np.testing.assert_array_equal(np.sort(orders, axis=1), [np.arange(n_rows)] * whole)
-    rest = drawn[whole * n_rows :]
-    assert len(np.unique(rest)) == len(rest)
-    if n_rows > 10:
-        assert not any(np.array_equal(order, np.arange(n_rows)) for order in orders)
-
-
-def test_rates_fall_from_one_to_nothing_along_a_cosine():
-    assert cosine(0) == 1
-    assert cosine(1 / 3) == pytest.approx(0.75)
-    assert cosine(1 / 2) == pytest.approx(0.5)
-    assert cosine(1) == pytest.approx(0)
-    assert np.all(np.diff([cosine(share) for share in np.linspace(0, 1, 50)]) < 0)
 
 
 class Refinement:
@@ -573,35 +451,6 @@ def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, expo
     np.testing.assert_array_equal(refined.counts, np.bincount(problem.own, minlength=12))
 
 
-@pytest.mark.parametrize("start", ["standardized", "within"])
-def test_a_pass_does_not_depend_on_the_units_of_the_features(start):
-    """The rows are numbered in the order of their distances from the centre, so this is kept."""
-    X, y = make_blobs(90, 3, 4)
-    units = 10.0 ** np.array([-3, 2, 0, 1])
-    one, other = Refinement(start, (X, y)), Refinement(start, (X * units, y))
-    scales = one.rows.coordinates.scale / other.rows.coordinates.scale * units
-    rows = other.rows
-    members = [one.rows.members[position] for position in range(3)]
-    other.rows = LocalPopulation(
-        X * units, rows.coordinates, one.rows.codes, members, one.rows.radii
-    )  # fmt: skip
-    other.latents, other.components = one.latents * scales, one.components
-    numbers = np.arange(90)
-    other.start = start_from(start, other.rows.sample(numbers), positions_of(other.rows, numbers))
-    np.testing.assert_allclose(other.points, one.points, atol=1e-9)
-    first, second = one.refined(), other.refined()
-    np.testing.assert_allclose(second.components, first.components, atol=1e-9)
-    np.testing.assert_allclose(second.latents / scales, first.latents, atol=1e-9)
-
-
-def test_a_pass_makes_labels_likelier():
-    begun = Refinement()
-    before = plain_loss(begun.as_problem())
-    refined = begun.refined()
-    begun.components, begun.latents = refined.components, refined.latents
-    assert plain_loss(begun.as_problem()) < 0.9 * before
-
-
 def test_a_pass_leaves_the_state_it_began_from_alone():
     begun = Refinement()
     first = begun.refined()
@@ -616,7 +465,6 @@ def test_a_pass_leaves_the_state_it_began_from_alone():
 def test_the_number_of_threads_changes_no_bit_of_a_pass():
     data = make_blobs(2000, 3, 4)
     one, other = Refinement(data=data).refined(), Refinement(data=data).refined(n_threads=3)
-    assert batch_size(2000, 1.0) > 64  # more than one chunk
     np.testing.assert_array_equal(one.components, other.components)
     np.testing.assert_array_equal(one.latents, other.latents)
 

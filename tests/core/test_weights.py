@@ -9,7 +9,7 @@ from latentmetric.core.alternation import Settings, State, class_margins, state_
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.latents import (
-    MOST_OF_ROWS,
+    MAX_LATENT_SHARE,
     Members,
     draw_starts,
     first_rows,
@@ -20,7 +20,7 @@ from latentmetric.core.latents import (
 from latentmetric.core.likelihood import ALONE, judge, stretches
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, list_neighbors
-from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
+from latentmetric.core.population import LocalPopulation, Moved, positions_of
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import Start, start_from
 from latentmetric.core.triplets import DrawnTriplets
@@ -50,15 +50,6 @@ def test_coordinates(weighted):
     same(found.centre, expected.centre)
     assert found.scale == pytest.approx(expected.scale)
     same(np.repeat(radii, times), of_repeated)
-
-
-def test_the_order_of_the_classes(weighted):
-    X, y, times = weighted
-    found = LocalPopulation.of(X, y, weights=times.astype(float))
-    expected = LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_array_equal(found.codes, expected.codes)
-    same(weights_by_class(found), expected.sizes)
-    np.testing.assert_array_equal(weights_by_class(expected), expected.sizes)
 
 
 @pytest.mark.parametrize("block_bytes", [2**20, 500])
@@ -91,35 +82,16 @@ def test_alg_1(weighted, latent_reg, block_bytes, table_bytes, monkeypatch):
     same(class_margins(np.array([found.spread])), class_margins(np.array([expected.spread])))
 
 
-def test_a_spread_summed_row_by_row(rng):
-    """With fewer rows than features, there is no scatter."""
-    X, times = rng.standard_normal((5, 30)), np.array([1, 3, 2, 1, 4])
-    start, metric = X[:2] + 0.01, Metric(np.eye(30))
-    found = settle(one_class(X, weights=times.astype(float)), start, metric, 0.0, 50)
-    expected = settle(one_class(np.repeat(X, times, axis=0)), start, metric, 0.0, 50)
-    assert found.spread == pytest.approx(expected.spread)
-
-
 def test_an_empty_latent_example_takes_the_row_that_costs_most():
     rows = one_class(np.array([[0.0], [1.0], [10.0], [0.1]]), weights=np.array([1.0, 1, 1, 2000]))
     start = np.array([[0.0], [50.0]])
     members = Members(4, start, 0.0, weights=rows.weights)
     members.reassign(slice(0, 4), rows[slice(0, 4)], np.zeros(4, int))
-    latents = members.places()
+    latents = members.means()
     refill_empty(rows, latents, Metric(np.eye(1)), members)
     costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
     assert members.assignment.tolist().index(1) == np.argmax(costs)
     same(members.counts, np.bincount(members.assignment, rows.weights))
-
-
-def test_rounding_leaves_no_weight_where_no_row_is():
-    weights = np.array([0.1, 0.2, 0.3])
-    members = Members(3, np.zeros((2, 1)), 0.0, weights=weights)
-    rows = np.ones((3, 1))
-    members.reassign(slice(0, 3), rows, np.zeros(3, int))
-    members.reassign(slice(0, 3), rows, np.ones(3, int))
-    assert members.counts[0] == 0
-    np.testing.assert_array_equal(members.empty, [0])
 
 
 def test_heavy_rows_are_drawn_more_often():
@@ -160,16 +132,16 @@ def test_the_denoised_start_sees_weights(weighted):
 
 
 def states(X, y, times):
-    """Round 0 from the same places, with weights and with repeated rows."""
-    place = np.concatenate([X[y == code][:6] for code in range(3)])
+    """Round 0 from the same latents, with weights and with repeated rows."""
+    start = np.concatenate([X[y == code][:6] for code in range(3)])
     for rows in (
         LocalPopulation.of(X, y, weights=times / times.mean()),
         LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times)),
     ):
-        inner = rows.coordinates.into(place).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
-        placed = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
+        inner = rows.coordinates.into(start).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
+        given = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
         yield state_from(
-            rows, np.eye(X.shape[1]), placed, np.arange(0, 24, 6), SETTINGS,
+            rows, np.eye(X.shape[1]), given, np.arange(0, 24, 6), SETTINGS,
             Start.euclidean(X.shape[1], X.dtype), np.random.default_rng(0),
         )  # fmt: skip
 
@@ -183,7 +155,8 @@ def test_triplets(weighted):
         same(getattr(found.candidates, name), getattr(expected.candidates, name))
     drawn = [
         DrawnTriplets(
-            state.candidates, state.candidates.gaps(state.latents), state.candidates.active(), 50,
+            state.candidates, state.candidates.gaps(state.latents),
+            np.flatnonzero(state.candidates.hinges > 0), 50,
             np.random.default_rng(1),
         )[slice(0, 50)]
         for state in (found, expected)
@@ -231,7 +204,7 @@ def nearby(rows):
     inner = rows.sample(np.arange(rows.sizes.sum()))
     ends = np.cumsum(rows.sizes)
     radii = np.square(inner).sum(axis=1)
-    # The same places in both populations: near the rows with the smallest radii of each class.
+    # The same latents in both populations: near the rows with the smallest radii of each class.
     first = [inner[e - s : e][np.unique(radii[e - s : e], return_index=True)[1][:4]]
              for s, e in zip(rows.sizes, ends, strict=True)]  # fmt: skip
     points = np.concatenate(first) * 0.98
@@ -303,7 +276,7 @@ def test_classes_share_latent_examples_by_weight():
     np.testing.assert_allclose(shared_by_weight(0.1, sizes, sizes), [98, 2])
     heavy, light = shared_by_weight(0.1, sizes, np.array([900.0, 100.0]))
     assert heavy == pytest.approx(90 * 2 / 3)
-    assert light == MOST_OF_ROWS * 20
+    assert light == MAX_LATENT_SHARE * 20
     # A small class among many takes little from them.
     sizes = np.array([100] * 99 + [4])
     shared = shared_by_weight(0.1, sizes, np.full(100, sizes.mean()))

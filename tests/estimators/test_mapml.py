@@ -337,7 +337,7 @@ def test_a_strong_pull_keeps_latents_near_rows(blobs):
     X, y = blobs
     held = MaPML.as_published(latent_reg=1e6, **QUICK).fit(X, y).latent_examples_
     free = MaPML.as_published(**QUICK).fit(X, y).latent_examples_
-    # They start next to a row; see ``START_SHARE``.
+    # They start next to a row; see ``START_SHIFT``.
     assert cdist(held, X).min(axis=1).max() < 0.2
     assert np.median(cdist(free, X).min(axis=1)) > 0.2
 

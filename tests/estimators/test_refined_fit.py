@@ -16,20 +16,20 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML, load, save
-from latentmetric.core import learning, passes
+from latentmetric.core import learning, refinement
 from latentmetric.core.alternation import reduced
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
-from latentmetric.core.learning import (
+from latentmetric.core.likelihood import judge
+from latentmetric.core.population import positions_of
+from latentmetric.core.refinement import preimages
+from latentmetric.core.starts import STARTS
+from latentmetric.core.tuning import (
     MAP_SHARE,
     REFINEMENT_SHARE,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
-from latentmetric.core.likelihood import judge
-from latentmetric.core.population import positions_of
-from latentmetric.core.refinement import preimages
-from latentmetric.core.starts import STARTS
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.export import to_faiss, to_onnx, to_sklearn
 
@@ -268,7 +268,9 @@ def test_latents_reach_their_points_whatever_the_units(start, monkeypatch):
     """The points that the last pass learned are those of the model."""
     X, y = make_blobs()
     found = []
-    monkeypatch.setattr(passes, "preimages", lambda *args: found.append(args) or preimages(*args))
+    monkeypatch.setattr(
+        refinement, "preimages", lambda *args: found.append(args) or preimages(*args)
+    )
     model = fit(X * 10.0 ** np.array([3, -4, 0, 2, -1, 1]), y, start=start, keep="last")
     latents, components, points = found[-1]
     moved = np.linalg.norm(points - latents @ components.T)

@@ -7,10 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 
-from latentmetric.core.learning import WRONG_LABELS_EXPONENT
 from latentmetric.core.likelihood import loss_of
 from latentmetric.core.nearby import responsibilities
 from latentmetric.core.refinement import Batch, gradient
+from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 from latentmetric.torch import LatentVoteLoss, MahalanobisLinear
 from latentmetric.torch.latents import batch_logits
 

@@ -20,10 +20,10 @@ from time import perf_counter
 
 import numpy as np
 
-from latentmetric.core.distances import References, row_blocks
+from latentmetric.core.distances import References, row_blocks, squared_norms
 from latentmetric.core.latents import draw_starts
-from latentmetric.core.likelihood import JUDGED_ROWS, judge
-from latentmetric.core.metric import Metric, gaps, learn_metric
+from latentmetric.core.likelihood import judge
+from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import (
     Moved,
@@ -32,23 +32,20 @@ from latentmetric.core.population import (
     positions_of,
     weights_of,
 )
-from latentmetric.core.psd import project_psd
-from latentmetric.core.reduction import most_discriminating
+from latentmetric.core.psd import most_discriminating, project_psd, reduce_rank
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.core.steps import NOT_STORED, Record, check_arrays
 from latentmetric.core.triplets import Candidates, DrawnTriplets, Triplets, mine
+from latentmetric.core.tuning import (
+    FEWEST_ANCHORS,
+    JUDGED_ROWS,
+    OBJECTIVE_TRIPLETS,
+    STEPS_PER_ANCHOR,
+    TEMPERATURE_SHARE,
+)
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import TEMPERATURE_SHARE, temperature_from_references
-
-OBJECTIVE_TRIPLETS = 10_000
-"""The objective is evaluated on at most this many triplets, drawn once in round 0."""
-
-FEWEST_ANCHORS, STEPS_PER_ANCHOR = 1_536, 64
-"""A round draws one anchor per ``STEPS_PER_ANCHOR`` steps, or the fewest if more, or all."""
-
-UNSTRUCTURED_SHARE = 1e-3
-"""Weight of structureless rows when the rank of the metric is reduced."""
+from latentmetric.core.votes import temperature_from_references
 
 
 @dataclass(frozen=True)
@@ -112,27 +109,42 @@ def class_margins(spreads: Floats) -> Floats:
 
 def check_state(rows: Population, state: State) -> None:
     """Raise ``ValueError`` unless the state can belong to these rows."""
-    n_latents, starts = len(state.latents), state.class_starts
-    check_arrays((n_latents, rows.n_features), state.latents)
-    check_arrays((len(state.components), rows.n_features), state.components)
-    if state.start.name not in STARTS:
-        raise ValueError(f"it has the unknown start {state.start.name!r}")
-    factor = state.start.factor
-    check_arrays((rows.n_features,) * max(1, min(2, factor.ndim)), factor)
+    n_latents, n_features, starts = len(state.latents), rows.n_features, state.class_starts
+    factor, moments = state.start.factor, state.moments
+    check_arrays((n_latents, n_features), state.latents)
+    check_arrays((len(state.components), n_features), state.components)
+    check_arrays((n_features,) * max(1, min(2, factor.ndim)), factor)
     check_arrays((n_latents,), state.counts)
-    check_arrays((state.judges.size,), state.judges)
-    if "loss" in state.record and not len(state.judges):
-        raise ValueError("it is judged, but by no rows")
-    if len(state.judges) and not 0 <= state.judges.min() <= state.judges.max() < rows.sizes.sum():
-        raise ValueError("it is judged by rows that do not exist")
-    if "refinement" in state.record:
-        state.moments.check(state.components.shape, n_latents)
     check_arrays((len(rows),), state.spreads)
     check_arrays((len(rows) + 1,), starts)
+    check_arrays((state.judges.size,), state.judges)
+    if "refinement" in state.record:
+        check_arrays(state.components.shape, moments.factor)
+        check_arrays((n_latents, len(state.components)), moments.points)
+        check_arrays((n_latents,), moments.points_square, moments.points_steps)
+        if moments.n_steps < 0 or (moments.points_steps < 0).any():
+            raise ValueError("its refinement made fewer than no steps")
     if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
         raise ValueError("its latent examples are not divided among its classes")
-    state.candidates.check(n_latents)
-    state.watched.check(n_latents)
+    if state.start.name not in STARTS or ("loss" in state.record and not len(state.judges)):
+        raise ValueError("its start or the rows that judge it are missing")
+    mined, watched = state.candidates, state.watched
+    shape = (*mined.targets.shape, *mined.impostors.shape[1:])
+    if mined.hinges.shape != shape or len(shape) != 3 or len(mined.impostors) != shape[0]:
+        raise ValueError("its candidates do not have a hinge for each pair")
+    for anchors, *others in (
+        (mined.anchors, mined.margins, mined.hinges[:, 0, 0]),
+        (watched.anchors, watched.margins, watched.targets, watched.impostors),
+    ):
+        if anchors.ndim != 1 or any(of.shape != anchors.shape for of in others):
+            raise ValueError("its triplets do not have as many anchors as targets and impostors")
+    if any(np.isnan(of).any() for of in (mined.margins, mined.hinges, watched.margins)):
+        raise ValueError("its margins and hinges are not numbers")
+    triplets = [(of.anchors, of.targets, of.impostors) for of in (mined, watched)]
+    of_latents = [(numbers, n_latents) for numbers in (*triplets[0], *triplets[1])]
+    for numbers, end in ((state.judges, rows.sizes.sum()), *of_latents):
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
+            raise ValueError("it refers to rows or latent examples that do not exist")
 
 
 def first_state(
@@ -146,32 +158,29 @@ def first_state(
     """Round 0: the metric of the start and latent examples that start at rows of their class."""
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     starts = draw_starts(rows.sizes, counts, init, generator, rows.weights)
-    placed = rows.first_latents(starts, class_starts, settings.n_threads)
+    given = rows.first_latents(starts, class_starts, settings.n_threads)
     euclid: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-    return state_from(rows, euclid, placed, class_starts, settings, start, generator)
+    return state_from(rows, euclid, given, class_starts, settings, start, generator)
 
 
 def state_from(
     rows: Population,
     components: Floats,
-    placed: Moved,
+    given: Moved,
     class_starts: Ints,
     settings: Settings,
     start: Start,
     generator: np.random.Generator,
 ) -> State:
     """Round 0 from a given metric and given latent examples."""
-    components = reduce_rank(components, start.into(placed.latents), settings.n_components)
+    components = reduce_rank(components, start.into(given.latents), settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
-    clock = Clock()
-    moved = _move(rows, start.fold(components), placed, class_starts, settings)
-    clock.lap("latents")
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)
     basis = _Basis(start, class_starts, judges, None, 0)
-    return _settle(rows, basis, components, moved, settings, generator, clock)
+    return _finish_round(rows, basis, components, given, settings, generator, Clock())
 
 
 def next_state(
@@ -181,12 +190,10 @@ def next_state(
     clock = Clock()
     components = _learn(state, settings, generator)
     clock.lap("metric")
-    placed = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
-    moved = _move(rows, state.start.fold(components), placed, state.class_starts, settings)
-    clock.lap("latents")
+    given = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
     number = state.record["round"] + 1
     basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
-    return _settle(rows, basis, components, moved, settings, generator, clock)
+    return _finish_round(rows, basis, components, given, settings, generator, clock)
 
 
 @dataclass(frozen=True)
@@ -200,46 +207,37 @@ class _Basis:
     number: int
 
 
-def _move(
-    rows: Population, components: Floats, placed: Moved, class_starts: Ints, settings: Settings
-) -> Moved:
-    """Alg. 1 for every class, starting from the current latent examples."""
-    return rows.move_latents(
-        placed.latents, class_starts, Metric(components), settings.latent_reg,
-        settings.max_passes, settings.n_threads, placed.lineage,
+def _finish_round(
+    rows: Population, basis: _Basis, components: Floats, given: Moved, settings: Settings,
+    generator: np.random.Generator, clock: Clock,
+) -> State:  # fmt: skip
+    """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
+    inner = basis.start.fold(components)
+    moved = rows.move_latents(
+        given.latents, basis.class_starts, Metric(inner),
+        settings.latent_reg, settings.max_passes, settings.n_threads, given.lineage,
     )  # fmt: skip
-
-
-def _settle(
-    rows: Population,
-    basis: _Basis,
-    components: Floats,
-    moved: Moved,
-    settings: Settings,
-    generator: np.random.Generator,
-    clock: Clock,
-) -> State:
-    """Finish a round: margins, mined triplets and the record."""
-    points = moved.latents @ basis.start.fold(components).T
-    margins = class_margins(moved.spreads)
+    clock.lap("latents")
+    points = moved.latents @ inner.T
+    margins = 1 + moved.spreads
     of_latents = np.repeat(margins, np.diff(basis.class_starts)).astype(points.dtype)
+    n_anchors, anchors = max(FEWEST_ANCHORS, settings.n_steps // STEPS_PER_ANCHOR), None
+    if len(points) > n_anchors:
+        anchors = np.sort(generator.choice(len(points), size=n_anchors, replace=False))
     candidates = mine(
-        points,
-        basis.class_starts,
-        of_latents,
-        settings.target_neighbors,
-        settings.impostors,
-        settings.n_threads,
-        draw_anchors(len(points), settings.n_steps, generator),
-    )
+        points, basis.class_starts, of_latents, settings.target_neighbors, settings.impostors,
+        settings.n_threads, anchors,
+    )  # fmt: skip
     clock.lap("mining")
+    offered = np.flatnonzero(candidates.hinges > -np.inf)
     watched = basis.watched
     if watched is None:
-        watched = draw_watched(candidates, generator)
+        size = min(OBJECTIVE_TRIPLETS, len(offered))
+        watched = candidates.take(np.sort(generator.choice(offered, size=size, replace=False)))
     record: Record = {
         "round": basis.number,
         "objective": objective(points, of_latents, watched),
-        "active_share": candidates.active_share,
+        "active_share": float(np.count_nonzero(candidates.hinges > 0) / len(offered)),
         "norm": norm(components),
         "rank": len(components),
         "mean_margin": float(margins.mean()),
@@ -288,50 +286,20 @@ def with_judgement(
     return replace(state, record=record | {"seconds": clock.laps})
 
 
-def draw_anchors(n_latents: int, n_steps: int, generator: np.random.Generator) -> Ints | None:
-    """The latent examples that a round mines triplets for; None means all."""
-    n_anchors = max(FEWEST_ANCHORS, n_steps // STEPS_PER_ANCHOR)
-    if n_latents <= n_anchors:
-        return None
-    return np.sort(generator.choice(n_latents, size=n_anchors, replace=False))
-
-
-def draw_watched(candidates: Candidates, generator: np.random.Generator) -> Triplets:
-    """Draw the triplets that the objective is evaluated on."""
-    offered = candidates.all()
-    drawn = generator.choice(offered, size=min(OBJECTIVE_TRIPLETS, len(offered)), replace=False)
-    return candidates.take(np.sort(drawn))
-
-
 def objective(points: Floats, margins: Floats, watched: Triplets) -> float:
     """The mean hinge loss of the watched triplets, with latent examples at ``points``."""
     total = 0.0
     for block in row_blocks(len(watched), points[:1].nbytes):
         part = watched[block]
-        hinges = margins[part.anchors] - gaps(*part.differences(points))
+        impostors, targets = part.differences(points)
+        hinges = margins[part.anchors] - (squared_norms(impostors) - squared_norms(targets))
         total += float(np.maximum(hinges, 0).sum(dtype=np.float64))
     return total / len(watched)
 
 
-def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:
-    """The metric of this rank that keeps the latent examples' distances best.
-
-    Where the latent examples leave a direction undecided, a small share of what structureless
-    rows would add decides.
-    """
-    if n_components is None or n_components >= len(components):
-        return components
-    points = latents @ components.T
-    points -= points.mean(axis=0)
-    scatter, any_rows = points.T @ points, components @ components.T
-    share = UNSTRUCTURED_SHARE * max(float(np.trace(scatter)), 1e-3) / float(np.trace(any_rows))
-    _, directions = project_psd(scatter + scatter.dtype.type(share) * any_rows)
-    return directions[:n_components] @ components
-
-
 def _learn(state: State, settings: Settings, generator: np.random.Generator) -> Floats:
     """The factor of the metric that Alg. 2 learns; the old one if no triplet is active."""
-    active = state.candidates.active()
+    active = np.flatnonzero(state.candidates.hinges > 0)
     if not len(active):
         return state.components
     used, candidates = state.candidates.compact()

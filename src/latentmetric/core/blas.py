@@ -41,9 +41,8 @@ _UPPER, _PLAIN, _LEFT, _NOT_UNIT = (c_char(letter) for letter in (b"U", b"N", b"
 def add_squares(matrix: Floats, rows: Floats, weight: float, share: float = 1.0) -> None:
     """N ← share·N + weight·Σ xxᵀ over the rows, in the upper triangle of ``matrix``, in place.
 
-    ``matrix`` is in Fortran's order, ``rows`` are in C's.
+    ``matrix`` is in Fortran's order, ``rows`` are in C's, and both have the same dtype.
     """
-    _check(matrix, rows)
     syrk, number = _routine("syrk", matrix.dtype)
     n_rows, n_features = rows.shape
     syrk(
@@ -55,7 +54,6 @@ def add_squares(matrix: Floats, rows: Floats, weight: float, share: float = 1.0)
 
 def times_triangle(matrix: Floats, rows: Floats) -> Floats:
     """Tx of every row x, with T the upper triangle of ``matrix``; half the work of a product."""
-    _check(matrix, rows)
     trmm, number = _routine("trmm", matrix.dtype)
     n_rows, n_features = rows.shape
     turned = rows.copy()
@@ -67,25 +65,14 @@ def times_triangle(matrix: Floats, rows: Floats) -> Floats:
     return turned
 
 
-def _check(matrix: Floats, rows: Floats) -> None:
-    """Raise ``ValueError`` unless BLAS would read these arrays as they are meant."""
-    fits = rows.ndim == 2 and matrix.shape == 2 * rows.shape[1:]
-    ordered = matrix.flags.f_contiguous and rows.flags.c_contiguous and matrix.flags.aligned
-    if not (fits and ordered and rows.flags.aligned and matrix.dtype == rows.dtype):
-        raise ValueError(
-            f"a matrix of shape {matrix.shape} and {matrix.dtype} and rows of shape {rows.shape} "
-            f"and {rows.dtype} are not what BLAS can read together"
-        )
-
-
 @cache
 def _routine(name: str, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """A routine for numbers of this type, and the type that ctypes has for them."""
     letter, number = _NUMBERS[dtype]
-    word, size, scalar, place = POINTER(c_char), POINTER(c_int), POINTER(number), c_void_p
+    word, size, scalar, array = POINTER(c_char), POINTER(c_int), POINTER(number), c_void_p
     arguments = {
-        "syrk": [*[word] * 2, size, size, scalar, place, size, scalar, place, size],
-        "trmm": [*[word] * 4, size, size, scalar, place, size, place, size],
+        "syrk": [*[word] * 2, size, size, scalar, array, size, scalar, array, size],
+        "trmm": [*[word] * 4, size, size, scalar, array, size, array, size],
     }
     pointers: dict[str, Any] = dict(cython_blas.__pyx_capi__)
     capsule = pointers[letter + name]

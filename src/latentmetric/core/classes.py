@@ -7,22 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.lazy import lazy_property
 from latentmetric.core.metric import Metric, pack
+from latentmetric.core.parallel import lazy_property
+from latentmetric.core.tuning import CLASS_BLOCK_BYTES, KEPT_SCATTER_BYTES
 from latentmetric.core.types import Floats, Ints
-
-CLASS_BLOCK_BYTES = 32 * 2**20
-"""Bytes of a class's rows that are in memory at a time, per thread."""
-
-KEPT_SCATTER_BYTES = 2**30
-"""Limit on the bytes of all classes' scatters kept between rounds; above it, none is kept."""
 
 
 class OneClass:
@@ -101,20 +95,6 @@ class OneClass:
             sum_so_far = crc32(np.ascontiguousarray(rows).data, sum_so_far)
         return sum_so_far
 
-    def _scatter(self) -> Floats:
-        """One triangle of Σ x xᵀ, each row with its weight."""
-        if self._kept_scatter is not None:
-            return self._kept_scatter
-        n_features = self._rows.n_features
-        scatter = np.zeros((n_features, n_features), dtype=self._rows.dtype)
-        for block in self.blocks:
-            rows = self[block]
-            scatter += rows.T @ self.weighed(rows, block)
-        packed = pack(scatter)
-        if self._keep_scatter:
-            self._kept_scatter = packed
-        return packed
-
     def weighed(self, values: Floats, block: slice) -> Floats:
         """What belongs to a block of rows, multiplied by their weights."""
         if self.weights is None:
@@ -123,8 +103,17 @@ class OneClass:
         return values * weights.reshape(-1, *[1] * (values.ndim - 1))
 
     def scatter_under(self, metric: Metric) -> float:
-        """Σ D²(x, mean) of the class."""
-        return float(np.dot(metric.packed, self._scatter().astype(np.float64, copy=False)))
+        """Σ D²(x, mean) of the class, from one triangle of Σ x xᵀ, each row with its weight."""
+        packed = self._kept_scatter
+        if packed is None:
+            scatter = np.zeros((self.n_features, self.n_features), dtype=self.dtype)
+            for block in self.blocks:
+                rows = self[block]
+                scatter += rows.T @ self.weighed(rows, block)
+            packed = pack(scatter)
+            if self._keep_scatter:
+                self._kept_scatter = packed
+        return float(np.dot(metric.packed, packed.astype(np.float64, copy=False)))
 
 
 def classes_of(
@@ -140,80 +129,3 @@ def classes_of(
         )
         for of_class in members
     ]  # fmt: skip
-
-
-class ClassRows:
-    """Rows by class, and an order of them that depends on the rows alone.
-
-    Random draws refer to rows of a class ordered by their distance from the centre, and to
-    classes ordered by the mean of these distances. So neither the order of the caller's rows nor
-    the names of the classes nor a rotation of the features changes what is drawn.
-    """
-
-    def __init__(
-        self, rows: Any, coordinates: Coordinates, codes: Ints, members: list[Ints],
-        radii: Floats, row_weights: Floats | None = None,
-    ) -> None:  # fmt: skip
-        self.coordinates = coordinates
-        self.codes = codes
-        """The code of the class at each position."""
-        self.members = members
-        """The row numbers of the class at each position."""
-        self.sizes = np.fromiter(map(len, members), dtype=np.intp)
-        """Rows of the class at each position."""
-        self.n_features = int(rows.shape[1])
-        self.dtype: np.dtype[np.floating[Any]] = rows.dtype
-        """The dtype that everything is computed in."""
-        self._rows = rows
-        self.radii = radii
-        """‖x‖² of all rows in inner coordinates."""
-        self.row_weights = row_weights
-        """The weight of every row; None if each counts as one."""
-        self.inner = InnerRows(rows, coordinates)
-        """All rows, those of other populations included."""
-        self.classes = classes_of(self.inner, members, radii, row_weights)
-
-    @classmethod
-    def of(cls, rows: Any, codes: Ints, n_threads: int = 1, weights: Floats | None = None) -> Self:
-        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs.
-
-        Rows of weight 0 belong to no class; each class has others.
-        """
-        coordinates, radii = Coordinates.with_radii(rows, n_threads, weights)
-        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        if weights is not None:
-            members = [rows_of[weights[rows_of] > 0] for rows_of in members]
-        order = np.argsort([_mean_radius(radii, m, weights) for m in members], kind="stable")
-        return cls(rows, coordinates, order, [members[code] for code in order], radii, weights)
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def fingerprint_parts(self) -> list[Floats | Ints]:
-        """Numbers that identify these rows and classes; computing them reads all rows."""
-        checksums = np.array([rows.checksum() for rows in self.classes])
-        weights = [] if self.row_weights is None else [self.row_weights]
-        return [self.radii, checksums, self.codes, self.sizes, *self.members, *weights]
-
-    def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
-        """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
-        kept, held_out = [], []
-        for members, rows in zip(self.members, self.classes, strict=True):
-            n_out = min(len(members) - 1, round(fraction * len(members)))
-            out = np.zeros(len(members), dtype=bool)
-            out[rows.drawing_order[generator.choice(len(members), size=n_out, replace=False)]] = (
-                True
-            )
-            kept.append(members[~out])
-            held_out.append(members[out])
-        remaining = type(self)(
-            self._rows, self.coordinates, self.codes, kept, self.radii, self.row_weights
-        )
-        return remaining, np.concatenate(held_out)
-
-
-def _mean_radius(radii: Floats, members: Ints, weights: Floats | None) -> float:
-    """The mean of the radii of a class, summed in an order that depends on the rows alone."""
-    ascending = members[np.argsort(radii[members], kind="stable")]
-    of_rows = None if weights is None else weights[ascending]
-    return float(np.average(radii[ascending], weights=of_rows))

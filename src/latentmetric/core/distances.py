@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import for_each
-from latentmetric.core.selection import FEW, every_row, grouped_smallest, repeated_argmin
+from latentmetric.core.parallel import for_each, lazy_property
+from latentmetric.core.tuning import (
+    BLOCK_BYTES,
+    CROWDED,
+    GROUPS_PER_ENTRY,
+    MANY_HOPEFUL,
+    MAX_ARGMIN,
+    MAX_GROUPED,
+    MEASURED_BYTES,
+    TILE_ROWS,
+)
 from latentmetric.core.types import Bools, Floats, Ints
-
-BLOCK_BYTES = 8 * 2**20
-"""Bytes of one block of distances: large enough for GEMM, small enough for the cache."""
-
-TILE_ROWS = 4096
-"""References compared at a time; the nearest of each tile are merged."""
 
 ROUNDING_SLACK = 64
 """Error bound of an expanded square, in multiples of eps times the squared norms."""
@@ -32,17 +34,8 @@ TIE_SLACK = 4
 TIE_LIMIT = 1e-5
 """Distances that differ by more than this share tie only if they are 0 within rounding."""
 
-MANY_HOPEFUL = 16
-"""References beyond the k nearest, from which on float64 is worth its cost."""
-
-MEASURED_BYTES = 2**20
-"""Bytes of rows whose distances are computed from differences at a time; they fit the cache."""
-
 LARGEST = float(np.finfo(np.float64).max)
 """Infinite distances fill up rows; they are larger than this, and do not tie."""
-
-REPEATED_ARGMIN_LIMIT = 50
-"""Up to this k, k passes of argmin are faster than one argpartition."""
 
 Mask = Callable[[Floats, slice, slice], None]
 """Sets to infinity the entries of a block of queries and references that must not be found."""
@@ -145,10 +138,20 @@ def search(
             if k > 1 and tile.start:  # most queries find nothing nearer in the later tiles
                 hopeful = np.flatnonzero(block.min(axis=1) < values[rows, -1])
                 block, some = block[hopeful], rows.start + hopeful
-            found, columns = smallest(block, min(k, block.shape[1]))
-            values[some], indices[some] = _merge(
-                values[some], indices[some], found, columns + tile.start
-            )
+            more, columns = smallest(block, min(k, block.shape[1]))
+            columns += tile.start
+            nearest, numbers = values[some], indices[some]
+            if k == 1:
+                better = more < nearest
+                values[some] = np.where(better, more, nearest)
+                indices[some] = np.where(better, columns, numbers)
+            elif more.shape[1] == k and (more[:, -1] < nearest[:, 0]).all():
+                values[some], indices[some] = more, columns
+            else:  # merge; on ties the earlier tile comes first
+                both = np.concatenate((nearest, more), axis=1)
+                order = np.arange(len(both))[:, None], both.argsort(axis=1, kind="stable")[:, :k]
+                values[some] = both[order]
+                indices[some] = np.concatenate((numbers, columns), axis=1)[order]
 
     tile_bytes = tiles[0].stop * dtype.itemsize
     for_each(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
@@ -283,13 +286,13 @@ def _chosen(
 ) -> tuple[Floats, Ints]:
     """The k nearest by differences, of all references that may be among them."""
     of, to = np.nonzero(_hopeful(queries, references, k, measure))
-    places = of, np.arange(len(of)) - np.searchsorted(of, of)
-    shape = len(queries), 1 + places[1].max()
+    rank = np.arange(len(of)) - np.searchsorted(of, of)
+    shape = len(queries), 1 + rank.max()
     exact, found = np.full(shape, np.inf, queries.dtype), np.zeros(shape, np.intp)
-    found[places] = to
+    found[of, rank] = to
     for pairs in row_blocks(len(of), queries.shape[1] * queries.itemsize):
         values = measure(queries[of[pairs]], references.rows, to[pairs])
-        exact[of[pairs], places[1][pairs]] = values
+        exact[of[pairs], rank[pairs]] = values
     return _in_order(queries, exact, found, measure, k)
 
 
@@ -320,7 +323,7 @@ def _in_order(
     queries: Floats, exact: Floats, found: Ints, measure: Measure, k: int
 ) -> tuple[Floats, Ints]:
     """The first k in ascending order; ``found`` is ascending, so that equals keep their order."""
-    order = every_row(exact), exact.argsort(axis=1, kind="stable")
+    order = np.arange(len(exact))[:, None], exact.argsort(axis=1, kind="stable")
     exact, found = exact[order], found[order]
     if measure is paired_squared_distances:
         _sort_ties(exact, found, squared_norms(queries), k)
@@ -341,17 +344,13 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     return reach
 
 
-def _perhaps_tied(squared: Floats, norms: Floats) -> Ints:
-    """Rows where two distances may tie by ``_tied_until``, from bounds that are cheaper."""
+def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
+    """Sort the first k by index where they tie within rounding, with the least of the distances."""
+    # Bounds that are cheaper than ``_tied_until`` rule out most rows.
     zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
     limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
     limits = np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
-    return np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
-
-
-def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
-    """Sort the first k by index where they tie within rounding, with the least of the distances."""
-    tied = _perhaps_tied(squared, norms)
+    tied = np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
     if not len(tied):
         return
     lengths = np.sqrt(squared[tied], dtype=np.float64)
@@ -373,8 +372,12 @@ def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
 
 
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
-    """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
-    if k > REPEATED_ARGMIN_LIMIT:
+    """The k smallest entries of every row and their columns, ascending. Overwrites ``block``.
+
+    Of equal entries the first are taken. Up to a few, k passes of argmin are fastest. For more, one
+    pass over groups of columns gives a limit that few entries exceed, and only these are sorted.
+    """
+    if k > MAX_GROUPED:
         inside = block <= np.partition(block, k - 1, axis=1)[:, k - 1 : k]
         for row in np.flatnonzero(np.count_nonzero(inside, axis=1) > k):
             inside[row] = False
@@ -383,19 +386,54 @@ def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         values = np.take_along_axis(block, columns, axis=1)
         order = np.argsort(values, axis=1, kind="stable")
         return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
-    return repeated_argmin(block, k) if k <= FEW else grouped_smallest(block, k)
+    return repeated_argmin(block, k) if k <= MAX_ARGMIN else grouped_smallest(block, k)
 
 
-def _merge(
-    values: Floats, indices: Ints, more_values: Floats, more_indices: Ints
-) -> tuple[Floats, Ints]:
-    """The k smallest of two sorted lists per row; on ties the first list comes first."""
-    k = values.shape[1]
-    if k == 1:
-        better = more_values < values
-        return np.where(better, more_values, values), np.where(better, more_indices, indices)
-    if more_values.shape[1] == k and (more_values[:, -1] < values[:, 0]).all():
-        return more_values, more_indices
-    both = np.concatenate((values, more_values), axis=1)
-    order = every_row(both), both.argsort(axis=1, kind="stable")[:, :k]
-    return both[order], np.concatenate((indices, more_indices), axis=1)[order]
+def repeated_argmin(block: Floats, k: int) -> tuple[Floats, Ints]:
+    """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
+    columns = np.empty((len(block), k), dtype=np.intp)
+    values = np.empty((len(block), k), dtype=block.dtype)
+    rows = np.arange(len(block))
+    for rank in range(k):
+        if rank:
+            block[rows, columns[:, rank - 1]] = np.inf
+        columns[:, rank] = block.argmin(axis=1)
+        values[:, rank] = block[rows, columns[:, rank]]
+    return values, columns
+
+
+def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
+    """The same as ``repeated_argmin``, with fewer passes. May overwrite ``block``.
+
+    The k smallest of the groups' minima are k entries of the row, so the largest of them is a
+    limit that its k smallest entries do not exceed. Rows with many entries within the limit
+    (equal ones, or infinities) take the passes.
+    """
+    n_groups = GROUPS_PER_ENTRY * k
+    group_size = block.shape[1] // n_groups
+    if group_size < 2:
+        return repeated_argmin(block, k)
+    grouped = block[:, : group_size * n_groups].reshape(len(block), group_size, n_groups)
+    limits = np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1 : k]
+    inside = block <= limits
+    if np.count_nonzero(inside) > CROWDED * k * len(block):
+        return repeated_argmin(block, k)
+    entries = np.flatnonzero(inside)
+    if len(block) == 1:
+        columns = entries[block[0, entries].argsort(kind="stable")[:k]]
+        return block[:, columns], columns[None]
+    rows = entries // block.shape[1]
+    counts = np.bincount(rows, minlength=len(block))
+    if counts.max(initial=0) <= CROWDED * k:
+        rank = np.arange(len(rows)) - (counts.cumsum() - counts)[rows]
+        shape = len(block), int(counts.max(initial=k))
+        values, found = np.full(shape, np.inf, block.dtype), np.zeros(shape, np.intp)
+        values[rows, rank], found[rows, rank] = block.ravel()[entries], entries
+        order = np.arange(len(block))[:, None], values.argsort(axis=1, kind="stable")[:, :k]
+        return values[order], found[order] % block.shape[1]
+    values = np.empty((len(block), k), dtype=block.dtype)
+    columns = np.empty((len(block), k), dtype=np.intp)
+    crowded = counts > CROWDED * k
+    values[crowded], columns[crowded] = repeated_argmin(block[crowded], k)
+    values[~crowded], columns[~crowded] = grouped_smallest(block[~crowded], k)
+    return values, columns

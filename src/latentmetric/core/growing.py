@@ -80,7 +80,12 @@ def grow(
     A row with a weight counts as so many rows.
     """
     points = rows @ components.T
-    inside = _class_of(points, weights)
+    # Rows under the metric, as Alg. 1 takes them.
+    unit, order = Coordinates(np.zeros(points.shape[1]), 1.0), squared_norms(points)
+    inside = OneClass(
+        InnerRows(points, unit), np.arange(len(points)), np.argsort(order, kind="stable"),
+        weights=weights,
+    )  # fmt: skip
     founders = _founders(inside, points, latents, n_latents, growth.init, generator)
     start = np.concatenate((latents.points, near_rows(inside, founders)))
     before = growth.forget * np.concatenate((latents.counts, np.zeros(len(founders))))
@@ -94,7 +99,8 @@ def grow(
     places = np.concatenate((latents.places, rows[founders]))
     _move(places, rows, assignment, before, growth.latent_reg, weights)
     there = places @ components.T
-    spread = _mean(paired_squared_distances(points, there, assignment), weights)
+    squared = paired_squared_distances(points, there, assignment)
+    spread = float(np.average(squared, weights=weights))
     old, new = float(growth.forget * latents.counts.sum()), inside.weight
     spread = (old * latents.spread + new * spread) / (old + new)
     # Where two equal rows found one each, the first of them gets both.
@@ -121,18 +127,6 @@ def _joined(
         places = start.copy()
         _move(places, points, assignment, before, growth.latent_reg, weights)
     return assignment
-
-
-def _mean(values: Floats, weights: Floats | None) -> float:
-    return float(np.average(values, weights=weights))
-
-
-def _class_of(points: Floats, weights: Floats | None) -> OneClass:
-    """Rows under the metric, as Alg. 1 takes them."""
-    as_they_are = Coordinates(np.zeros(points.shape[1]), 1.0)
-    order = np.argsort(squared_norms(points), kind="stable")
-    numbers = np.arange(len(points))
-    return OneClass(InnerRows(points, as_they_are), numbers, order, weights=weights)
 
 
 def _founders(

@@ -46,21 +46,19 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
-from latentmetric.core.random_triplets import (
+from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.triplets import (
     RandomTriplets,
+    Triplets,
     block_sizes,
     of_unit_norm,
     part_sizes,
 )
-from latentmetric.core.steps import Record, Steps, check_arrays
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.tuning import SHARPNESS
 from latentmetric.core.types import Floats, Ints
 
 BYTES_PER_NUMBER = 64
 """Memory for one feature of a triplet while the gradient of a mini-batch is computed."""
-
-SHARPNESS = 3.0
-"""L: how closely the smooth loss follows the hinge."""
 
 UPDATES = ("damped", "unbiased")
 """The directions of an update; see above."""
@@ -93,7 +91,9 @@ class State:
     @property
     def average(self) -> Floats:
         """The mean of the metrics after each iteration; before the first, the metric itself."""
-        return _average(self.total, self.n_summed, self.metric, self.n_here)
+        if self.n_summed + self.n_here == 0:
+            return self.metric
+        return (self.total + self.n_here * self.metric) / (self.n_summed + self.n_here)
 
 
 def steps(
@@ -120,7 +120,8 @@ def _next_state(
     draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int], settings: Settings,
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
-    descent = Descent.resumed(state, settings)
+    metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
+    descent = Descent(metric, settings, state)
     n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
     with blas_threads(1):  # The products are many and small.
         for size in block_sizes(sizes[number], settings.batch_size):
@@ -132,7 +133,7 @@ def _next_state(
         "iterations": state.record["iterations"] + n_batches,
         "objective": total / n_batches,
         "active_share": n_updates / n_batches,
-        "norm": float(np.linalg.norm(descent.average())),
+        "norm": float(np.linalg.norm(descent.state({}).average)),
         "seconds": {"metric": perf_counter() - since},
     }
     return descent.state(record)
@@ -141,21 +142,15 @@ def _next_state(
 class Descent:
     """The current metric and the sum of the metrics so far."""
 
-    def __init__(self, metric: PSDMatrix, settings: Settings) -> None:
+    def __init__(self, metric: PSDMatrix, settings: Settings, before: State | None = None) -> None:
+        """``before`` is the state to continue from; its arrays are not changed."""
         self._rate = settings.learning_rate / settings.batch_size
         self._batch_size, self._unbiased = settings.batch_size, settings.unbiased
-        self._metric = metric
+        self._metric, self._n_summed, self._n_here = metric, 0, 0
         self._sum: Floats = np.zeros(metric.matrix.shape)
-        self._n_summed, self._n_here = 0, 0
-
-    @classmethod
-    def resumed(cls, state: State, settings: Settings) -> Descent:
-        """A descent that continues from a state, without changing the state's arrays."""
-        metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
-        descent = cls(metric, settings)
-        descent._sum = state.total.copy()
-        descent._n_summed, descent._n_here = state.n_summed, state.n_here
-        return descent
+        if before is not None:
+            self._sum = before.total.copy()
+            self._n_summed, self._n_here = before.n_summed, before.n_here
 
     def state(self, record: Record) -> State:
         """The current state; it shares the descent's arrays, so do not call ``run`` again."""
@@ -169,10 +164,6 @@ class Descent:
     def metric(self) -> Floats:
         """The current metric, in float64."""
         return self._metric.matrix
-
-    def average(self) -> Floats:
-        """The mean of the metrics after each iteration; before the first, the metric itself."""
-        return _average(self._sum, self._n_summed, self.metric, self._n_here)
 
     def run(
         self, rows: InnerRows, triplets: Triplets, generator: np.random.Generator
@@ -237,13 +228,6 @@ class Descent:
         weights = self._rate * slopes
         vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
         return vectors[: len(weights)], vectors[len(weights) :], float(slopes.sum())
-
-
-def _average(total: Floats, n_summed: int, metric: Floats, n_here: int) -> Floats:
-    """The mean of the ``n_summed`` metrics in ``total`` and ``n_here`` times ``metric``."""
-    if n_summed + n_here == 0:
-        return metric
-    return (total + n_here * metric) / (n_summed + n_here)
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:

@@ -26,29 +26,14 @@ from latentmetric.core.distances import (
     squared_norms,
 )
 from latentmetric.core.metric import Metric
+from latentmetric.core.tuning import (
+    MAX_LATENT_SHARE,
+    SETTLED_SHARE,
+    START_SHIFT,
+    SUMMED_ROWS,
+    TABLE_BYTES,
+)
 from latentmetric.core.types import Floats, Ints
-
-START_SHARE = 1e-4
-"""How far a latent example starts from its row, as a share of the way to the mean of the class.
-
-Rows of whole numbers can be exactly as far from one row as from another. Rounding, which differs
-with the scale of the data, would then decide which is nearer; this shift breaks such ties.
-The shift is short because rows of a class may form groups. A shift as large as a group would move
-all its latent examples out of it, and the one in front would be nearest to all rows of the group.
-"""
-
-
-SETTLED_SHARE = 0.002
-"""Alg. 1 ends when no more than this share of a class's rows change their latent example."""
-
-TABLE_BYTES = 16 * 2**20
-"""Up to this size, the distances of all rows of a class to all its latent examples are kept."""
-
-SUMMED_ROWS = 4096
-"""Rows that are summed in their own dtype; the sums of such groups are added in float64."""
-
-MOST_OF_ROWS = 0.25
-"""The largest share of a class's rows that its latent examples are because of weights."""
 
 UNASSIGNED = -1
 """The latent example of a row that has none yet."""
@@ -98,34 +83,32 @@ def _settle(
     before: Floats,
 ) -> Settled:  # fmt: skip
     """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
-    nearest = nearest_for(rows, len(start), start.dtype)
+    shape = len(rows), len(start)
+    small = len(rows.blocks) == 1 and prod(shape) * start.dtype.itemsize <= TABLE_BYTES
+    nearest = Table(np.empty(shape, start.dtype)) if small else Nearest(len(rows), start.dtype)
     members = Members(len(rows), start, latent_reg, before, rows.weights)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
-    places = References.under(latents, metric.matrix)
+    mapped, rounding = References.under(latents, metric.matrix), 0.0
     while passes < max_passes:
         passes += 1
-        nearest.references_moved(moved, places.some(moved))
+        # No row changes its latent example for less than the rounding error. Otherwise equal rows
+        # could be passed back and forth between equal latent examples for ever.
+        largest = float(np.abs(mapped.norms[moved]).max(initial=0))
+        rounding = max(rounding, ROUNDING_SLACK * float(np.finfo(mapped.norms.dtype).eps) * largest)
         for block in rows.blocks:
             inside = rows[block]
-            members.reassign(block, inside, nearest.update(block, inside))
+            members.reassign(block, inside, nearest.update(block, inside, moved, mapped, rounding))
         refill_empty(rows, latents, metric, members)
         moved, changed = members.touched()
-        latents[moved] = members.places(moved)
-        places.replace(moved, References.under(latents[moved], metric.matrix))
+        latents[moved] = members.means(moved)
+        mapped.replace(moved, References.under(latents[moved], metric.matrix))
         if changed <= SETTLED_SHARE * rows.weight:
             break
-    within, between = members.within_and_between(rows, latents, places, metric)
+    within, between = members.within_and_between(rows, latents, mapped, metric)
     return Settled(
         latents, members.assignment, within / rows.weight, between / rows.weight, members.counts,
         passes,
     )  # fmt: skip
-
-
-def nearest_for(rows: OneClass, n_latents: int, dtype: Any) -> Table | Nearest:
-    """Choose how to track the nearest latent example of each row: a table if it is small."""
-    shape = (len(rows), n_latents)
-    small = len(rows.blocks) == 1 and prod(shape) * dtype.itemsize <= TABLE_BYTES
-    return Table(np.empty(shape, dtype)) if small else Nearest(*shape, dtype)
 
 
 class Table:
@@ -134,26 +117,22 @@ class Table:
     def __init__(self, comparable: Floats) -> None:
         self._comparable = comparable
         self._latent: Ints | None = None
-        self._rounding = 0.0
 
-    def references_moved(self, which: Ints, there: References) -> None:
-        """Record the new places of the latent examples that moved."""
-        self._moved, self._there = which, there
-        self._rounding = max(self._rounding, rounding_of(there))
-
-    def update(self, block: slice, rows: Floats) -> Ints:
-        """The nearest latent examples of all rows."""
+    def update(
+        self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
+    ) -> Ints:
+        """The nearest latent examples of all rows, after some of the references moved."""
         table, before = self._comparable, self._latent
-        if len(self._moved) == table.shape[1]:
-            self._there.comparable(rows, out=table)
+        if len(moved) == len(references):
+            references.comparable(rows, out=table)
         else:
-            table[:, self._moved] = self._there.comparable(rows)
+            table[:, moved] = references.some(moved).comparable(rows)
         latent: Ints = table.argmin(axis=1)
         if before is not None:
             changed = np.flatnonzero(latent != before)
             old = before[changed]
             gain = table[changed, old] - table[changed, latent[changed]]
-            latent[changed] = np.where(gain > self._rounding, latent[changed], old)
+            latent[changed] = np.where(gain > rounding, latent[changed], old)
         self._latent = latent
         return latent
 
@@ -166,31 +145,20 @@ class Nearest:
     same answer as a full search, at a fraction of its cost that shrinks from pass to pass.
     """
 
-    def __init__(self, n_rows: int, n_latents: int, dtype: Any) -> None:
-        self._references: References | None = None
-        self._moved = np.arange(n_latents)
+    def __init__(self, n_rows: int, dtype: Any) -> None:
         self._latent = np.full(n_rows, UNASSIGNED)
         self._distance = np.full(n_rows, np.inf, dtype=dtype)
-        self._rounding = 0.0
 
-    def references_moved(self, which: Ints, there: References) -> None:
-        """Record the new places of the latent examples that moved; the first call sets all."""
-        if self._references is None:
-            self._references = there
-        else:
-            self._references.replace(which, there)
-        self._moved = which
-        self._rounding = max(self._rounding, rounding_of(there))
-
-    def update(self, block: slice, rows: Floats) -> Ints:
+    def update(
+        self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
+    ) -> Ints:
         """The nearest latent examples of a block of rows; call once per block after each move."""
-        references = self._references
         old, before = self._latent[block], self._distance[block]
-        if references is None or not len(self._moved):
+        if not len(moved):
             return old
         has_moved = np.zeros(len(references), dtype=bool)
-        has_moved[self._moved] = True
-        distance, challenger = _nearest_of(rows, references, self._moved)
+        has_moved[moved] = True
+        distance, challenger = _nearest_of(rows, references, moved)
         wins = (old == UNASSIGNED) | has_moved[old] | (distance < before)
         latent = np.where(wins, challenger, old)
         distance = np.where(wins, distance, before)
@@ -203,30 +171,24 @@ class Nearest:
             back = rest_distance < distance[some]
             latent[some[back]] = rest[back]
             distance[some[back]] = rest_distance[back]
-        self._stay_where_nothing_is_gained(rows, references, old, latent, distance)
+        _keep_ties(rows, references, old, latent, distance, rounding)
         self._latent[block], self._distance[block] = latent, distance
         return latent
 
-    def _stay_where_nothing_is_gained(
-        self, rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats
-    ) -> None:
-        changed = np.flatnonzero((latent != old) & (old != UNASSIGNED))
-        for part in row_blocks(len(changed), rows[:1].nbytes):
-            some = changed[part]
-            there = references.rows[old[some]]
-            still = np.einsum("ij,ij->i", rows[some], there) + references.norms[old[some]]
-            stays = still - distance[some] <= self._rounding
-            latent[some[stays]] = old[some[stays]]
-            distance[some[stays]] = still[stays]
 
-
-def rounding_of(references: References) -> float:
-    """The rounding error of comparable distances: no row changes its latent example for less.
-
-    Otherwise equal rows could be passed back and forth between equal latent examples for ever.
-    """
-    largest = float(np.abs(references.norms).max(initial=0))
-    return ROUNDING_SLACK * float(np.finfo(references.norms.dtype).eps) * largest
+def _keep_ties(
+    rows: Floats, references: References, old: Ints, latent: Ints, distance: Floats,
+    rounding: float,
+) -> None:  # fmt: skip
+    """Rows stay with their old latent example if another one is nearer only by rounding."""
+    changed = np.flatnonzero((latent != old) & (old != UNASSIGNED))
+    for part in row_blocks(len(changed), rows[:1].nbytes):
+        some = changed[part]
+        there = references.rows[old[some]]
+        still = np.einsum("ij,ij->i", rows[some], there) + references.norms[old[some]]
+        stays = still - distance[some] <= rounding
+        latent[some[stays]] = old[some[stays]]
+        distance[some[stays]] = still[stays]
 
 
 def _nearest_of(rows: Floats, references: References, which: Ints) -> tuple[Floats, Ints]:
@@ -242,7 +204,8 @@ class Members:
         self, n_rows: int, start: Floats, latent_reg: float, before: Floats | None = None,
         weights: Floats | None = None,
     ) -> None:  # fmt: skip
-        self._before = np.zeros(len(start)) if before is None else before
+        self.before = np.zeros(len(start)) if before is None else before
+        """Rows that every latent example already stands for."""
         self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
         self.n_rows = np.zeros(len(start), dtype=np.intp)
         """Rows of every latent example."""
@@ -250,7 +213,7 @@ class Members:
         self.counts: Ints | Floats = self.n_rows if weights is None else np.zeros(len(start))
         """The weight of these rows; their number if each counts as one."""
         self._sums = np.zeros(start.shape)
-        self._start, self._pulls = start, latent_reg + self._before
+        self._start, self._pulls = start, latent_reg + self.before
         self._touched = np.zeros(len(start), dtype=bool)
         self._changed = 0.0
 
@@ -284,19 +247,15 @@ class Members:
         self._sums += change @ rows
         self._touched[to] = True
         self._changed += len(some) if weights is None else float(weights.sum())
-        self._count(new, old, first, weights)
-
-    def _count(self, new: Ints, old: Ints, first: bool, weights: Floats | None) -> None:
         size = len(self.n_rows)
         self.n_rows += np.bincount(new, minlength=size)
         if not first:
             self.n_rows -= np.bincount(old, minlength=size)
-        if weights is None:
-            return
-        self.counts = self.counts + np.bincount(new, weights, size)
-        if not first:
-            self.counts -= np.bincount(old, weights, size)
-        self.counts[self.n_rows == 0] = 0  # what rounding left
+        if weights is not None:
+            self.counts = self.counts + np.bincount(new, weights, size)
+            if not first:
+                self.counts -= np.bincount(old, weights, size)
+            self.counts[self.n_rows == 0] = 0  # what rounding left
 
     def touched(self) -> tuple[Ints, float]:
         """The latent examples that gained or lost rows since the last call, and how many rows."""
@@ -304,25 +263,20 @@ class Members:
         self._touched[:], self._changed = False, 0.0
         return touched, changed
 
-    def places(self, which: Ints | slice = slice(None)) -> Floats:
+    def means(self, which: Ints | slice = slice(None)) -> Floats:
         """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself.
 
         Rows that a latent example already stood for are at the start, too.
         """
         counts, pull = self.counts[which][:, None], self._pulls[which][:, None]
         if not pull.any() and counts.all():
-            places: Floats = self._sums[which] / counts
+            means: Floats = self._sums[which] / counts
         else:
             whole = np.where(counts > 0, counts + pull, 1.0)
             of_start = np.where(counts > 0, pull / whole, 1.0)
             of_rows = np.where(counts > 0, 1 / whole, 0.0)
-            places = of_rows * self._sums[which] + of_start * self._start[which]
-        return places.astype(self._start.dtype)
-
-    @property
-    def empty(self) -> Ints:
-        """The latent examples that stand for no row."""
-        return np.flatnonzero((self.n_rows == 0) & (self._before == 0))
+            means = of_rows * self._sums[which] + of_start * self._start[which]
+        return means.astype(self._start.dtype)
 
     def pull(self, latent: int, row: Floats, weight: float, metric: Metric) -> float:
         """The cost in eq. 5 of moving a latent example to this row, its only one.
@@ -334,17 +288,17 @@ class Members:
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within_and_between(
-        self, rows: OneClass, latents: Floats, places: References, metric: Metric
+        self, rows: OneClass, latents: Floats, mapped: References, metric: Metric
     ) -> tuple[float, float]:
-        """Σ D²(x, z) and Σ D²(z, mean) over the rows; ``places`` are the latents under the metric.
+        """Σ D²(x, z) and Σ D²(z, mean) over the rows; ``mapped`` are the latents under the metric.
 
         The first is Σ D²(x, mean), from the scatter, less what the latent examples save. It is
         summed row by row if that is cheaper, or if so little remains that rounding would show.
         """
-        between = float(self.counts @ places.norms)
+        between = float(self.counts @ mapped.norms)
         if rows.has_scatter:
             whole = rows.scatter_under(metric)
-            remains = whole + float(np.vdot(places.rows, self._sums)) + between
+            remains = whole + float(np.vdot(mapped.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
         squared = rows.weighed(self.squared_distances(rows, latents, metric), slice(None))
@@ -364,7 +318,7 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
 
     It must do so by more than rounding; otherwise equal rows would be passed around.
     """
-    empty = members.empty
+    empty = np.flatnonzero((members.n_rows == 0) & (members.before == 0))
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
@@ -390,7 +344,7 @@ def shared_by_weight(share: float, sizes: Ints, weights: Ints | Floats) -> Float
     Where this leaves classes with less than their weight asks for, the others have less, too: the
     mean shortage is the harmonic one, so that one small class among many hardly matters.
     """
-    wanted, most = share * weights, max(share, MOST_OF_ROWS) * sizes
+    wanted, most = share * weights, max(share, MAX_LATENT_SHARE) * sizes
     shortages = np.maximum(wanted / most, 1.0)
     shared: Floats = np.minimum(wanted * (len(sizes) / shortages.sum()), most)
     return shared
@@ -400,7 +354,7 @@ def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
     weights: Floats | None = None,
 ) -> list[Ints | int]:  # fmt: skip
-    """The start of ``first_latents`` for every class: row numbers, or a seed for k-means++.
+    """The start of ``first_rows`` for every class: row numbers, or a seed for k-means++.
 
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
@@ -423,28 +377,30 @@ def _shares(weights: Floats, sizes: Ints) -> list[Floats | None]:
     ]
 
 
-def first_latents(rows: OneClass, n_latents: int, start: Ints | int) -> Floats:
-    """Place the latent examples of a class near distinct rows, random or by k-means++.
-
-    Row numbers refer to ``rows.drawing_order``, which does not depend on the caller's order.
-    k-means++ chooses from a random sample of rows: one block, or ``n_latents`` if that is more.
-    """
-    return near_rows(rows, first_rows(rows, n_latents, start))
-
-
 def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
-    """The numbers of the rows that the latent examples of a class are placed near."""
+    """The numbers of the rows that the latent examples of a class start near, all distinct.
+
+    ``start`` comes from ``draw_starts``; its numbers refer to ``rows.drawing_order``, which does
+    not depend on the caller's order. k-means++ chooses from a random sample of rows: one block, or
+    ``n_latents`` if that is more.
+    """
     if isinstance(start, int):
         return _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
     return rows.drawing_order[start]
 
 
 def near_rows(rows: OneClass, numbers: Ints) -> Floats:
-    """Places near these rows of a class, in inner coordinates; see ``START_SHARE``."""
+    """Latent examples near these rows of a class, in inner coordinates.
+
+    Rows of whole numbers can be exactly as far from one row as from another. Rounding, which
+    differs with the scale of the data, would then decide which is nearer; a shift towards the mean
+    of the class breaks such ties. It is short because rows of a class may form groups: a shift as
+    large as a group would move all its latent examples out of it.
+    """
     chosen = rows[numbers]
-    share = chosen.dtype.type(START_SHARE)
-    places: Floats = (1 - share) * chosen + rows.mean.astype(chosen.dtype)
-    return places
+    share = chosen.dtype.type(START_SHIFT)
+    latents: Floats = (1 - share) * chosen + rows.mean.astype(chosen.dtype)
+    return latents
 
 
 def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Generator) -> Ints:

@@ -1,7 +1,7 @@
 """L-BFGS on matrices: a descent that keeps its estimate of the curvature between calls.
 
 For losses that are never negative. Every step is found by a line search, so the loss falls and
-cannot diverge. Memory: two matrices per correction, in the dtype of the place; inner products are
+cannot diverge. Memory: two matrices per correction, in the dtype of x; inner products are
 summed in float64. Time: four passes over each correction per iteration, plus the loss itself.
 """
 
@@ -14,20 +14,15 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from latentmetric.core.tuning import CORRECTIONS, MAX_TRIALS
 from latentmetric.core.types import Floats
-
-CORRECTIONS = 5
-"""The number of past steps that the estimate uses."""
 
 SUFFICIENT_SHARE = 1e-4
 """A step must lower the loss by at least this share of what the slope predicts."""
 
-MOST_TRIALS = 25
-"""Steps tried along a direction, each at most half as long as the one before."""
-
 
 class Evaluated(Protocol):
-    """A loss and its gradient at a place."""
+    """A loss and its gradient at some x."""
 
     @property
     def loss(self) -> float:
@@ -35,7 +30,7 @@ class Evaluated(Protocol):
 
     @property
     def gradient(self) -> Floats:
-        """The gradient, in the shape of the place."""
+        """The gradient, in the shape of x."""
 
 
 At = TypeVar("At", bound=Evaluated)
@@ -107,28 +102,28 @@ class Curvature:
 
 
 def descend(
-    evaluate: Callable[[Floats], At], place: Floats, at: At, curvature: Curvature, n_iterations: int
+    evaluate: Callable[[Floats], At], x: Floats, at: At, curvature: Curvature, n_iterations: int
 ) -> tuple[Floats, int]:
     """Take up to ``n_iterations`` steps; stop early if the loss is halved or no step lowers it.
 
-    Returns the last place and the number of steps taken.
+    Returns the last x and the number of steps taken.
     """
     halved, made = at.loss / 2, 0
     while made < n_iterations and at.loss > halved:
-        found = _line_search(evaluate, place, at, curvature.direction(at))
+        found = _line_search(evaluate, x, at, curvature.direction(at))
         if found is None and len(curvature):
             curvature.forget()
-            found = _line_search(evaluate, place, at, curvature.direction(at))
+            found = _line_search(evaluate, x, at, curvature.direction(at))
         if found is None:
             break
         step, there = found
         curvature.learn(step, there.gradient - at.gradient)
-        place, at, made = place + step, there, made + 1
-    return place, made
+        x, at, made = x + step, there, made + 1
+    return x, made
 
 
 def _line_search(
-    evaluate: Callable[[Floats], At], place: Floats, at: At, direction: Floats
+    evaluate: Callable[[Floats], At], x: Floats, at: At, direction: Floats
 ) -> tuple[Floats, At] | None:
     """The first trial step along a direction that lowers the loss enough; None if none does.
 
@@ -137,8 +132,8 @@ def _line_search(
     slope = inner(direction, at.gradient)
     if not slope < 0:
         return None
-    for _ in range(MOST_TRIALS):
-        there = evaluate(place + direction)
+    for _ in range(MAX_TRIALS):
+        there = evaluate(x + direction)
         if there.loss <= at.loss + SUFFICIENT_SHARE * slope:
             return direction, there
         # The minimum of the parabola through the known values, kept away from both ends.

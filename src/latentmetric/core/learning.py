@@ -1,4 +1,4 @@
-"""MaPML as steps: rounds of Alg. 3, then passes of the refinement."""
+"""MaPML as steps: rounds of Alg. 3, then passes of the refinement, which say what they cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from latentmetric.core.alternation import (
     Settings,
     State,
     check_state,
-    class_margins,
     first_state,
     next_state,
     norm,
@@ -22,29 +21,13 @@ from latentmetric.core.alternation import (
     with_judgement,
 )
 from latentmetric.core.distances import References
-from latentmetric.core.passes import Plan, refine, shortened
 from latentmetric.core.population import Population
 from latentmetric.core.race import choose_start, estimate_start
-from latentmetric.core.refinement import Moments
+from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import temperature_from_references
-
-REFINEMENT_SHARE = 0.3
-"""T as a multiple of the spacing of the latent examples while labels are made likelier."""
-
-MAP_RANK, MAP_SHARE = 3, 1.0
-"""The same for metrics of at most this rank, a map to look at: classes overlap in it.
-
-Such a metric is reduced after the rounds; with more components, the rounds learn it at its rank.
-"""
-
-WRONG_LABELS_SHARE = 0.6
-"""The same if labels may be wrong."""
-
-WRONG_LABELS_EXPONENT = 0.7
-"""If labels may be wrong, the gradient of a row is weighted by this power of P(y | x)."""
 
 
 def begin(
@@ -73,35 +56,21 @@ def learning(
     first: Callable[[np.random.Generator], State],
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
-    following = partial(_following, rows=rows, settings=settings, max_iter=max_iter, plan=plan)
-    limit, check = max_iter + plan.n_passes, partial(check_state, rows)
-    return Steps(first, following, limit, State, check, partial(_onward, max_iter=max_iter))
 
+    def following(state: State, generator: np.random.Generator) -> State:
+        done = state.record["round"]
+        if done < max_iter:
+            return next_state(state, generator, rows, settings)
+        return _next_pass(state, generator, rows, settings, done - max_iter, plan)
 
-def _onward(best: State, last: State, max_iter: int) -> State:
-    """The refinement starts from the best round."""
-    if last.record["round"] != max_iter:
-        return last
-    return replace(best, record=best.record | {"round": max_iter})
+    def onward(best: State, last: State) -> State:
+        """The refinement starts from the best round."""
+        if last.record["round"] != max_iter:
+            return last
+        return replace(best, record=best.record | {"round": max_iter})
 
-
-def _following(
-    state: State, generator: np.random.Generator, rows: Population, settings: Settings,
-    max_iter: int, plan: Plan,
-) -> State:  # fmt: skip
-    done = state.record["round"]
-    if done < max_iter:
-        return next_state(state, generator, rows, settings)
-    return _next_pass(state, generator, rows, settings, done - max_iter, plan)
-
-
-def _before_refinement(state: State, n_rows: int, settings: Settings) -> State:
-    """The state with the rank, the temperature and the moments that the first pass starts from."""
-    components = reduced(state, settings.final_rank)
-    points = state.start.into(state.latents) @ components.T
-    spacing = temperature_from_references(References.of(points), settings.temperature_share)
-    moments = Moments.zero(components, points, n_rows)
-    return replace(state, components=components, temperature=spacing, moments=moments)
+    check = partial(check_state, rows)
+    return Steps(first, following, max_iter + plan.n_passes, State, check, onward)
 
 
 def _next_pass(
@@ -111,7 +80,11 @@ def _next_pass(
     """One pass of the refinement."""
     clock = Clock()
     if done == 0:
-        state = _before_refinement(state, int(rows.sizes.sum()), settings)
+        components = reduced(state, settings.final_rank)
+        points = state.start.into(state.latents) @ components.T
+        spacing = temperature_from_references(References.of(points), settings.temperature_share)
+        moments = Moments.zero(components, points, int(rows.sizes.sum()))
+        state = replace(state, components=components, temperature=spacing, moments=moments)
     number = state.record["round"] + 1
     if not state.temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}
@@ -120,22 +93,25 @@ def _next_pass(
         rows, state.start, state.components, state.latents, state.class_starts,
         state.counts, state.temperature, state.moments, done, plan, generator,
     )  # fmt: skip
-    bound, length = settings.max_norm * sqrt(rows.n_features), norm(refined.components)
-    shorter = sqrt(bound / length) if length > bound else 1.0
-    refined, temperature = shortened(refined, state.temperature, shorter)
+    components, moments, temperature = refined.components, refined.moments, state.temperature
+    bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)
+    if length > bound:  # shorten all distances: no vote of the kernel changes
+        factor = components.dtype.type(sqrt(bound / length))
+        components, moments = components * factor, moments.scaled(float(factor))
+        temperature *= float(factor) ** 2
     clock.lap("refinement")
     record = {
         "round": number,
         "refinement": done + 1,
         "active_share": refined.active_share,
-        "norm": norm(refined.components),
-        "rank": len(refined.components),
-        "mean_margin": float(class_margins(refined.spreads).mean()),
+        "norm": norm(components),
+        "rank": len(components),
+        "mean_margin": float((1 + refined.spreads).mean()),
         "seconds": clock.laps,
     }
     state = replace(
-        state, components=refined.components, latents=refined.latents, spreads=refined.spreads,
-        counts=refined.counts, temperature=temperature, record=record, moments=refined.moments,
+        state, components=components, latents=refined.latents, spreads=refined.spreads,
+        counts=refined.counts, temperature=temperature, record=record, moments=moments,
         lineage=None,
     )  # fmt: skip
     if not settings.judged:

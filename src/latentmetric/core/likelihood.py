@@ -2,6 +2,9 @@
 
 A row's label is predicted by the kernel vote of the latent examples, with the row left out of its
 own one. Measured on a sample of the rows, whose size is bounded.
+
+Time O(n·m·r) for n rows of the sample and m latent examples under a metric of rank r. Memory: a
+block of distances per thread.
 """
 
 from __future__ import annotations
@@ -10,18 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentmetric.core.distances import TILE_ROWS, References, k_nearest, row_blocks
+from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.parallel import for_each
+from latentmetric.core.tuning import KERNEL_NEIGHBORS, TILE_ROWS
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import KERNEL_NEIGHBORS, VOTES, vote
-
-JUDGED_ROWS = 2_048
-"""Rows of the sample that states are judged on."""
+from latentmetric.core.votes import VOTES, vote
 
 ALONE = 4.0
 """Stretch of the squared distance of a row to a latent example that has no other row."""
 
-LEAST = float(np.finfo(np.float32).eps)
+MIN_LIKELIHOOD = float(np.finfo(np.float32).eps)
 """The least likelihood of a label: one row must not decide alone."""
 
 
@@ -52,7 +53,7 @@ def loss_of(likelihood: Floats, exponent: float) -> Floats:
     """−log P(y | x), or (1 − P^e)/e for an exponent e > 0: rows with wrong labels weigh less."""
     if exponent > 0:
         return (1 - likelihood**exponent) / exponent
-    return -np.log(np.maximum(likelihood, LEAST))
+    return -np.log(np.maximum(likelihood, MIN_LIKELIHOOD))
 
 
 def judge(
@@ -129,8 +130,8 @@ def _nearest_of_class(
     for code in np.unique(codes):
         rows, own = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
         if len(own):
-            nearest, places = k_nearest(points[rows], latents.some(own), 1)
-            squared[rows], numbers[rows] = nearest[:, 0], own[places[:, 0]]
+            nearest, columns = k_nearest(points[rows], latents.some(own), 1)
+            squared[rows], numbers[rows] = nearest[:, 0], own[columns[:, 0]]
     return squared, numbers
 
 

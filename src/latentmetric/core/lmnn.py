@@ -21,29 +21,18 @@ from scipy.sparse import csr_array
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Correction, Curvature, descend
-from latentmetric.core.parallel import OrderedSum, for_each
+from latentmetric.core.parallel import for_each
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import hide_own_class, own_nearest
+from latentmetric.core.tuning import (
+    BALANCE_FLOOR,
+    FIRST_DESCENT,
+    GATHERED,
+    KEPT_SEARCHES,
+    MARGIN_SHARE,
+    SEARCH_EVERY,
+)
 from latentmetric.core.types import Floats, Ints
-
-SEARCH_EVERY = 20
-"""Iterations of L-BFGS between two searches for impostors, at most."""
-
-FIRST_DESCENT = 5
-"""Iterations before the second search: the metric changes most at the beginning."""
-
-MARGIN_SHARE = 0.1
-"""The margin as a share of the targets' mean squared distance at the start.
-
-It only sets the unit of the learned metric. It is small so that the first searches find the
-impostors that matter and not all rows.
-"""
-
-BALANCE_FLOOR = 0.03
-"""Added to the scatter of the targets in every direction, as a share of its mean."""
-
-GATHERED = 8
-"""Blocks of gathered rows are this many times smaller: they need to fit the cache, not GEMM."""
 
 HINGE_BYTES = 32
 """Memory per pair while its hinges are computed."""
@@ -53,9 +42,6 @@ UNION_BYTES = 2**11
 
 ROUNDING = 1e-5
 """Rows are centred before they are added if rounding is more than this share of the spread."""
-
-KEPT_SEARCHES = 2
-"""Each row keeps at most this many times ``max_impostors`` impostors between descents."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +205,7 @@ class State:
     components: Floats
     """The factor of the metric, for this margin."""
     margin: float
-    place: Floats
+    x: Floats
     """The factor in balanced coordinates."""
     at: Evaluation
     impostors: Impostors
@@ -237,11 +223,11 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
     def first(generator: np.random.Generator) -> State:
         since = perf_counter()
         impostors = find_impostors(problem, start)
-        place = balance.place(start)
-        at = balance.evaluate(problem, place, impostors)
+        x = balance.into(start)
+        at = balance.evaluate(problem, x, impostors)
         record = _record(problem, 0, 0, at, impostors, since)
         return State(
-            start, problem.margin, place, at, impostors, (), FIRST_DESCENT, record, max_iter < 1
+            start, problem.margin, x, at, impostors, (), FIRST_DESCENT, record, max_iter < 1
         )
 
     following = partial(_next_state, problem=problem, balance=balance, max_iter=max_iter, tol=tol)
@@ -252,7 +238,7 @@ def _check(problem: Problem, state: State) -> None:
     """Raise ``ValueError`` unless the state can belong to this problem."""
     n_features, n_rows = problem.rows.n_features, len(problem.rows)
     known = [array for each in state.corrections for array in (each.step, each.change)]
-    check_arrays((n_features, n_features), state.components, state.place, state.at.gradient, *known)
+    check_arrays((n_features, n_features), state.components, state.x, state.at.gradient, *known)
     if state.margin != problem.margin:
         raise ValueError(f"its margin is {state.margin}, but this data has {problem.margin}")
     of, rows = state.impostors.of, state.impostors.rows
@@ -272,17 +258,17 @@ def _next_state(
     repeated with them, and the next descents are shorter.
     """
     since, curvature = perf_counter(), Curvature(state.corrections)
-    place, at, impostors, length = state.place, state.at, state.impostors, state.length
+    x, at, impostors, length = state.x, state.at, state.impostors, state.length
     done = state.record["iterations"]
     while done < max_iter:
         length = min(length, max_iter - done)
-        moved, made = _descend(problem, balance, impostors, curvature, place, at, length)
+        moved, made = _descend(problem, balance, impostors, curvature, x, at, length)
         done += max(1, made)
         components = moved @ balance.matrix
         impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
         there = balance.evaluate(problem, moved, impostors)
         if there.loss > at.loss:  # some new impostors may already have been active at the start
-            at = balance.evaluate(problem, place, impostors)
+            at = balance.evaluate(problem, x, impostors)
         if there.loss > at.loss:
             length = max(1, length // 2)
             continue
@@ -335,19 +321,19 @@ class Balance:
         spreads = np.maximum(values / (values.mean() or 1), 0) + ones.dtype.type(BALANCE_FLOOR)
         return cls((vectors / np.sqrt(spreads)) @ vectors.T)
 
-    def place(self, components: Floats) -> Floats:
+    def into(self, components: Floats) -> Floats:
         """A factor in these coordinates."""
-        place: Floats = np.linalg.solve(self.matrix, components.T).T
-        return place
+        x: Floats = np.linalg.solve(self.matrix, components.T).T
+        return x
 
-    def evaluate(self, problem: Problem, place: Floats, impostors: Impostors) -> Evaluation:
-        """The loss of the factor ``place @ matrix``, with the gradient with respect to place."""
-        found = evaluate(problem, place @ self.matrix, impostors)
+    def evaluate(self, problem: Problem, x: Floats, impostors: Impostors) -> Evaluation:
+        """The loss of the factor ``x @ matrix``, with the gradient with respect to x."""
+        found = evaluate(problem, x @ self.matrix, impostors)
         return replace(found, gradient=found.gradient @ self.matrix)
 
 
 def _descend(
-    problem: Problem, balance: Balance, impostors: Impostors, curvature: Curvature, place: Floats,
+    problem: Problem, balance: Balance, impostors: Impostors, curvature: Curvature, x: Floats,
     at: Evaluation, n_iterations: int,
 ) -> tuple[Floats, int]:  # fmt: skip
     """L-BFGS with a line search, so the loss on these impostors never rises.
@@ -355,10 +341,10 @@ def _descend(
     It ends when the loss is halved: a metric that different has other impostors.
     """
 
-    def evaluate_at(place: Floats) -> Evaluation:
-        return balance.evaluate(problem, place, impostors)
+    def evaluate_at(x: Floats) -> Evaluation:
+        return balance.evaluate(problem, x, impostors)
 
-    return descend(evaluate_at, place, at, curvature, n_iterations)
+    return descend(evaluate_at, x, at, curvature, n_iterations)
 
 
 def _reach(problem: Problem, points: Floats) -> Floats:
@@ -397,17 +383,20 @@ def _scatter(
     """
     inner, weights = problem.rows, _PairWeights(problem, on_targets, impostors, on_impostors)
     blocks = list(row_blocks(len(inner), 4 * inner.n_features * inner.dtype.itemsize))
-    summed = OrderedSum(np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype))
+    total = np.zeros((inner.n_features, inner.n_features), dtype=inner.dtype)
 
-    def add(number: int) -> None:
-        block = blocks[number]
+    def product(block: slice) -> Floats:
         centred = inner[problem.order[block]]
         half = weights.times_rows(block)
         half -= weights.halved_degrees[block, None] * centred
-        summed.add(number, centred.T @ half)
+        return centred.T @ half
 
-    for_each(add, range(len(blocks)), problem.n_threads)
-    scatter: Floats = -(summed.total + summed.total.T)
+    # As many at a time as there are threads: each product is a d×d matrix.
+    for first in range(0, len(blocks), problem.n_threads):
+        some = blocks[first : first + problem.n_threads]
+        for part in for_each(product, some, problem.n_threads):
+            total += part
+    scatter: Floats = -(total + total.T)
     return scatter
 
 

@@ -23,13 +23,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from latentmetric.core.blas import add_squares, times_triangle
-from latentmetric.core.distances import squared_norms
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import Assistant
+from latentmetric.core.parallel import background_thread, lazy_property
 from latentmetric.core.triplets import DrawnTriplets, MeasuredTriplets
+from latentmetric.core.tuning import STEPS_PER_BLOCK
 from latentmetric.core.types import Floats
-
-STEPS_PER_BLOCK = 128
 
 SMALLEST_SCALE = 1e-4
 """Below this scale, weights are rescaled: differences of sums in such units would lose digits."""
@@ -82,60 +79,45 @@ def learn_metric(
     metric learned so far, the next block and the average, is left to another thread if there is
     one; the result is the same, bit for bit.
     """
-    n_steps = len(triplets)
+    n_steps, half = len(triplets), len(triplets) // 2
     start = components.T @ components
     start_norm = float(np.vdot(start, start))
-    learned, start_share = _Triangle(start), 1.0
+    # M = start_share·M₀ + learned; the sum of the second half has three such parts, too.
+    learned, start_share = _Triangle(np.zeros_like(start, order="F")), 1.0
+    sum_of_triplets, sum_of_learned = (np.zeros_like(start, order="F") for _ in range(2))
+    suffix, sum_of_start = _Triangle(sum_of_triplets), 0.0
 
     def prepare(first: int) -> _Block:
         return _Block.of(triplets[first : first + steps_per_block], latents)
 
-    with Assistant(n_threads) as assistant:
-        upcoming, suffix = assistant.ask(prepare, 0), _Suffix(start, assistant)
+    with background_thread(n_threads) as executor:
+        upcoming, adding = executor.submit(prepare, 0), executor.submit(lambda: None)
         for first in range(0, n_steps, steps_per_block):
             block = upcoming.result()
             end = first + len(block.margins)
             if end < n_steps:
-                upcoming = assistant.ask(prepare, end)
-            on_learned = learned.gaps(block.vectors)
+                upcoming = executor.submit(prepare, end)
             mixture = _Mixture(start_share, start_norm)
-            if max_norm < inf:
-                mixture.measure(learned, start)
-            mixture.run(
-                range(first + 1, end + 1), n_steps // 2, block, on_learned, metric_reg, max_norm
-            )
-            if end > n_steps // 2:
-                suffix.add(mixture, learned, block)
+            on_learned, steps = learned.gaps(block.vectors), range(first + 1, end + 1)
+            kept = first / end  # the product of all 1 − 1/s
+            if max_norm < inf or kept < SMALLEST_SCALE:
+                if max_norm < inf:
+                    mixture.measure(learned, start)
+                mixture.run(steps, half, block, on_learned.tolist(), metric_reg, max_norm)
+            else:
+                mixture.run_unbounded(steps, half, block, on_learned, metric_reg)
+            if end > half:
+                adding.result()  # one block at a time, so that memory is bounded
+                adding = executor.submit(suffix.update, 1.0, mixture.suffix_weights, block.vectors)
+                sum_of_learned += start.dtype.type(mixture.suffix_learned) * learned.entries
+                sum_of_start += mixture.suffix_start
             learned.update(mixture.learned, mixture.weights, block.vectors)
             start_share = mixture.start
-        average: Floats = suffix.sum(start)
-    average /= average.dtype.type(n_steps - n_steps // 2)
+        adding.result()
+    sum_of_triplets += sum_of_learned
+    average: Floats = suffix.whole() + start.dtype.type(sum_of_start) * start
+    average /= average.dtype.type(n_steps - half)
     return average
-
-
-class _Suffix:
-    """The sum of the metrics of the second half of the steps; an assistant adds the triplets."""
-
-    def __init__(self, start: Floats, assistant: Assistant) -> None:
-        self._of_triplets, self._of_learned = _Triangle(start), np.zeros_like(start, order="F")
-        self._of_start = 0.0
-        self._assistant, self._adding = assistant, assistant.ask(lambda: None)
-
-    def add(self, mixture: _Mixture, learned: _Triangle, block: _Block) -> None:
-        """Add a block; ``learned`` is N at its beginning."""
-        self._adding.result()  # one block at a time, so that memory is bounded
-        self._adding = self._assistant.ask(
-            self._of_triplets.update, 1.0, mixture.suffix_weights, block.vectors
-        )
-        self._of_learned += learned.entries.dtype.type(mixture.suffix_learned) * learned.entries
-        self._of_start += mixture.suffix_start
-
-    def sum(self, start: Floats) -> Floats:
-        """The whole sum."""
-        self._adding.result()
-        self._of_triplets.entries += self._of_learned
-        whole: Floats = self._of_triplets.whole() + start.dtype.type(self._of_start) * start
-        return whole
 
 
 @dataclass(frozen=True)
@@ -148,13 +130,18 @@ class _Block:
     on_start: Floats
     """⟨A, M₀⟩ of every triplet."""
     products: Floats
-    """⟨Aᵢ, Aⱼ⟩; see ``_triplet_products``."""
+    """⟨Aᵢ, Aⱼ⟩, in float64."""
 
     @classmethod
     def of(cls, triplets: MeasuredTriplets, latents: Floats) -> _Block:
-        vectors = np.concatenate(triplets.differences(latents))
+        n, vectors = len(triplets), np.concatenate(triplets.differences(latents))
+        inner = vectors @ vectors.T
+        squares = np.square(inner, out=inner)
+        products: Floats = squares[:n, :n] + squares[n:, n:]
+        products -= squares[n:, :n]
+        products -= squares[:n, n:]
         margins, on_start = triplets.margins.astype(np.float64), triplets.gaps.astype(np.float64)
-        return cls(vectors, margins, on_start, _triplet_products(vectors))
+        return cls(vectors, margins, on_start, products.astype(np.float64, copy=False))
 
 
 @dataclass
@@ -181,21 +168,10 @@ class _Mixture:
         self.with_start = of_start + cross
 
     def run(
-        self, steps: range, suffix_after: int, block: _Block, on_learned: Floats,
-        metric_reg: float, max_norm: float,
-    ) -> None:  # fmt: skip
-        """Alg. 2's loop on the coefficients, for the steps of a block."""
-        kept = (steps.start - 1) / (steps.stop - 1)  # the product of all 1 − 1/s
-        if max_norm < inf or kept < SMALLEST_SCALE:
-            self._run(steps, suffix_after, block, on_learned.tolist(), metric_reg, max_norm)
-        else:
-            self._run_unbounded(steps, suffix_after, block, on_learned, metric_reg)
-
-    def _run(
         self, steps: range, suffix_after: int, block: _Block, on_learned: list[float],
         metric_reg: float, max_norm: float,
     ) -> None:  # fmt: skip
-        """Step by step.
+        """Alg. 2's loop on the coefficients, for the steps of a block, one after the other.
 
         A step shrinks all earlier weights by the same factor. So they are stored in units of the
         product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
@@ -243,10 +219,10 @@ class _Mixture:
         self.suffix_weights = suffix_weights + weights * (shrunk - since)
         self.weights = scale * weights
 
-    def _run_unbounded(
+    def run_unbounded(
         self, steps: range, suffix_after: int, block: _Block, on_learned: Floats, metric_reg: float
     ) -> None:
-        """All steps at once, which is possible because no clip depends on what they learn.
+        """The same for all steps at once: no clip depends on what they learn.
 
         Only which triplets are active is unknown. Given that of the earlier triplets, the gap of
         each is known. So a guess is corrected until it agrees with the gaps it leads to: every time
@@ -278,31 +254,12 @@ class _Mixture:
         self.start, self.learned = start, self.learned * float(scales[-1])
 
 
-def gaps(impostor: Floats, target: Floats) -> Floats:
-    """⟨A, M⟩ = D²(o, q) − D²(o, p) from differences already under the metric."""
-    return squared_norms(impostor) - squared_norms(target)
-
-
-def _triplet_products(vectors: Floats) -> Floats:
-    """⟨Aᵢ, Aⱼ⟩ of a block, in float64, from the squared inner products of its vectors.
-
-    The first half of ``vectors`` leads to the impostors, the second half to the targets.
-    """
-    n = len(vectors) // 2
-    inner = vectors @ vectors.T
-    squares = np.square(inner, out=inner)
-    products: Floats = squares[:n, :n] + squares[n:, n:]
-    products -= squares[n:, :n]
-    products -= squares[:n, n:]
-    return products.astype(np.float64, copy=False)
-
-
+@dataclass(frozen=True)
 class _Triangle:
     """N = Σ wᵢ Aᵢ, a symmetric matrix of which only the triangle above the diagonal is stored."""
 
-    def __init__(self, matrix: Floats) -> None:
-        """Start with zeros, in the size and dtype of this matrix."""
-        self.entries: Floats = np.zeros_like(matrix, order="F")
+    entries: Floats
+    """In Fortran's order."""
 
     def gaps(self, vectors: Floats) -> Floats:
         """⟨A, N⟩ for every triplet of a block; xᵀNx is 2 xᵀTx if T has half of N's diagonal."""

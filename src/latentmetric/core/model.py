@@ -16,8 +16,6 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
-    BLOCK_BYTES,
-    TILE_ROWS,
     References,
     k_nearest,
     paired_products,
@@ -25,8 +23,8 @@ from latentmetric.core.distances import (
     squared_norms,
     zero_until,
 )
-from latentmetric.core.lazy import lazy_property
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import blas_threads, for_each, lazy_property, thread_count
+from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
 
@@ -152,18 +150,14 @@ class FittedModel:
         usual = REACH[self.dtype.name]
         return usual if usual * gain <= room else room / gain
 
-    @lazy_property
-    def _off_centre(self) -> float:
-        """The largest coordinate of the centre of the training rows, in the caller's units."""
-        return float(np.abs(self.coordinates.centre).max())
-
     def check_reach(self, rows: Floats, start: int = 0) -> None:
         """Raise on queries so far away that their squared distances would overflow.
 
         ``start`` is the number of the first query among all of the caller's rows.
         """
         reach, inner = self.reach, self.coordinates
-        if max(float(rows.max()), -float(rows.min())) + self._off_centre <= reach * inner.scale:
+        off_centre = float(np.abs(inner.centre).max())
+        if max(float(rows.max()), -float(rows.min())) + off_centre <= reach * inner.scale:
             return
         with np.errstate(over="ignore"):
             away = np.abs(rows - inner.centre) / inner.scale
@@ -204,20 +198,23 @@ class FittedModel:
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
-        blocks = list(row_blocks(len(rows), rows.shape[1] * self.dtype.itemsize))
-        row_bytes = max(self._row_bytes, rows.shape[1] * self.dtype.itemsize)
-        undivided = len(rows) * row_bytes <= BLOCK_BYTES
+        query_bytes = rows.shape[1] * self.dtype.itemsize
+        row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
+        blocks = list(row_blocks(len(rows), query_bytes))
+        undivided = len(rows) * max(row_bytes, query_bytes) <= BLOCK_BYTES
         limit = None if n_jobs is None and undivided else thread_count(n_jobs)
         n_threads = limit or 1
         n_searching = n_threads // max(1, len(blocks))
 
         def search_block(block: slice) -> None:
-            points, nearest, numbers = self.points(rows[block]), squared[block], indices[block]
-
-            def search_points(some: slice) -> None:
-                nearest[some], numbers[some] = look(points[some], self.references, k)
-
-            for_each(search_points, list(row_blocks(len(points), self._row_bytes)), n_searching)
+            points = self.points(rows[block])
+            pieces = list(row_blocks(len(points), row_bytes))
+            found = for_each(
+                lambda some: look(points[some], self.references, k), pieces, n_searching
+            )
+            nearest, numbers = squared[block], indices[block]
+            for some, (values, columns) in zip(pieces, found, strict=True):
+                nearest[some], numbers[some] = values, columns
             if self.is_metric:  # a known row may be mapped a little differently in another block
                 zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
                 nearest[nearest <= zero] = 0
@@ -225,11 +222,6 @@ class FittedModel:
         with blas_threads(limit):
             for_each(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
-
-    @property
-    def _row_bytes(self) -> int:
-        """Bytes of the distances of one query that are held at a time."""
-        return min(len(self.references), TILE_ROWS) * self.dtype.itemsize
 
     def distances(self, squared: Floats) -> Floats:
         """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""
@@ -239,21 +231,17 @@ class FittedModel:
 
     def vote(self, neighbors: Neighbors, weights: str) -> Ints:
         """The code that the neighbours of each row vote for."""
-        return vote(*self._ballots(neighbors, weights))
+        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
+        return vote(self.codes[neighbors.indices], of_neighbors)
 
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:
         """Each class's share of the vote, (n, C)."""
-        return vote_shares(*self._ballots(neighbors, weights), self.n_classes)
+        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
+        return vote_shares(self.codes[neighbors.indices], of_neighbors, self.n_classes)
 
     def scores(self, neighbors: Neighbors) -> Floats:
         """Minus the distance to the nearest reference."""
         return -self.distances(neighbors.squared[:, 0])
-
-    def _ballots(self, neighbors: Neighbors, weights: str) -> tuple[Ints, Floats]:
-        """Codes and weights of each row's neighbours."""
-        return self.codes[neighbors.indices], VOTES[weights].weigh(
-            neighbors.squared, self.temperature
-        )
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:

@@ -19,7 +19,6 @@ import numpy as np
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.distances import (
-    TILE_ROWS,
     References,
     row_blocks,
     search,
@@ -27,19 +26,8 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.parallel import for_each
+from latentmetric.core.tuning import COMPARED, LISTED, LISTING_AXES, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
-
-NEAR = 16
-"""Latent examples near a row; the weight of others is negligible."""
-
-LISTED = 128
-"""Latent examples near a latent example, among which those near its rows are searched."""
-
-COMPARED = 8_192
-"""Up to this many latent examples, each is compared with all others to make the lists."""
-
-LISTING_AXES = 96
-"""Principal axes of the points that the lists are made from."""
 
 
 @dataclass(frozen=True)
@@ -176,14 +164,24 @@ def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
     if land.visit.stride == 1:
         counts = np.bincount(own - first, weights, minlength=int(end - first))
     stretch = stretches(counts[own - first], 1 if weights is None else weights)
-    return _measured(near, own, squared, stretch, weights, (first, end), land)
+    is_own = near == own[:, None]
+    to_own = squared[is_own]
+    if weights is None:
+        spread = float(to_own.mean(dtype=np.float64))
+    else:
+        spread = float(np.average(to_own, weights=weights))
+    left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
+    same: Bools = (near >= first) & (near < end)
+    _, _, likelihood = responsibilities(left_out, same, land.temperature)
+    return Nearby(near, own, likelihood, np.array([spread]))
 
 
 def _near_own(
     mapped: Floats, own: Ints, offset: int, points: Floats, lists: Ints, n_near: int
 ) -> tuple[Ints, Floats]:
-    """The nearest of those listed for each row's own latent example, and squared distances.
+    """The nearest of those listed for each row's own latent example, itself among them.
 
+    Also their squared distances.
     ``own`` are numbers of the class's latent examples, which begin at ``offset`` in ``points``.
     """
     order = np.argsort(own, kind="stable")
@@ -197,7 +195,10 @@ def _near_own(
     squared = np.empty(near.shape, dtype=mapped.dtype)
     near[order] = np.take_along_axis(listed, columns, axis=1)
     squared[order] = np.maximum(values + squared_norms(here)[:, None], 0)
-    _include(near, squared, offset + own, mapped, points)
+    own = offset + own
+    missing = np.flatnonzero((near != own[:, None]).all(axis=1))
+    near[missing, -1] = own[missing]
+    squared[missing, -1] = squared_norms(mapped[missing] - points[own[missing]])
     return near, squared
 
 
@@ -214,30 +215,6 @@ def _with_listed(mapped: Floats, own: Ints, points: Floats, lists: Ints) -> Floa
         np.take(points, lists[own[first]], axis=0, out=gathered, mode="clip")
         np.matmul(mapped[first:end], gathered.T, out=products[first:end])
     return products
-
-
-def _include(near: Ints, squared: Floats, own: Ints, mapped: Floats, points: Floats) -> None:
-    """Put each row's own latent example in the last place if it is not among the nearest."""
-    missing = np.flatnonzero((near != own[:, None]).all(axis=1))
-    near[missing, -1] = own[missing]
-    squared[missing, -1] = squared_norms(mapped[missing] - points[own[missing]])
-
-
-def _measured(
-    near: Ints, own: Ints, squared: Floats, stretch: Floats, weights: Floats | None,
-    ends: tuple[int, int], land: Landscape,
-) -> Nearby:  # fmt: skip
-    """With the likelihoods of the rows and the spread of the class."""
-    is_own = near == own[:, None]
-    to_own = squared[is_own]
-    if weights is None:
-        spread = float(to_own.mean(dtype=np.float64))
-    else:
-        spread = float(np.average(to_own, weights=weights))
-    left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
-    same: Bools = (near >= ends[0]) & (near < ends[1])
-    _, _, likelihood = responsibilities(left_out, same, land.temperature)
-    return Nearby(near, own, likelihood, np.array([spread]))
 
 
 def responsibilities(

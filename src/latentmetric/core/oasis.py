@@ -23,17 +23,16 @@ import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import blas_threads
-from latentmetric.core.random_triplets import (
+from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.triplets import (
     RandomTriplets,
+    Triplets,
     block_sizes,
     of_unit_norm,
     part_sizes,
 )
-from latentmetric.core.steps import Record, Steps, check_arrays
-from latentmetric.core.triplets import Triplets
+from latentmetric.core.tuning import OASIS_STEPS_PER_BLOCK
 from latentmetric.core.types import Floats, Ints
-
-STEPS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def learn_similarity(
     rows: InnerRows,
     triplets: Triplets,
     aggressiveness: float,
-    steps_per_block: int = STEPS_PER_BLOCK,
+    steps_per_block: int = OASIS_STEPS_PER_BLOCK,
 ) -> Floats:
     """Update ``similarity`` (W) in place, one step per triplet; return the hinge before each."""
     hinges = np.empty(len(triplets))

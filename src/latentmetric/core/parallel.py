@@ -9,26 +9,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from threading import Lock, RLock, get_ident
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock, get_ident
 from time import monotonic, sleep
-from typing import Any, Generic, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
+from latentmetric.core.tuning import FORK_SECONDS
+
 Item = TypeVar("Item")
-
-THREADED_FEATURES = 1_024
-"""Below this many features, products with d×d matrices are too small to gain from threads.
-
-On a busy machine they get slower: the BLAS threads wait for each other thousands of times.
-"""
-
-FORK_SECONDS = 1.0
-"""A fork waits this long at most for blocks to end: longer than any one matrix product takes."""
+Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -41,188 +36,116 @@ def thread_count(n_jobs: int | None) -> int:
     return n_jobs
 
 
-@contextmanager
-def small_numbers_may_vanish() -> Iterator[None]:
-    """Let numbers become 0 that are too small for a float, whatever ``np.errstate`` says outside.
-
-    Weights of rows far away are such numbers. All other errors of floats are left to the caller.
-    """
-    with np.errstate(under="ignore"):
-        yield
+def small_numbers_may_vanish() -> np.errstate:
+    """Numbers too small for a float become 0, whatever ``np.errstate`` says outside."""
+    return np.errstate(under="ignore")
 
 
-def for_each(function: Callable[[Item], object], items: Sequence[Item], n_threads: int) -> None:
-    """Call ``function`` on every item, on up to ``n_threads`` threads; raise the first error.
+def for_each(
+    function: Callable[[Item], Result], items: Sequence[Item], n_threads: int
+) -> list[Result]:
+    """``function`` of every item, on up to ``n_threads`` threads; raise the first error.
 
-    This thread is one of them: memory that a thread has freed is not free for others. The others
-    treat errors of floats (``np.errstate``) as this one does.
+    This thread is one of them: memory that a thread has freed is not free for others.
     """
     n_workers = min(n_threads, len(items))
-    waiting = iter(items)  # each thread takes the next one
+    if n_workers <= 1:
+        return [function(item) for item in items]
+    results: list[Any] = [None] * len(items)
+    waiting = iter(enumerate(items))  # each thread takes the next one
 
     def work() -> None:
         try:
-            for item in waiting:
-                function(item)
+            for number, item in waiting:
+                results[number] = function(item)
         except BaseException:
             for _ in waiting:  # leave nothing to the others
                 pass
             raise
 
-    if n_workers <= 1:
-        work()
-        return
-    states: dict[str, Any] = {**np.geterr(), "call": np.geterrcall()}
-
-    def work_alike() -> None:
-        with np.errstate(**states):
-            work()
-
-    share = max(1, n_threads // n_workers)
-    with blas_threads(share), ThreadPoolExecutor(n_workers - 1) as pool:
-        others = []
-        with suppress(RuntimeError):  # no thread starts while Python ends
-            others = [pool.submit(work_alike) for _ in range(n_workers - 1)]
+    with blas_threads(max(1, n_threads // n_workers)), _thread_pool(n_workers - 1) as pool:
+        others = [pool.submit(work) for _ in range(n_workers - 1)]
         work()
         for other in others:
             other.result()
-
-
-Result = TypeVar("Result")
-
-
-class Answer(Generic[Result]):
-    """What an assistant was asked for."""
-
-    def __init__(self, compute: Callable[[], Result], pool: ThreadPoolExecutor | None) -> None:
-        self._future: Future[Result] | None = None
-        if pool is not None:
-            with suppress(RuntimeError):  # no thread starts while Python ends
-                self._future = pool.submit(compute)
-        if self._future is None:
-            self._value = compute()
-
-    def result(self) -> Result:
-        """The answer, as soon as it is there; raises what its computation raised."""
-        return self._value if self._future is None else self._future.result()
-
-
-class Assistant:
-    """Another thread that works one piece after the other, in the order they were asked for.
-
-    With ``n_threads=1`` there is none, and each piece is done at once. It treats errors of floats
-    (``np.errstate``) as the caller does. BLAS gets the rest of the threads.
-    """
-
-    def __init__(self, n_threads: int) -> None:
-        self._pool = ThreadPoolExecutor(1) if n_threads > 1 else None
-        self._limit = blas_threads(max(1, n_threads // 2))
-        self._states: dict[str, Any] = {**np.geterr(), "call": np.geterrcall()}
-
-    def __enter__(self) -> Self:
-        self._limit.__enter__()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        self._limit.__exit__(*exception)
-
-    def ask(self, function: Callable[..., Result], *arguments: Any) -> Answer[Result]:
-        """Have the function called with these arguments."""
-
-        def compute() -> Result:
-            with np.errstate(**self._states):
-                return function(*arguments)
-
-        return Answer(compute, self._pool)
-
-
-class OrderedSum:
-    """Adds parts in the order of their numbers, whatever order threads deliver them in.
-
-    So the sum is rounded the same way every time. No thread waits: early parts are kept.
-    """
-
-    def __init__(self, total: Any) -> None:
-        self.total = total
-        self._early: dict[int, Any] = {}
-        self._next = 0
-        self._lock = Lock()
-
-    def add(self, number: int, part: Any) -> None:
-        """Deliver part ``number`` of 0, 1, 2, …"""
-        with self._lock:
-            self._early[number] = part
-            while self._next in self._early:
-                self.total += self._early.pop(self._next)
-                self._next += 1
+    return results
 
 
 @contextmanager
-def blas_threads(n_threads: int | None) -> Iterator[None]:
-    """Limit BLAS to ``n_threads`` inside the block; None sets no limit, but forks wait for it.
-
-    The limit applies to the whole process. If blocks overlap, nested or in several threads, the
-    smallest limit applies, and the last block to end restores what the first one found.
-    """
-    block = _Block(n_threads)
-    try:
-        try:
-            _LIMITS.enter(block)
-            yield
-        finally:
-            _LIMITS.leave(block)
-    except BaseException:  # perhaps of a signal's handler while the block was left: leave it again
-        _LIMITS.leave(block)
-        raise
+def background_thread(n_threads: int) -> Iterator[Executor]:
+    """An executor with one thread, or with none if ``n_threads`` is 1; BLAS gets the others."""
+    with (
+        blas_threads(max(1, n_threads // 2)),
+        _thread_pool(1) if n_threads > 1 else _Immediate() as executor,
+    ):
+        yield executor
 
 
+class _Immediate(Executor):
+    """Calls each function when it is submitted, in this thread."""
+
+    def submit(  # type: ignore[override]
+        self, function: Callable[..., Result], /, *arguments: Any
+    ) -> Future[Result]:
+        future: Future[Result] = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+def _thread_pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that treat errors of floats (``np.errstate``) as this one does."""
+
+    def adopt(states: Any, call: Any) -> None:
+        np.seterrcall(call)
+        np.seterr(**states)
+
+    return ThreadPoolExecutor(n_threads, initializer=adopt, initargs=(np.geterr(), np.geterrcall()))
+
+
+@dataclass(eq=False)
 class _Block:
-    """An open block, which counts only as long as the code inside it exists."""
+    """A ``with`` statement that computes with so many threads of BLAS; None means no limit."""
 
-    def __init__(self, n_threads: int | None) -> None:
-        self.n_threads, self.thread = n_threads, get_ident()
+    n_threads: int | None
+    thread: int
+    is_fork: bool = False
 
 
-class _SharedLimits:
-    """The limits of all open blocks, and what BLAS was set to before the first.
-
-    An interrupt may come between any two lines, so the original setting is saved before it is
-    changed and dropped only after it is restored. The lock is reentrant, because the handler of a
-    signal may compute, too.
-    """
+class _Limits:
+    """The limits of all open blocks: the smallest applies, the last to end restores BLAS's own."""
 
     def __init__(self) -> None:
         self.lock = RLock()
-        self._blocks: WeakSet[_Block] = WeakSet()
-        self._before: Any = None
-        self._forks: dict[int, _Block] = {}
+        self.blocks: list[_Block] = []
+        self._original: Any = None
+        self._applied: int | None = None
 
     def enter(self, block: _Block) -> None:
         with self.lock:
-            if block.n_threads is None:
-                self._blocks.add(block)
-                return
-            if self._before is None:
-                self._before = _controller().limit(limits=None, user_api="blas")
-            self._blocks.add(block)
+            self.blocks.append(block)
             self._apply()
 
     def leave(self, block: _Block) -> None:
         with self.lock:
-            self._blocks.discard(block)
-            if block.n_threads is not None:
-                self._apply()
+            self.blocks = [other for other in self.blocks if other is not block]
+            self._apply()
 
     def _apply(self) -> None:
-        limits = [block.n_threads for block in self._blocks if block.n_threads is not None]
+        """Set BLAS if the limit has changed; what it was is kept until it is restored."""
+        limits = [block.n_threads for block in self.blocks if block.n_threads is not None]
+        limit = min(limits, default=None)
+        if limit == self._applied and (limit is not None) == (self._original is not None):
+            return
+        if self._original is None:
+            self._original = _controller().limit(limits=None, user_api="blas")
+        self._applied = None  # until it is set: an interrupt may come before
         _let_any_thread_limit()
-        if limits:
-            _controller().limit(limits=min(limits), user_api="blas")
-        elif self._before is not None:
-            self._before.restore_original_limits()
-            self._before = None
+        if limit is None:
+            self._original.restore_original_limits()
+            self._original = None
+        else:
+            _controller().limit(limits=limit, user_api="blas")
+        self._applied = limit
         _let_any_thread_limit()
 
     def before_fork(self) -> None:
@@ -232,31 +155,25 @@ class _SharedLimits:
         Products that begin from now on need none.
         """
         here = get_ident()
-        threaded = {
-            block for block in self._blocks if block.thread != here and block.n_threads != 1
-        }
+        threaded = [b for b in self.blocks if b.thread != here and b.n_threads != 1]
         if not threaded:
             return
-        self._forks[here] = _Block(1)
-        self.enter(self._forks[here])
-        since = monotonic()
-        while monotonic() < since + FORK_SECONDS and not threaded.isdisjoint(self._blocks):
+        self.enter(_Block(1, here, is_fork=True))
+        until = monotonic() + FORK_SECONDS
+        while monotonic() < until and any(block in self.blocks for block in threaded):
             self.lock.release()
             sleep(0.001)
             self.lock.acquire()
 
-    def after_fork(self) -> None:
-        """In the parent: the limits are again those of the open blocks."""
-        block = self._forks.pop(get_ident(), None)
-        if block is not None:
-            self.leave(block)
-
-    def after_fork_in_child(self) -> None:
-        """In the child: blocks of other threads will never end, because these are gone."""
-        self._forks.clear()
-        for block in list(self._blocks):
-            if block.thread != get_ident():
-                self._blocks.discard(block)
+    def after_fork(self, in_child: bool = False) -> None:
+        """Drop the block of the fork and, in the child, those of threads that it does not have."""
+        here = get_ident()
+        self.blocks = [
+            block
+            for block in self.blocks
+            if not (block.is_fork and (in_child or block.thread == here))
+            and not (in_child and block.thread != here)
+        ]
         self._apply()
 
 
@@ -284,13 +201,28 @@ def keep_over_forks(lock: Any, **hooks: Callable[[], object]) -> None:
         )
 
 
-_LIMITS = _SharedLimits()
+_LIMITS = _Limits()
 keep_over_forks(
     _LIMITS.lock,
     before=_LIMITS.before_fork,
     after_in_parent=_LIMITS.after_fork,
-    after_in_child=_LIMITS.after_fork_in_child,
+    after_in_child=lambda: _LIMITS.after_fork(in_child=True),
 )
+
+
+@contextmanager
+def blas_threads(n_threads: int | None) -> Iterator[None]:
+    """Limit BLAS to ``n_threads`` inside the block; None sets no limit, but forks wait for it.
+
+    The limit applies to the whole process. If blocks overlap, nested or in several threads, the
+    smallest limit applies, and the last block to end restores what the first one found.
+    """
+    block = _Block(n_threads, get_ident())
+    try:
+        _LIMITS.enter(block)
+        yield
+    finally:
+        _LIMITS.leave(block)
 
 
 _SCANNED: list[tuple[int, ThreadpoolController]] = []
@@ -302,3 +234,29 @@ def _controller() -> ThreadpoolController:
     if not _SCANNED or _SCANNED[0][0] != n_modules:
         _SCANNED[:] = [(n_modules, ThreadpoolController())]
     return _SCANNED[0][1]
+
+
+class lazy_property(Generic[Value]):  # noqa: N801 - used like ``property``
+    """Computes a value once and keeps it in the instance's ``__dict__``, even of a frozen one.
+
+    It has no lock. ``functools.cached_property`` of Python 3.11 holds one for all instances of a
+    class while it computes; a process that forks at that moment gives its child a lock that nobody
+    releases. Threads that read a value at the same time may each compute it.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> lazy_property[Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> Value | lazy_property[Value]:
+        """The value; Python calls this only as long as ``__dict__`` does not have it."""
+        if instance is None:
+            return self
+        value: Value = vars(instance).setdefault(self._name, self._compute(instance))
+        return value

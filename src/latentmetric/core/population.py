@@ -1,4 +1,8 @@
-"""What the algorithms do with the rows, in this process or wherever the rows are."""
+"""What the algorithms do with the rows, in this process or wherever the rows are.
+
+Sorting n rows of d features by class takes O(n·d) once, to measure their distances from the centre.
+Memory: O(n); the caller's rows are not copied.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from latentmetric.core.classes import ClassRows, OneClass
-from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.classes import OneClass, classes_of
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import first_latents, settle
-from latentmetric.core.lazy import lazy_property
+from latentmetric.core.latents import first_rows, near_rows, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import Landscape, Nearby, nearby_of
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import for_each, lazy_property
 from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
+from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS
 from latentmetric.core.types import Floats, Ints
-
-CHUNKS, CHUNKED_NUMBERS = 4, 2**19
-"""Batches of many numbers (rows times features) are divided into chunks, one per thread."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,80 @@ def draw_numbers(rows: Population, most: int, generator: np.random.Generator) ->
     return np.sort(generator.choice(n_rows, size=most, replace=False))
 
 
-class LocalPopulation(ClassRows):
-    """Rows that this process can read."""
+class LocalPopulation:
+    """Rows that this process can read, and an order of them that depends on the rows alone.
+
+    Random draws refer to rows of a class ordered by their distance from the centre, and to
+    classes ordered by the mean of these distances. So neither the order of the caller's rows nor
+    the names of the classes nor a rotation of the features changes what is drawn.
+    """
+
+    def __init__(
+        self, rows: Any, coordinates: Coordinates, codes: Ints, members: list[Ints],
+        radii: Floats, row_weights: Floats | None = None,
+    ) -> None:  # fmt: skip
+        self.coordinates = coordinates
+        self.codes = codes
+        """The code of the class at each position."""
+        self.members = members
+        """The row numbers of the class at each position."""
+        self.sizes = np.fromiter(map(len, members), dtype=np.intp)
+        """Rows of the class at each position."""
+        self.n_features = int(rows.shape[1])
+        self.dtype: np.dtype[np.floating[Any]] = rows.dtype
+        """The dtype that everything is computed in."""
+        self._rows = rows
+        self.radii = radii
+        """‖x‖² of all rows in inner coordinates."""
+        self.row_weights = row_weights
+        """The weight of every row; None if each counts as one."""
+        self.inner = InnerRows(rows, coordinates)
+        """All rows, those of other populations included."""
+        self.classes = classes_of(self.inner, members, radii, row_weights)
+
+    @classmethod
+    def of(cls, rows: Any, codes: Ints, n_threads: int = 1, weights: Floats | None = None) -> Self:
+        """Sort the rows by class; ``codes`` has one code per row, and each of 0 … C − 1 occurs.
+
+        Rows of weight 0 belong to no class; each class has others.
+        """
+        coordinates, radii = Coordinates.with_radii(rows, n_threads, weights)
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        if weights is not None:
+            members = [rows_of[weights[rows_of] > 0] for rows_of in members]
+        # Summed in an order that depends on the rows alone.
+        ascending = [of_class[np.argsort(radii[of_class], kind="stable")] for of_class in members]
+        means = [
+            np.average(radii[of_class], weights=None if weights is None else weights[of_class])
+            for of_class in ascending
+        ]
+        order = np.argsort(means, kind="stable")
+        return cls(rows, coordinates, order, [members[code] for code in order], radii, weights)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def fingerprint_parts(self) -> list[Floats | Ints]:
+        """Numbers that identify these rows and classes; computing them reads all rows."""
+        checksums = np.array([rows.checksum() for rows in self.classes])
+        weights = [] if self.row_weights is None else [self.row_weights]
+        return [self.radii, checksums, self.codes, self.sizes, *self.members, *weights]
+
+    def hold_out(self, fraction: float, generator: np.random.Generator) -> tuple[Self, Ints]:
+        """Hold out a share of every class, never all of it: what remains, and the held-out rows."""
+        kept, held_out = [], []
+        for members, rows in zip(self.members, self.classes, strict=True):
+            n_out = min(len(members) - 1, round(fraction * len(members)))
+            out = np.zeros(len(members), dtype=bool)
+            out[rows.drawing_order[generator.choice(len(members), size=n_out, replace=False)]] = (
+                True
+            )
+            kept.append(members[~out])
+            held_out.append(members[out])
+        remaining = type(self)(
+            self._rows, self.coordinates, self.codes, kept, self.radii, self.row_weights
+        )
+        return remaining, np.concatenate(held_out)
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
@@ -132,12 +205,8 @@ class LocalPopulation(ClassRows):
     @lazy_property
     def _drawn(self) -> Ints:
         """The row of every drawing number."""
-        return np.concatenate(
-            [
-                members[rows.drawing_order]
-                for members, rows in zip(self.members, self.classes, strict=True)
-            ]
-        )
+        each = zip(self.members, self.classes, strict=True)
+        return np.concatenate([members[rows.drawing_order] for members, rows in each])
 
     @lazy_property
     def weights(self) -> Floats | None:
@@ -156,43 +225,41 @@ class LocalPopulation(ClassRows):
         """See ``Population``; the rows are divided in the same way whatever the threads."""
         n_chunks = CHUNKS if len(numbers) * self.n_features >= CHUNKED_NUMBERS else 1
         chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
-        found: list[Gradient | None] = [None] * len(chunks)
 
-        def compute(number: int) -> None:
-            chunk = chunks[number]
-            rows = start.into(self.sample(numbers[chunk]))
-            found[number] = gradient(rows, batch.part(chunk))
+        def of_chunk(chunk: slice) -> Gradient:
+            return gradient(start.into(self.sample(numbers[chunk])), batch.part(chunk))
 
-        for_each(compute, range(len(chunks)), n_threads)
-        return reduce(add, cast("list[Gradient]", found))
+        return reduce(add, for_each(of_chunk, chunks, n_threads))
 
 
 def nearby_of_classes(
     classes: Sequence[OneClass], positions: Sequence[int], land: Landscape, n_threads: int
 ) -> Nearby:
     """The latent examples near the rows of these classes, one class after the other."""
-    parts: list[Nearby | None] = [None] * len(classes)
+    order = largest_first(classes)
+    found = for_each(
+        lambda index: nearby_of(classes[index], positions[index], land), order, n_threads
+    )
+    parts = dict(zip(order, found, strict=True))
+    return Nearby.together([parts[index] for index in range(len(classes))])
 
-    def find(place: int) -> None:
-        parts[place] = nearby_of(classes[place], positions[place], land)
 
-    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
-    for_each(find, largest_first.tolist(), n_threads)
-    return Nearby.together(cast("list[Nearby]", parts))
+def largest_first(classes: Sequence[OneClass]) -> list[int]:
+    """The order in which threads take classes, so that none is left alone with a large one."""
+    order: list[int] = np.argsort([-len(rows) for rows in classes], kind="stable").tolist()
+    return order
 
 
 def first_latents_of(
     classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
 ) -> Floats:
     """The first latent examples of these classes, one class after the other."""
-    places: list[Floats] = [np.empty(0)] * len(classes)
 
-    def start(position: int) -> None:
-        count = int(class_starts[position + 1] - class_starts[position])
-        places[position] = first_latents(classes[position], count, starts[position])
+    def first_latents(index: int) -> Floats:
+        count = int(class_starts[index + 1] - class_starts[index])
+        return near_rows(classes[index], first_rows(classes[index], count, starts[index]))
 
-    for_each(start, range(len(classes)), n_threads)
-    return np.concatenate(places)
+    return np.concatenate(for_each(first_latents, range(len(classes)), n_threads))
 
 
 def move_latents_of(
@@ -213,6 +280,5 @@ def move_latents_of(
         moved[own], counts[own] = settled.latents, settled.counts
         spreads[position], passes[position] = settled.spread, settled.passes
 
-    largest_first = np.argsort([-len(of_class) for of_class in classes], kind="stable")
-    for_each(move, largest_first.tolist(), n_threads)
+    for_each(move, largest_first(classes), n_threads)
     return Moved(moved, spreads, counts, int(passes.max()))

@@ -1,7 +1,8 @@
 """Projection to the cone of PSD matrices: of one matrix, or of one that is updated many times.
 
-``project_psd`` and ``psd_factor`` project once, by a full eigendecomposition. ``PSDMatrix`` stays
-in the cone while each update removes a few directions from it.
+``project_psd`` and ``psd_factor`` project once, by a full eigendecomposition; ``reduce_rank`` and
+``most_discriminating`` go on to a lower rank, in O(m·r² + r³) for m latent examples under a metric
+of rank r. ``PSDMatrix`` stays in the cone while each update removes a few directions from it.
 
 The exact projection of a d×d matrix is a full eigendecomposition. But subtracting b rank-one parts
 from a PSD matrix A gives N = A − V Vᵀ with at most b negative eigenvalues, and only these have to
@@ -21,7 +22,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
 from latentmetric.core.parallel import blas_threads
-from latentmetric.core.types import Floats
+from latentmetric.core.tuning import OVERALL_SHARE, RIDGE, UNSTRUCTURED_SHARE, UPDATES_AHEAD
+from latentmetric.core.types import Floats, Ints
 
 NEGLIGIBLE = 1e-10
 """Eigenvalues above minus this share of the matrix's norm do not count as negative."""
@@ -34,9 +36,6 @@ FEWEST_BLOCKS, MOST_BLOCKS = 5, 9
 
 PROMISING = 1e-4
 """The error at a check, as a share of the matrix's norm, above which more blocks would not help."""
-
-UPDATES_AHEAD = 16
-"""How many updates of the current size the first bound on the smallest eigenvalue should last."""
 
 
 def project_psd(symmetric: Floats) -> tuple[Floats, Floats]:
@@ -60,6 +59,54 @@ def psd_factor(matrix: Floats) -> Floats:
     if not len(values):
         return np.zeros((1, len(matrix)), dtype=matrix.dtype)
     return np.sqrt(values)[:, None] * directions
+
+
+def reduce_rank(components: Floats, latents: Floats, n_components: int | None) -> Floats:
+    """The metric of this rank that keeps the latent examples' distances best.
+
+    Where the latent examples leave a direction undecided, a small share of what structureless
+    rows would add decides.
+    """
+    if n_components is None or n_components >= len(components):
+        return components
+    points = latents @ components.T
+    points -= points.mean(axis=0)
+    scatter, any_rows = points.T @ points, components @ components.T
+    share = UNSTRUCTURED_SHARE * max(float(np.trace(scatter)), 1e-3) / float(np.trace(any_rows))
+    _, directions = project_psd(scatter + scatter.dtype.type(share) * any_rows)
+    return directions[:n_components] @ components
+
+
+def most_discriminating(
+    components: Floats, latents: Floats, class_starts: Ints, counts: Floats,
+    rank: int | None,
+) -> Floats:  # fmt: skip
+    """The factor of a metric of at most this rank, for the refinement; None means no limit.
+
+    Directions are ordered by how far the means of the classes are from each other relative to the
+    spread within classes, as in linear discriminant analysis. C classes decide C − 1 directions;
+    the overall spread decides the others. Latent examples are in the coordinates of the factor,
+    class by class; ``counts`` are their rows.
+    """
+    if rank is None or rank >= len(components):
+        return components
+    points = (latents @ components.T).astype(np.float64)
+    weights = np.where(counts > 0, counts, 1)
+    weights = weights / weights.sum()
+    of_class = np.add.reduceat(weights, class_starts[:-1])
+    means = np.add.reduceat(points * weights[:, None], class_starts[:-1]) / of_class[:, None]
+    away = points - np.repeat(means, np.diff(class_starts), axis=0)
+    means -= of_class @ means
+    within = (away * weights[:, None]).T @ away
+    between = (means * of_class[:, None]).T @ means
+    between += OVERALL_SHARE * (between + within)
+    ridge = RIDGE * float(np.trace(within)) or float(np.trace(between)) or 1.0
+    within[np.diag_indices_from(within)] += ridge / len(within)
+    last = len(within) - 1
+    _, directions = eigh(between, within, subset_by_index=(len(within) - rank, last))
+    directions /= np.linalg.norm(directions, axis=0)
+    chosen: Floats = directions[:, ::-1].T.astype(components.dtype) @ components
+    return chosen
 
 
 class PSDMatrix:

@@ -4,6 +4,8 @@ Two thirds of the sample are fitted to: one round and one pass of the refinement
 The start that makes the labels of the other third likeliest wins, unless a simpler one is
 practically as good. Nearest neighbours before learning are a poor judge: what learning removes
 would count against a start, and a covariance flatters the rows that it is estimated from.
+
+Time: a round and a pass for each start, on a number of rows that does not grow with n.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from latentmetric.core.alternation import Settings, first_state, next_state, red
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import Judgement, judge, left_out_distances
 from latentmetric.core.parallel import for_each
-from latentmetric.core.passes import Plan, refine
 from latentmetric.core.population import (
     LocalPopulation,
     Population,
@@ -25,33 +26,21 @@ from latentmetric.core.population import (
     positions_of,
     weights_of,
 )
-from latentmetric.core.refinement import Moments
+from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, Start, start_from
 from latentmetric.core.steps import Record
+from latentmetric.core.tuning import (
+    ESTIMATION_ROWS,
+    FAR_QUANTILES,
+    JUDGING_SHARE,
+    MIN_GAIN,
+    RACE_ROWS,
+    RACE_STEPS,
+    REL_TOL,
+)
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import temperature_from_references
-
-RACE_ROWS = 3_000
-"""Rows of the sample."""
-
-JUDGING_SHARE = 1 / 3
-"""Share of the sample that judges."""
-
-RACE_STEPS = 2_000
-"""The largest number of steps of the metric in the race's round."""
-
-TIE = 0.02
-"""A start must lower the loss of a simpler one by this share to win."""
-
-CLEARLY = 0.15
-"""The same for "denoised": noise that hides classes in a sample hides less in all rows."""
-
-ESTIMATION_ROWS = 16_384
-"""Rows that the chosen start is estimated from."""
-
-FAR = np.linspace(0.8, 0.98, 10)
-"""The quantiles of distances at which rows of the two kinds are compared; see ``Trial.gap``."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +63,15 @@ def choose_start(
     if name == "auto":
         since = perf_counter()
         trials = race(rows, counts / rows.sizes, init, settings, generator)
-        judgements = {start: trial.judgement for start, trial in trials.items()}
-        name = winner(judgements)
+        name = winner({start: trial.judgement for start, trial in trials.items()})
         record = {
-            "start_losses": {start: found.loss for start, found in judgements.items()},
-            "start_errors": {start: found.error for start, found in judgements.items()},
+            "start_losses": {start: trial.judgement.loss for start, trial in trials.items()},
+            "start_errors": {start: trial.judgement.error for start, trial in trials.items()},
             "seconds": {"start": perf_counter() - since},
         }
         if trials:
             record["score_gap"] = trials[name].gap
-    record = {"start": name} | record
-    return name, record
+    return name, {"start": name} | record
 
 
 def estimate_start(rows: Population, name: str, generator: np.random.Generator) -> Start:
@@ -100,8 +87,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
     """The name of the start with the lowest loss; a simpler one wins ties."""
     best = "euclidean"
     for name, judgement in judgements.items():
-        less = CLEARLY if name == "denoised" else TIE
-        if judgement.loss < (1 - less) * judgements[best].loss:
+        gain = MIN_GAIN if name == "denoised" else REL_TOL
+        if judgement.loss < (1 - gain) * judgements[best].loss:
             best = name
     return best
 
@@ -125,39 +112,38 @@ def race(
     truth = np.searchsorted(present, positions_of(rows, judges))
     of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
-    found: dict[str, Trial] = {}
-    alone = replace(settings, n_threads=max(1, settings.n_threads // len(STARTS)))
+    alone = replace(
+        settings, n_threads=max(1, settings.n_threads // len(STARTS)),
+        n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
+    )  # fmt: skip
 
-    def run(name: str) -> None:
+    def run(name: str) -> Trial:
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
-        inside = sample.coordinates.into(judging_rows)
-        of_judges = np.argsort(sample.codes)[truth]
-        judging = Judging(inside, of_judges, of_judging)
-        found[name] = _run(sample, name, counts, init, alone, judging, seed)
+        judging = _Judges(
+            sample.coordinates.into(judging_rows), np.argsort(sample.codes)[truth], of_judging
+        )
+        return _run(sample, name, counts, init, alone, judging, seed)
 
-    for_each(run, STARTS, settings.n_threads)
-    return {name: found[name] for name in STARTS}
+    return dict(zip(STARTS, for_each(run, STARTS, settings.n_threads), strict=True))
 
 
 @dataclass(frozen=True)
-class Judging:
-    """Rows that judge."""
+class _Judges:
+    """Rows that judge, and the positions of their classes."""
 
     rows: Floats
     positions: Ints
-    """The positions of their classes."""
     weights: Floats | None
 
 
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judging: Judging, seed: int,
+    judging: _Judges, seed: int,
 ) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
-    quick = replace(settings, n_steps=min(RACE_STEPS, settings.n_steps), judged=False)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
     weights, judges = sample.weights, judging.rows
@@ -166,11 +152,11 @@ def _run(
         sample, judges = spanned(sample, span), span.into(judges)
     else:
         start = start_from(name, fitted, positions, weights)
-    state = first_state(sample, counts, init, quick, start, generator)
-    state = next_state(state, generator, sample, quick)
+    state = first_state(sample, counts, init, settings, start, generator)
+    state = next_state(state, generator, sample, settings)
     components = reduced(state, settings.final_rank)
     points = start.into(state.latents) @ components.T
-    temperature = temperature_from_references(References.of(points), quick.temperature_share)
+    temperature = temperature_from_references(References.of(points), settings.temperature_share)
     if temperature > 0:
         plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
         refined = refine(
@@ -193,7 +179,7 @@ def _run(
 
 def gap_between(unseen: Floats, left_out: Floats) -> float:
     """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
-    near, far = np.quantile(left_out, FAR), np.quantile(unseen, FAR)
+    near, far = np.quantile(left_out, FAR_QUANTILES), np.quantile(unseen, FAR_QUANTILES)
     if not near[0] > 0:
         return 1.0
     return float(np.sqrt(far / near).mean())

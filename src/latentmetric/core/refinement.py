@@ -28,45 +28,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import cos, pi, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from latentmetric.core.distances import row_blocks, squared_norms
-from latentmetric.core.nearby import Visit, responsibilities
-from latentmetric.core.steps import check_arrays
+from latentmetric.core.likelihood import stretches
+from latentmetric.core.nearby import Landscape, Visit, list_neighbors, responsibilities
+from latentmetric.core.parallel import blas_threads
+from latentmetric.core.starts import Start
+from latentmetric.core.tuning import (
+    BATCH,
+    BATCHES,
+    CACHED_BYTES,
+    CERTAIN,
+    FACTOR_RATE,
+    FEWEST_STEPS,
+    FIRST_DECAY,
+    MOST_STEPS,
+    POINT_RATE,
+    PREIMAGE_RIDGE,
+    QUIET,
+    SECOND_DECAY,
+    SMALLEST_BATCH,
+    USUAL_ROWS,
+)
 from latentmetric.core.types import Bools, Floats, Ints
 
-BATCH, SMALLEST_BATCH, BATCHES = 256, 16, 20
-"""Rows per step: at most the first, at least the second, and in between one of so many batches."""
+if TYPE_CHECKING:
+    from latentmetric.core.population import Population
 
-FEWEST_STEPS, MOST_STEPS = 134, 1_000
-"""Steps of a pass: at least the first number, so it goes over few rows several times; at most the
-second, so of very many rows it visits a part."""
+TINY = 1e-30
+"""A bound for divisions."""
 
-FACTOR_RATE, POINT_RATE = 1e-2, 2e-2
-"""Length of the first steps: of the factor, relative to its norm; of a point, for each of its
-numbers, relative to how much the factor stretches in the mean."""
+MAX_PULL = 1e9
+"""A stronger pull would hold the points no better, and its square overflows in float32."""
 
-USUAL_ROWS = 10
-"""Rows per latent example up to which points make steps of this length. Latent examples that stand
-for more rows have farther to go: steps are longer by the root of the number, and more."""
 
-FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.999, 1e-30
-"""Decay of the moments of gradients, and a bound for divisions."""
+@dataclass(frozen=True)
+class Plan:
+    """The parameters of the refinement."""
 
-QUIET = 1e-3
-"""Points whose gradients are below this share of the usual ones move less. Without this, gradients
-whose squares are too small for float32 would be followed by steps without bound."""
-
-CERTAIN = 0.99
-"""Rows whose label is at least this likely at the start of a pass take no part in it."""
-
-CACHED_BYTES = 2**18
-"""Bytes of points that are moved at a time: few enough to stay in the cache of a core."""
-
-PREIMAGE_RIDGE = 1e-4
-"""Share of the mean eigenvalue of LLᵀ that is added to it when points are mapped back."""
+    n_passes: int
+    latent_reg: float
+    """Pull of every point towards where the pass found it, as a number of rows."""
+    exponent: float
+    """The power of P(y | x) that weights the gradient of a row."""
+    n_threads: int
 
 
 @dataclass(frozen=True)
@@ -129,27 +138,6 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
     return Gradient(of_rows.T @ rows, of_points)
 
 
-def batch_size(n_rows: int, reach: float) -> int:
-    """Rows per step; for ``reach`` see ``Moments``."""
-    most = max(int(BATCH / reach), SMALLEST_BATCH, -(-n_rows // MOST_STEPS))
-    return min(max(n_rows // BATCHES, SMALLEST_BATCH), most, n_rows)
-
-
-def visit_of(n_rows: int, done: int) -> Visit:
-    """The rows of the next pass: all, or of very many a part; the next part after each pass."""
-    stride = -(-n_rows // (BATCH * MOST_STEPS))
-    return Visit(stride, done % stride)
-
-
-def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> list[Ints]:
-    """The rows of each step of a pass: permutations of all rows, one after the other."""
-    size = batch_size(n_rows, reach)
-    n_steps = max(-(-n_rows // size), FEWEST_STEPS)
-    n_orders = -(-size * n_steps // n_rows)
-    order = np.concatenate([generator.permutation(n_rows) for _ in range(n_orders)])
-    return [order[step * size : (step + 1) * size] for step in range(n_steps)]
-
-
 @dataclass(frozen=True)
 class Moments:
     """Adam's moments of the gradients of the factor and of the points, and the steps so far."""
@@ -172,7 +160,7 @@ class Moments:
     def none(cls) -> Moments:
         """Before the refinement."""
         empty = np.empty((0, 0))
-        return cls(empty, 0.0, empty, empty[:, :0].ravel(), np.empty(0, np.intp), 0, 1.0, 1.0)
+        return cls(empty, 0.0, empty, np.empty(0), np.empty(0, np.intp), 0, 1.0, 1.0)
 
     @classmethod
     def zero(cls, components: Floats, points: Floats, n_rows: int) -> Moments:
@@ -194,13 +182,110 @@ class Moments:
             unit=self.unit * factor,
         )  # fmt: skip
 
-    def check(self, shape: tuple[int, ...], n_points: int) -> None:
-        """Raise ``ValueError`` unless they can belong to a factor of this shape and points."""
-        check_arrays(shape, self.factor)
-        check_arrays((n_points, shape[0]), self.points)
-        check_arrays((n_points,), self.points_square, self.points_steps)
-        if self.n_steps < 0 or (self.points_steps < 0).any():
-            raise ValueError("its refinement made fewer than no steps")
+
+@dataclass(frozen=True)
+class Refined:
+    """The result of a pass."""
+
+    components: Floats
+    """The factor of the metric, in the coordinates of the start."""
+    latents: Floats
+    spreads: Floats
+    """E[D²(x, z)] of every class, before the pass."""
+    counts: Floats
+    """Rows of each latent example, before the pass."""
+    moments: Moments
+    active_share: float
+    """The share of rows whose labels were not certain."""
+
+
+def refine(
+    rows: Population, start: Start, components: Floats, latents: Floats, class_starts: Ints,
+    counts: Floats, temperature: float, moments: Moments, done: int, plan: Plan,
+    generator: np.random.Generator,
+) -> Refined:  # fmt: skip
+    """One pass over the rows, in batches, after ``done`` passes.
+
+    ``counts`` are the rows of every latent example, before. Of very many rows a pass visits a part,
+    and the next pass the next part.
+    """
+    inner = start.fold(components)
+    points = latents @ inner.T
+    stride = -(-int(rows.sizes.sum()) // (BATCH * MOST_STEPS))
+    lists = list_neighbors(points, class_starts, plan.n_threads)
+    visit = Visit(stride, done % stride)
+    land = Landscape(inner, points, class_starts, lists, counts, temperature, visit)
+    batches, adam = _Batches(rows, land, plan), Adam(components, points, moments)
+    found = points if plan.latent_reg else None
+    del inner, points, lists, land
+    likelihood = batches.nearby.likelihood
+    steps = draw_batches(len(likelihood), moments.reach, generator)
+    with blas_threads(1):  # steps are many and short: threads of BLAS would wait for each other
+        for number, drawn in enumerate(steps):
+            active = drawn[likelihood[drawn] < CERTAIN]
+            if not len(active):
+                continue
+            numbers, which, batch = batches.of(active, adam)
+            total = rows.gradient(numbers, batch, start, plan.n_threads)
+            slopes, n_rows = total.points, len(drawn)
+            if found is not None:
+                share = 2 * plan.latent_reg * n_rows / len(likelihood) / temperature
+                pull = slopes.dtype.type(min(share, MAX_PULL))
+                slopes = slopes + pull * (adam.points[which] - found[which])
+            rate = (1 + cos(pi * ((done + number / len(steps)) / plan.n_passes))) / 2
+            adam.step(Gradient(total.components / n_rows, slopes / n_rows), which, rate)
+    # In the coordinates of the start units do not matter, so that no direction is neglected.
+    inside = start.into(latents)
+    moves = preimages(inside, adam.components, adam.points)
+    moves -= inside
+    del inside
+    moved = start.out_of(moves)
+    moved += latents
+    return Refined(
+        adam.components, moved, batches.nearby.spreads, batches.counts, adam.moments,
+        float(np.mean(likelihood < CERTAIN)),
+    )  # fmt: skip
+
+
+def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> list[Ints]:
+    """The rows of each step of a pass: permutations of all rows, one after the other."""
+    most = max(int(BATCH / reach), SMALLEST_BATCH, -(-n_rows // MOST_STEPS))
+    size = min(max(n_rows // BATCHES, SMALLEST_BATCH), most, n_rows)
+    n_steps = max(-(-n_rows // size), FEWEST_STEPS)
+    n_orders = -(-size * n_steps // n_rows)
+    order = np.concatenate([generator.permutation(n_rows) for _ in range(n_orders)])
+    return [order[step * size : (step + 1) * size] for step in range(n_steps)]
+
+
+class _Batches:
+    """Builds the batches of one pass."""
+
+    def __init__(self, rows: Population, land: Landscape, plan: Plan) -> None:
+        self.nearby, self.counts = rows.nearby(land, plan.n_threads), land.counts
+        self._temperature, self._exponent = land.temperature, plan.exponent
+        self._class_starts, self._ends = land.class_starts, np.cumsum(rows.sizes)
+        self._numbers = land.visit.numbers(rows.sizes)
+        self._weights = None if rows.weights is None else rows.weights[self._numbers]
+        if land.visit.stride == 1:
+            counts = np.bincount(self.nearby.own, self._weights, minlength=len(land.points))
+            self.counts = counts.astype(np.float64)
+
+    def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
+        """The drawing numbers of these rows, the latent examples near them, and the batch."""
+        numbers = self._numbers[visited]
+        near, own = self.nearby.near[visited], self.nearby.own[visited]
+        positions = np.searchsorted(self._ends, numbers, side="right")
+        first, end = self._class_starts[positions], self._class_starts[positions + 1]
+        same = (near >= first[:, None]) & (near < end[:, None])
+        weights = None if self._weights is None else self._weights[visited]
+        left_out = stretches(self.counts[own], 1 if weights is None else weights)
+        own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
+        stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
+        which, among = np.unique(near, return_inverse=True)
+        return numbers, which, Batch(
+            adam.components, adam.points[which], among.reshape(near.shape), same, stretch,
+            self._temperature, self._exponent, weights,
+        )  # fmt: skip
 
 
 class Adam:
@@ -208,62 +293,45 @@ class Adam:
 
     def __init__(self, components: Floats, points: Floats, moments: Moments) -> None:
         self.components, self.points = components.copy(), points.copy()
-        self._factor, self._points = moments.factor.copy(), moments.points.copy()
-        self._factor_square = moments.factor_square
-        self._points_square = moments.points_square.copy()
-        self._points_steps = moments.points_steps.copy()
-        self._n_steps, self._unit, self._reach = moments.n_steps, moments.unit, moments.reach
-
-    @property
-    def moments(self) -> Moments:
-        """The moments after the steps so far."""
-        return Moments(
-            self._factor, self._factor_square, self._points, self._points_square,
-            self._points_steps, self._n_steps, self._unit, self._reach,
+        self.moments = replace(
+            moments, factor=moments.factor.copy(), points=moments.points.copy(),
+            points_square=moments.points_square.copy(), points_steps=moments.points_steps.copy(),
         )  # fmt: skip
 
     def step(self, found: Gradient, which: Ints, share: float) -> None:
         """Move the factor and these points; ``share`` is what is left of the rates."""
-        length = sqrt(len(self.components)) * self._unit
-        self._move_factor(found.components, FACTOR_RATE * share * length)
-        self._move_points(found.points, which, POINT_RATE * share * self._unit * self._reach)
-
-    def _move_factor(self, slope: Floats, rate: float) -> None:
-        dtype = slope.dtype
-        self._n_steps += 1
-        self._factor *= dtype.type(FIRST_DECAY)
-        self._factor += dtype.type(1 - FIRST_DECAY) * slope
-        square = float(np.vdot(slope, slope))
-        self._factor_square += (1 - SECOND_DECAY) * (square - self._factor_square)
-        root = sqrt(self._factor_square / (1 - SECOND_DECAY**self._n_steps)) + TINY
-        length = rate / (1 - FIRST_DECAY**self._n_steps) / root
-        self.components -= dtype.type(length) * self._factor
+        before, slope, dtype = self.moments, found.components, found.components.dtype
+        n_steps, moment = before.n_steps + 1, before.factor
+        moment *= dtype.type(FIRST_DECAY)
+        moment += dtype.type(1 - FIRST_DECAY) * slope
+        square = before.factor_square
+        square += (1 - SECOND_DECAY) * (float(np.vdot(slope, slope)) - square)
+        root = sqrt(square / (1 - SECOND_DECAY**n_steps)) + TINY
+        rate = FACTOR_RATE * share * (sqrt(len(self.components)) * before.unit)
+        self.components -= dtype.type(rate / (1 - FIRST_DECAY**n_steps) / root) * moment
+        self.moments = replace(before, factor_square=square, n_steps=n_steps)
+        self._move_points(found.points, which, POINT_RATE * share * before.unit * before.reach)
 
     def _move_points(self, slopes: Floats, which: Ints, rate: float) -> None:
         """Points that are near no row of the batch stay, and so do their moments."""
-        dtype = slopes.dtype
-        self._points_steps[which] += 1
-        steps, square = self._points_steps[which], self._points_square[which]
+        dtype, moments = slopes.dtype, self.moments
+        moments.points_steps[which] += 1
+        steps, square = moments.points_steps[which], moments.points_square[which]
         mean = squared_norms(slopes) / dtype.type(slopes.shape[1])
         square += dtype.type(1 - SECOND_DECAY) * (mean - square)
-        self._points_square[which] = square
+        moments.points_square[which] = square
         root = np.sqrt(square / (1 - SECOND_DECAY**steps)) + TINY
         root = np.maximum(root, QUIET * root.mean())
         length = (rate / (1 - FIRST_DECAY**steps) / root).astype(dtype)
         for block in row_blocks(len(which), slopes[:1].nbytes, CACHED_BYTES):
             some = which[block]
-            first = self._points[some]
+            first = moments.points[some]
             change = slopes[block] - first
             change *= dtype.type(1 - FIRST_DECAY)
             first += change
-            self._points[some] = first
+            moments.points[some] = first
             first *= length[block, None]
             self.points[some] -= first
-
-
-def cosine(done: float) -> float:
-    """The share of the rates that is left when this share of all steps is done."""
-    return (1 + cos(pi * done)) / 2
 
 
 def preimages(latents: Floats, components: Floats, points: Floats) -> Floats:

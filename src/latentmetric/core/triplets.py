@@ -1,20 +1,25 @@
-"""Active triplets among the latent examples: what Alg. 2 of the paper learns from.
+"""Triplets: active ones among the latent examples for Alg. 2, random ones among rows for rivals.
 
 For an anchor o, p is one of the nearest latent examples of its own class, and q one of the nearest
 of other classes; the triplet is active if it violates the anchor's margin. Time O(a·m·d) as
 blocked GEMM for a anchors among m latent examples; memory one block of distances per thread and
-O(a·p·q) for p targets and q impostors per anchor.
+O(a·p·q) for p targets and q impostors per anchor. Random triplets, which OASIS and HR-SGD learn
+from, take O(1) each, after O(n log n) once to sort the rows by class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import sqrt
 
 import numpy as np
 
+from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import Mask, References, search, squared_norms
 from latentmetric.core.parallel import for_each
+from latentmetric.core.tuning import DRAWN_AT_ONCE
 from latentmetric.core.types import Floats, Ints
 
 
@@ -27,12 +32,6 @@ class Triplets:
     impostors: Ints
     margins: Floats
 
-    @classmethod
-    def none(cls) -> Triplets:
-        """No triplets."""
-        nowhere = np.empty(0, dtype=np.intp)
-        return cls(nowhere, nowhere, nowhere, np.empty(0))
-
     def __len__(self) -> int:
         return len(self.anchors)
 
@@ -40,14 +39,6 @@ class Triplets:
         return Triplets(
             self.anchors[rows], self.targets[rows], self.impostors[rows], self.margins[rows]
         )
-
-    def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are triplets of ``n_latents`` latent examples."""
-        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
-        if not self.anchors.ndim == self.targets.ndim == self.impostors.ndim == 1:
-            raise ValueError("its triplets are not three lists of latent examples")
-        if self.margins.shape != self.anchors.shape or np.isnan(self.margins).any():
-            raise ValueError("its margins are not one number per triplet")
 
     def differences(self, latents: Floats) -> tuple[Floats, Floats]:
         """The vectors z_q − z_o and z_p − z_o."""
@@ -71,17 +62,6 @@ class Candidates:
     hinges: Floats
     """(anchors, p, q): the margin less D²(o, q) − D²(o, p); −inf if there is no such p or q."""
 
-    def check(self, n_latents: int) -> None:
-        """Raise ``ValueError`` unless these are candidates among ``n_latents`` latent examples."""
-        _check_rows(n_latents, self.anchors, self.targets, self.impostors)
-        if (self.anchors.ndim, self.targets.ndim, self.impostors.ndim) != (1, 2, 2):
-            raise ValueError("its candidates are not lists of latent examples for each anchor")
-        shape = (len(self.anchors), *self.targets.shape[1:], *self.impostors.shape[1:])
-        if self.hinges.shape != shape or self.margins.shape != self.anchors.shape:
-            raise ValueError("its candidates do not have a hinge for each pair")
-        if np.isnan(self.margins).any() or np.isnan(self.hinges).any():
-            raise ValueError("its margins and hinges are not numbers")
-
     def compact(self) -> tuple[Ints, Candidates]:
         """The latent examples that occur, ascending, and the candidates with numbers of these."""
         every = (self.anchors, self.targets, self.impostors)
@@ -97,19 +77,6 @@ class Candidates:
         )
         gaps: Floats = to_impostors.T[:, None, :] - to_targets.T[:, :, None]
         return gaps
-
-    @property
-    def active_share(self) -> float:
-        """The share of the candidates that are active."""
-        return float(np.count_nonzero(self.hinges > 0) / np.count_nonzero(self.hinges > -np.inf))
-
-    def all(self) -> Ints:
-        """The numbers of all candidates, for ``take``."""
-        return np.flatnonzero(self.hinges > -np.inf)
-
-    def active(self) -> Ints:
-        """The numbers of the active candidates, those with a positive hinge, for ``take``."""
-        return np.flatnonzero(self.hinges > 0)
 
     def take(self, numbers: Ints) -> Triplets:
         """The candidates with these numbers, in this order."""
@@ -156,14 +123,6 @@ class DrawnTriplets:
         return MeasuredTriplets(**vars(self.candidates.take(drawn)), gaps=self.gaps.flat[drawn])
 
 
-def _check_rows(n_latents: int, *numbers: Ints) -> None:
-    for rows in numbers:
-        if len(rows) != len(numbers[0]):
-            raise ValueError("its triplets do not have as many anchors as targets and impostors")
-        if rows.size and not 0 <= rows.min() <= rows.max() < n_latents:
-            raise ValueError("its triplets refer to latent examples that do not exist")
-
-
 def mine(
     points: Floats,
     class_starts: Ints,
@@ -181,21 +140,14 @@ def mine(
     """
     anchors = np.arange(len(points)) if anchors is None else anchors
     margins = margins[anchors]
+    queries = points if len(anchors) == len(points) else points[anchors]
     to_targets, targets = own_nearest(points, class_starts, target_neighbors, n_threads, anchors)
-    to_others, others = other_nearest(points, class_starts, impostors, n_threads, anchors)
+    k, hide = min(impostors, len(points) - int(np.diff(class_starts).min())), hide_own_class
+    to_others, others = search(
+        queries, References.of(points), k, hide(class_starts, anchors), n_threads
+    )  # fmt: skip
     hinges = margins[:, None, None] + (to_targets[:, :, None] - to_others[:, None, :])
     return Candidates(anchors, targets, others, margins, hinges)
-
-
-def other_nearest(
-    points: Floats, class_starts: Ints, k: int, n_threads: int, anchors: Ints | None = None
-) -> tuple[Floats, Ints]:
-    """The k nearest points of other classes for every anchor; missing ones are at +inf."""
-    anchors = np.arange(len(points)) if anchors is None else anchors
-    k = min(k, len(points) - int(np.diff(class_starts).min()))
-    queries = points if len(anchors) == len(points) else points[anchors]
-    hide = hide_own_class(class_starts, anchors)
-    return search(queries, References.of(points), k, hide, n_threads)
 
 
 def hide_own_class(class_starts: Ints, anchors: Ints) -> Mask:
@@ -230,7 +182,14 @@ def own_nearest(
         querying = slice(int(anchor_starts[position]), int(anchor_starts[position + 1]))
         size = own.stop - own.start
         found = max(1, min(k, size - 1))
-        hide = hide_self(anchors[querying] - own.start) if size > 1 else None
+        own_columns = anchors[querying] - own.start
+
+        def hide_self(block: Floats, rows: slice, tile: slice) -> None:
+            columns = own_columns[rows] - tile.start
+            inside = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
+            block[inside, columns[inside]] = np.inf
+
+        hide = hide_self if size > 1 else None
         queries = points[own] if len(anchors) == len(points) else points[anchors[querying]]
         values[querying, :found], columns = search(queries, References.of(points[own]), found, hide)
         indices[querying, :found] = columns + own.start
@@ -239,12 +198,50 @@ def own_nearest(
     return values, indices
 
 
-def hide_self(own_rows: Ints) -> Mask:
-    """A mask that hides each query from itself; ``own_rows`` are the queries' references."""
+def of_unit_norm(rows: InnerRows) -> InnerRows:
+    """The rows with a mean squared norm of 1 instead of d, so that a margin of 1 is meaningful."""
+    centre, scale = rows.coordinates.centre, rows.coordinates.scale
+    return InnerRows(rows.rows, Coordinates(centre, scale * sqrt(rows.n_features)))
 
-    def hide(block: Floats, rows: slice, tile: slice) -> None:
-        columns = own_rows[rows] - tile.start
-        inside = np.flatnonzero((columns >= 0) & (columns < block.shape[1]))
-        block[inside, columns[inside]] = np.inf
 
-    return hide
+class RandomTriplets:
+    """Draws (o, p, q): o any row, p another row of its class, q a row of another class.
+
+    Each is drawn uniformly. In a class of one row, p is o itself.
+    """
+
+    def __init__(self, codes: Ints) -> None:
+        """``codes`` has one of 0 … C − 1 per row, and at least two classes."""
+        self._codes = codes
+        self._by_class = np.argsort(codes, kind="stable")
+        self._sizes = np.bincount(codes)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._ranks = np.empty_like(self._by_class)
+        self._ranks[self._by_class] = np.arange(len(codes))
+
+    def draw(self, n_triplets: int, generator: np.random.Generator) -> Triplets:
+        """Draw triplets independently of each other, with a margin of 1."""
+        anchors = generator.integers(len(self._codes), size=n_triplets)
+        classes = self._codes[anchors]
+        sizes, starts = self._sizes[classes], self._starts[classes]
+        # Draw among all but the excluded positions, then skip over these.
+        own = generator.integers(np.maximum(sizes - 1, 1))
+        own += (sizes > 1) & (own >= self._ranks[anchors] - starts)
+        other = generator.integers(len(self._codes) - sizes)
+        other += np.where(other >= starts, sizes, 0)
+        return Triplets(
+            anchors, self._by_class[starts + own], self._by_class[other], np.ones(n_triplets)
+        )
+
+
+def part_sizes(n_triplets: int, n_parts: int, batch_size: int = 1) -> list[int]:
+    """Divide the whole batches in ``n_triplets`` into parts of nearly equal size."""
+    ends = np.linspace(0, n_triplets // batch_size, n_parts + 1).astype(int)
+    return [n_batches * batch_size for n_batches in np.diff(ends).tolist()]
+
+
+def block_sizes(n_triplets: int, batch_size: int = 1) -> Iterator[int]:
+    """Divide triplets that are whole batches into blocks to draw one after the other."""
+    most = max(1, DRAWN_AT_ONCE // batch_size) * batch_size
+    for done in range(0, n_triplets, most):
+        yield min(most, n_triplets - done)

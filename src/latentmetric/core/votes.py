@@ -12,25 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentmetric.core.distances import References, k_nearest, row_blocks
+from latentmetric.core.tuning import (
+    FEW_CLASSES,
+    KERNEL_NEIGHBORS,
+    TEMPERATURE_GRID,
+    TEMPERATURE_RANK,
+    TEMPERATURE_SAMPLE,
+    TEMPERATURE_SHARE,
+)
 from latentmetric.core.types import Bools, Floats, Ints
-
-KERNEL_NEIGHBORS = 20
-"""References that take part in a kernel vote; the weight of others is negligible."""
-
-FEW_CLASSES = 1_024
-"""Up to this many classes, a total for each of them is cheaper than comparing all neighbours."""
-
-TEMPERATURE_RANK = 4
-"""Temperatures are multiples of the mean squared distance to the nearest reference of this rank."""
-
-TEMPERATURE_SHARE = 0.14
-"""The multiple that is used when no rows are held out to choose one."""
-
-TEMPERATURE_SAMPLE = 512
-"""References whose spacing is measured."""
-
-TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)
-"""The multiples tried on held-out rows."""
 
 
 @dataclass(frozen=True)
@@ -85,38 +75,28 @@ def vote(labels: Ints, weights: Floats) -> Ints:
     """The label of greatest total weight; on ties, that of the nearest neighbour among them."""
     n_classes = 1 + int(labels.max(initial=0))
     if n_classes > FEW_CLASSES:
-        return _winners(labels, _compared(labels, weights))
+        totals: Floats = np.zeros(weights.shape)
+        for rank in range(labels.shape[1]):  # compare the neighbours with each other
+            totals += np.where(labels == labels[:, rank, None], weights[:, rank, None], 0)
+        return _winners(labels, totals)
     winning = np.empty(len(labels), dtype=labels.dtype)
     for rows in row_blocks(len(labels), 8 * n_classes):
         some = labels[rows]
         totals = _totals(some, weights[rows], n_classes)
-        winning[rows] = _winners(some, _of_each(some, totals))
+        winning[rows] = _winners(some, totals[np.arange(len(some))[:, None], some])
     return winning
 
 
 def _totals(labels: Ints, weights: Floats, n_classes: int) -> Floats:
     """The weight of each class, (n, C), added up from the nearest neighbour to the farthest."""
-    places = labels + n_classes * np.arange(len(labels))[:, None]
-    totals = np.bincount(places.ravel(), weights.ravel(), n_classes * len(labels))
+    cells = labels + n_classes * np.arange(len(labels))[:, None]
+    totals = np.bincount(cells.ravel(), weights.ravel(), n_classes * len(labels))
     # Without any row, bincount returns integers.
     return totals.astype(np.float64, copy=False).reshape(len(labels), n_classes)
 
 
-def _of_each(labels: Ints, totals: Floats) -> Floats:
-    """The total weight of each neighbour's class."""
-    of_neighbors: Floats = totals[np.arange(len(labels))[:, None], labels]
-    return of_neighbors
-
-
-def _compared(labels: Ints, weights: Floats) -> Floats:
-    """The same, from comparing the neighbours with each other."""
-    totals = np.zeros(weights.shape)
-    for rank in range(labels.shape[1]):
-        totals += np.where(labels == labels[:, rank, None], weights[:, rank, None], 0)
-    return totals
-
-
 def _winners(labels: Ints, totals: Floats) -> Ints:
+    """The first label whose total is greatest; ``totals`` has one for each neighbour's class."""
     winning: Ints = labels[np.arange(len(labels)), totals.argmax(axis=1)]
     return winning
 
@@ -127,7 +107,7 @@ def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
     Where classes tie, the winner's share is raised by one unit in the last place.
     """
     shares = _totals(labels, weights, n_classes)
-    winners = _winners(labels, _of_each(labels, shares))
+    winners = _winners(labels, shares[np.arange(len(labels))[:, None], labels])
     shares /= shares.sum(axis=1, keepdims=True)
     tied = np.flatnonzero(shares.argmax(axis=1) != winners)
     if len(tied):

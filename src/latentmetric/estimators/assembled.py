@@ -14,10 +14,11 @@ import numpy as np
 from latentmetric.core.alternation import class_margins
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
+from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.refinement import preimages
+from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import admit, refuse_remote
 from latentmetric.engines.protocol import Partition

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from latentmetric.core import hrsgd
 from latentmetric.core.psd import psd_factor
-from latentmetric.core.random_triplets import DRAWN_AT_ONCE
 from latentmetric.core.steps import Steps
+from latentmetric.core.tuning import DRAWN_AT_ONCE
 from latentmetric.core.types import Floats
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner

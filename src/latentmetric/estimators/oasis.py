@@ -12,9 +12,10 @@ from sklearn.utils.metaestimators import available_if
 
 from latentmetric.core import oasis
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import THREADED_FEATURES, thread_count
+from latentmetric.core.parallel import thread_count
 from latentmetric.core.psd import psd_factor
 from latentmetric.core.steps import Steps
+from latentmetric.core.tuning import THREADED_FEATURES
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES
 from latentmetric.estimators.base import EARLY_STOPPING

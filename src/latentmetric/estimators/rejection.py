@@ -13,9 +13,10 @@ import numpy as np
 
 from latentmetric.core.alternation import State, reduced
 from latentmetric.core.distances import References
-from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
+from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.population import LocalPopulation, Population, positions_of, weights_of
+from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.settings import settings_of
 from latentmetric.estimators.training import TrainingData

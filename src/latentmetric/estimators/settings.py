@@ -6,16 +6,16 @@ from math import inf
 from typing import Any
 
 from latentmetric.core.alternation import Settings
-from latentmetric.core.learning import (
+from latentmetric.core.parallel import thread_count
+from latentmetric.core.refinement import Plan
+from latentmetric.core.tuning import (
     MAP_RANK,
     MAP_SHARE,
     REFINEMENT_SHARE,
+    TEMPERATURE_SHARE,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
-from latentmetric.core.parallel import thread_count
-from latentmetric.core.passes import Plan
-from latentmetric.core.votes import TEMPERATURE_SHARE
 
 
 def settings_of(model: Any) -> Settings:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from latentmetric.core.learning import WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 from latentmetric.estimators.assembled import LearnedLatents, assembled, disassembled
 from latentmetric.torch.checks import check_batch, check_codes, check_counts, check_rows
 from latentmetric.torch.latents import (

@@ -10,8 +10,8 @@ from page_reader import Page
 
 from latentmetric import MaPML
 from latentmetric.core.model import FittedModel
-from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
+from latentmetric.core.tuning import MIN_GAIN, REL_TOL
 from latentmetric.viz import write_report
 
 TITLES = {
@@ -80,8 +80,8 @@ def test_the_starts_are_compared_and_the_chosen_one_is_marked(section_of):
         assert error == f"{100 * first['start_errors'][name]:.2f}\N{NO-BREAK SPACE}%"
         assert (choice == "chosen") == (name == first["start"])
     caption = section.text.replace("\N{NO-BREAK SPACE}", " ")
-    assert f"at least {100 * TIE:g} % lower than that of a simpler one" in caption
-    assert f"“denoised” only if its loss is at least {100 * CLEARLY:g} % lower" in caption
+    assert f"at least {100 * REL_TOL:g} % lower than that of a simpler one" in caption
+    assert f"“denoised” only if its loss is at least {100 * MIN_GAIN:g} % lower" in caption
 
 
 def test_the_algorithm_as_published_has_neither_and_the_page_names_keep(section_of):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.race import CLEARLY, TIE
 from latentmetric.core.starts import STARTS
+from latentmetric.core.tuning import MIN_GAIN, REL_TOL
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import line_chart
 from latentmetric.viz.report.evidence import Evidence
@@ -50,8 +50,8 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
         "before": last_before_refinement(history),
         "tried": tried,
         "starts": [name for name in STARTS if name in tried.losses and name in tried.errors],
-        "tie": TIE,
-        "clearly": CLEARLY,
+        "rel_tol": REL_TOL,
+        "min_gain": MIN_GAIN,
     }
 
 

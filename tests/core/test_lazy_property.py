@@ -7,12 +7,13 @@ from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
+import pytest
 from forking import forked, needs_forks
 
 import latentmetric
 from latentmetric import Euclidean
 from latentmetric.core import model as models
-from latentmetric.core.lazy import lazy_property
+from latentmetric.core.parallel import lazy_property
 
 
 @dataclass(frozen=True)
@@ -34,27 +35,7 @@ def test_it_is_computed_once_and_pickled_with_its_instance():
     assert square == Square(3.0)
 
 
-def test_threads_that_compute_it_at_the_same_time_get_the_same_object():
-    inside, go_on = Event(), Event()
-
-    class Slow:
-        @lazy_property
-        def value(self):
-            if not inside.is_set():
-                inside.set()
-                go_on.wait(10)
-            return object()
-
-    slow, first = Slow(), []
-    thread = Thread(target=lambda: first.append(slow.value))
-    thread.start()
-    inside.wait(10)
-    second = slow.value  # does not wait for the other thread
-    go_on.set()
-    thread.join()
-    assert first == [second]
-
-
+@pytest.mark.slow
 @needs_forks
 def test_a_child_forked_while_a_thread_computes_predicts(monkeypatch):
     X = np.arange(20.0).reshape(-1, 1)

@@ -1,0 +1,96 @@
+"""The constants that tune something, in one table.
+
+Each line says what the number is and names the benchmark that shows what a change does: run that
+before changing it. Bounds that only guard against rounding stay beside the code that needs them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Where the metric starts, and the race that chooses among the starts.
+SHRINKAGE = 0.5  # of the covariance within classes towards its diagonal; small_sets.py
+GROUP_ROWS = 10  # rows per group of the denoised start, in the mean; picture.py
+GROUP_PASSES = 3  # assignments of rows to groups; picture.py
+MIN_SIGNAL = 0.04  # the least share that a direction of the denoised start keeps; picture.py
+RACE_ROWS = 3_000  # rows of the sample that the race runs on; quality.py
+JUDGING_SHARE = 1 / 3  # of the sample, held out to judge the starts; quality.py
+RACE_STEPS = 2_000  # most steps of Alg. 2 in the race's round; quality.py
+REL_TOL = 0.02  # a start must lower the loss of a simpler one by this share; small_sets.py
+MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; picture.py
+ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
+FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_set.py
+
+# Rounds: Algs. 1 to 3.
+MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
+START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
+SETTLED_SHARE = 0.002  # Alg. 1 ends if no more of a class's rows change; passes.py
+FEWEST_ANCHORS = 1_536  # that a round mines triplets for, or all latent examples; kernels.py
+STEPS_PER_ANCHOR = 64  # of Alg. 2; more steps draw more anchors; kernels.py
+OBJECTIVE_TRIPLETS = 10_000  # that the objective is evaluated on; convergence.py
+UNSTRUCTURED_SHARE = 1e-3  # weight of structureless rows if the rounds learn a low rank; shapes.py
+
+# Refinement.
+REFINEMENT_SHARE = 0.3  # T as a multiple of the latent examples' spacing; choices.py
+MAP_RANK = 3  # metrics of at most this rank are maps, reduced after the rounds; shapes.py
+MAP_SHARE = 1.0  # T of a map, in which classes overlap; shapes.py
+WRONG_LABELS_SHARE = 0.6  # T if labels may be wrong; doubts.py
+WRONG_LABELS_EXPONENT = 0.7  # of P(y | x), which weights a row's gradient then; doubts.py
+RIDGE = 0.5  # of the mean spread within classes, added when the rank is reduced; shapes.py
+OVERALL_SHARE = 1e-2  # weight of the overall spread beside that of class means; shapes.py
+BATCH, SMALLEST_BATCH = 256, 16  # most and fewest rows of a step; choices.py
+BATCHES = 20  # of few rows; choices.py
+FEWEST_STEPS = 134  # of a pass, which goes over few rows several times; refinement.py
+MOST_STEPS = 1_000  # of a pass, which visits a part of very many rows; refinement.py
+FACTOR_RATE = 1e-2  # first step of the factor, relative to its norm; choices.py
+POINT_RATE = 2e-2  # first step of a point's numbers, relative to the factor's stretch; choices.py
+USUAL_ROWS = 10  # rows per latent example from which on points make longer steps; choices.py
+FIRST_DECAY, SECOND_DECAY = 0.9, 0.999  # Adam's; choices.py
+QUIET = 1e-3  # points with gradients below this share of the usual ones move less; fuzz.py
+CERTAIN = 0.99  # rows whose label is at least this likely take no part in a pass; refinement.py
+NEAR = 16  # latent examples near a row; the weight of others is negligible; refinement.py
+LISTED = 128  # latent examples near a latent example, searched for its rows; kernels.py
+COMPARED = 8_192  # latent examples up to which each is compared with all to list them; kernels.py
+LISTING_AXES = 96  # principal axes that the lists are made from; kernels.py
+PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; quality.py
+JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
+
+# Votes.
+KERNEL_NEIGHBORS = 20  # references in a kernel vote; the weight of others is negligible; quality.py
+TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py
+TEMPERATURE_SHARE = 0.14  # the multiple if no rows are held out; quality.py
+TEMPERATURE_SAMPLE = 512  # references whose spacing is measured; latency.py
+TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)  # multiples tried on held-out rows; quality.py
+
+# Speed and memory.
+BLOCK_BYTES = 8 * 2**20  # of a block of distances: enough for GEMM, and fits the cache; kernels.py
+TILE_ROWS = 4096  # references compared at a time; kernels.py
+MEASURED_BYTES = 2**20  # of rows whose differences are computed at a time; latency.py
+MAX_ARGMIN = 15  # up to this k, k passes of argmin are fastest; kernels.py
+MAX_GROUPED = 50  # up to this k, a limit from groups of columns beats argpartition; kernels.py
+GROUPS_PER_ENTRY = 4  # groups of columns for each entry to find; kernels.py
+CROWDED = 2  # rows with more than this multiple of k within the limit take argmin; kernels.py
+MANY_HOPEFUL = 16  # references beyond the k nearest, from which on float64 is worth it; latency.py
+FEW_CLASSES = 1_024  # up to this many, a total for each class is cheaper; imagenet_scale.py
+STEPS_PER_BLOCK = 128  # of Alg. 2; kernels.py
+CLASS_BLOCK_BYTES = 32 * 2**20  # of a class's rows in memory at a time, per thread; out_of_core.py
+KEPT_SCATTER_BYTES = 2**30  # of all classes' scatters kept between rounds; memory.py
+TABLE_BYTES = 16 * 2**20  # of a class's distances kept between passes of Alg. 1; kernels.py
+SUMMED_ROWS = 4096  # rows summed in their own dtype before float64; kernels.py
+CHUNKS = 4  # parts of a batch, one for each thread; mnist_fit.py
+CHUNKED_NUMBERS = 2**19  # rows times features of a batch that is divided; mnist_fit.py
+CACHED_BYTES = 2**18  # of points moved at a time; kernels.py
+THREADED_FEATURES = 1_024  # from which on products with d×d matrices gain from threads; kernels.py
+FORK_SECONDS = 1.0  # that a fork waits for products: longer than any one takes; fuzz.py
+
+# Rivals.
+SEARCH_EVERY, FIRST_DESCENT = 20, 5  # LMNN's iterations between searches; the first; lmnn_fit.py
+MARGIN_SHARE = 0.1  # LMNN's margin, of the targets' mean distance²: sets only the unit; lmnn_fit.py
+BALANCE_FLOOR = 0.03  # added to the scatter of LMNN's targets in every direction; lmnn_fit.py
+KEPT_SEARCHES = 2  # times ``max_impostors`` that a row keeps between LMNN's descents; lmnn_fit.py
+GATHERED = 8  # blocks of rows that LMNN gathers are so many times smaller; lmnn_fit.py
+CORRECTIONS, MAX_TRIALS = 5, 25  # L-BFGS: past steps used, trials of a line search; lmnn_fit.py
+SHARPNESS = 3.0  # HR-SGD's L: how closely its loss follows the hinge; rival_choices.py
+UPDATES_AHEAD = 16  # that a bound on the least eigenvalue should last; rival_choices.py
+OASIS_STEPS_PER_BLOCK = 256  # of OASIS; rival_choices.py
+DRAWN_AT_ONCE = 1_000_000  # random triplets in memory; rivals.py
