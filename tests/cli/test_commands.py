@@ -417,11 +417,11 @@ def test_info_of_models_without_race_and_refinement(tmp_path, made, start):
 def test_info_and_report_of_a_model_file_without_optional_parts(folder, model, tmp_path):
     save(model, tmp_path / "model")
     document, arrays = read_model_file(tmp_path / "model")
-    del document["feature_names"]
+    del document["model"]["attributes"]["feature_names_in_"]
     write_model_file(tmp_path / "model", document, arrays)
     assert "without names" in call("info", tmp_path / "model").stdout
     assert json.loads(call("info", tmp_path / "model", "--json").stdout)["feature_names"] is None
-    document["history"] = []
+    document["model"]["attributes"]["history_"] = []
     write_model_file(tmp_path / "model", document, arrays)
     for arguments in (
         ("info", tmp_path / "model"),

@@ -227,7 +227,7 @@ def test_a_name_of_many_bytes_can_be_written(folder):
     assert latentmetric.load("日" * 80).classes_.tolist() == WORDS.tolist()
 
 
-@pytest.mark.parametrize("limit", ["MAX_HEADER_BYTES", "MAX_HEADER_ITEMS"])
+@pytest.mark.parametrize("limit", ["MAX_DOCUMENT_BYTES", "MAX_DOCUMENT_ITEMS"])
 def test_names_that_a_model_file_cannot_hold_are_found_before_the_fit(folder, monkeypatch, limit):
     from latentmetric.persistence import model_file
 

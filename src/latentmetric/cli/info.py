@@ -8,7 +8,7 @@ from latentmetric.characters import percent, told_apart
 from latentmetric.cli._output import print_json, print_table, say
 from latentmetric.cli._tables import Json, Model, load_model
 from latentmetric.core.starts import STARTS
-from latentmetric.persistence.model_file import read_model_file
+from latentmetric.persistence.models import versions_of
 from latentmetric.validation.pipelines import Piped
 
 SHOWN = (
@@ -24,16 +24,13 @@ def info(model: Model, json: Json = False) -> None:
     """Show what a model file holds: estimator, data, parameters, rounds."""
     piped = load_model(model, features_follow=False)
     fitted = piped.estimator
-    document, _ = read_model_file(model)
-    own = document["model"] if document["estimator"] == "Pipeline" else document
     components = fitted.model_.components
     first = fitted.history_[0] if fitted.history_ else {}
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
-        "format_version": document["format_version"],
-        "versions": document["versions"],
-        "estimator": own["estimator"],
+        **versions_of(model),
+        "estimator": type(fitted).__name__,
         "features": int(piped.first.n_features_in_),
         "feature_names": piped.feature_names,
         "steps": _steps(piped),
@@ -43,8 +40,8 @@ def info(model: Model, json: Json = False) -> None:
         "latent_examples": len(getattr(fitted, "latent_examples_", ())),
         "iterations": fitted.n_iter_,
         "kept_iteration": fitted.best_iter_,
-        "parameters": own["parameters"],
-        "history": own["history"],
+        "parameters": fitted.get_params(deep=False),
+        "history": fitted.history_,
     } | {name: first[name] for name in ABOUT_THE_START if name in first}
     if json:
         print_json(facts)

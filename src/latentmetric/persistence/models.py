@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from inspect import signature
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,41 +19,55 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.characters import shortened
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References
+from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.model import FittedModel
+from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
+    Array,
+    Arrays,
     ModelFileError,
     check_document_size,
+    check_text_bytes,
+    pack,
     read_model_file,
+    told,
+    unpack,
     write_model_file,
 )
-from latentmetric.persistence.pipelines import packed_pipeline, restored_pipeline
-from latentmetric.persistence.values import (
-    StoredArray,
-    StoredLabels,
-    StoredValue,
-    StoredWord,
-    check_label_bytes,
-    check_versions,
-    classes_as_json,
-    classes_from_json,
-    columns_from_json,
-    count_from_json,
-    feature_names_from_json,
-    history_as_json,
-    number_from_json,
-    parameters_as_json,
-    parameters_from_json,
-    rounds_from_json,
+from latentmetric.persistence.steps import (
+    Limits,
+    pack_parameters,
+    pack_steps,
+    restore_parameters,
+    restore_steps,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import plain
+from latentmetric.validation.pipelines import Piped
 
-SMALLEST_SCALE = 5e-324
-"""The smallest number above 0: the scale is a divisor and must not be 0."""
+SHAPES: dict[str, tuple[str, ...]] = {
+    "centre": ("features",),
+    "components_": ("rank", "features"),
+    "similarity_": ("features", "features"),
+    "references": ("references", "rank"),
+    "codes": ("references",),
+    "latent_examples_": ("latents", "features"),
+    "latent_labels_": ("latents",),
+    "latent_counts_": ("latents",),
+    "margins_": ("classes",),
+    "score_quantiles_": ("quantiles",),
+}
+"""The shape of each array; those that share the name of a length have the same length."""
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+OF_THE_MODEL = ("references", "components_", "similarity_", "latent_examples_")
+"""Arrays in the dtype that the model computes in; other floats are float64."""
+
+NEEDED = {
+    "MaPML": ("latent_examples_", "latent_labels_", "latent_counts_", "margins_", "reference_"),
+    "OASIS": ("similarity_",),
+}
+"""Attributes that an estimator answers from, beside those that all have."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -86,34 +100,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ['b']
     """
     check_is_fitted(model)
-    packed = packed_pipeline(model, _packed) if isinstance(model, Pipeline) else _packed(model)
-    _restored(*packed)  # fail before writing a file that could not be read
-    write_model_file(path, *packed)
-
-
-def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
-    """The document and the arrays of a fitted estimator, after a check of its parameters."""
-    name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not estimator_class(name):
-        found = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise TypeError(
-            f"{type(model).__module__}.{type(model).__qualname__} cannot be saved: a model file "
-            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
-            f"ends in one{found}"
-        )
-    model = plain(model)
-    model.check_parameters()
-    model.check_voting()
-    return _contents(model)
-
-
-def check_names(
-    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
-) -> None:
-    """Raise, before a fit, if its classes and the names of columns could not be saved."""
-    classes = classes_as_json(np.unique(labels))
-    names = {"feature_names": feature_names, "columns": columns}
-    check_document_size({"classes": classes} | names)
+    document, arrays = _packed(model)
+    _restored(document, dict(arrays), sum(array.nbytes for array in arrays.values()))
+    write_model_file(path, document, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -140,137 +129,283 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     document, arrays = read_model_file(path)
     try:
-        return _restored(document, arrays)
+        return _restored(document, arrays, os.path.getsize(path))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error.__cause__
 
 
-def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """The document and the arrays of a model file."""
+def check_names(
+    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
+) -> None:
+    """Raise, before a fit, if its classes and the names of columns could not be saved."""
+    classes = pack(_storable(np.unique(labels)), {}, "classes")
+    check_document_size({"classes": classes, "feature_names": feature_names, "columns": columns})
+
+
+def versions_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The version of the format of a model file, and of the libraries that wrote it."""
+    document, _ = read_model_file(path)
+    return {name: document.get(name) for name in ("format_version", "versions")}
+
+
+def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
     import latentmetric
 
-    model: FittedModel = estimator.model_
-    parameters, not_stored = parameters_as_json(estimator.get_params(deep=False))
-    names = getattr(estimator, "feature_names_in_", None)
-    document = {
+    arrays: Arrays = {}
+    document: dict[str, Any] = {
+        "estimator": type(model).__name__,
         "format_version": FORMAT_VERSION,
-        "estimator": type(estimator).__name__,
         "versions": {
             "latentmetric": latentmetric.__version__,
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        "parameters": parameters,
-        "not_stored": not_stored,
-        "classes": classes_as_json(estimator.classes_),
-        "n_features": int(estimator.n_features_in_),
-        "feature_names": None if names is None else names.tolist(),
-        "columns": getattr(estimator, "columns_in_", None),
-        "n_references": len(model.references),
+    }
+    if isinstance(model, Pipeline):
+        Piped.of(model)
+        *before, (name, model_itself) = model.steps
+        document["name"] = name
+        document["parameters"] = pack_parameters(model, "the pipeline")
+        document["steps"] = pack_steps(before, arrays)
+        model = model_itself
+    return document | {"model": _packed_estimator(model, arrays)}, arrays
+
+
+def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
+    name = type(given).__name__
+    if name not in ESTIMATORS or type(given) is not estimator_class(name):
+        found = "; save its best_estimator_" if hasattr(given, "best_estimator_") else ""
+        raise TypeError(
+            f"{type(given).__module__}.{type(given).__qualname__} cannot be saved: a model file "
+            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
+            f"ends in one{found}"
+        )
+    estimator = plain(given)
+    estimator.check_parameters()
+    estimator.check_voting()
+    parameters = estimator.get_params(deep=False)
+    if not isinstance(parameters.get("random_state"), int | np.integer):
+        parameters["random_state"] = None
+    attributes = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_") and name != "model_"
+    }
+    _storable(estimator.classes_)
+    if "latent_labels_" in attributes:
+        attributes["latent_labels_"] = np.searchsorted(
+            estimator.classes_, attributes["latent_labels_"]
+        )
+    model: FittedModel = estimator.model_
+    voting = {
+        "centre": model.coordinates.centre,
         "scale": float(model.coordinates.scale),
         "temperature": float(model.temperature),
-        "n_iter": int(estimator.n_iter_),
-        "best_iter": int(estimator.best_iter_),
-        "history": history_as_json(estimator.history_),
-    }
-    arrays = {
-        "centre": model.coordinates.centre,
         "references": model.references.rows,
-        "reference_norms": model.references.norms,
-        "reference_codes": model.codes.astype(np.int64, copy=False),
+        "codes": model.codes.astype(np.int64, copy=False),
     }
-    if model.components is not None:
-        arrays["components"] = model.components
-    for attribute, kind in estimator.stored_attributes.items():
-        if not hasattr(estimator, attribute):
-            continue
-        value = getattr(estimator, attribute)
-        if isinstance(kind, StoredArray):
-            arrays[_stored_name(attribute)] = value
-        elif isinstance(kind, StoredLabels):
-            arrays[kind.array] = np.searchsorted(estimator.classes_, value)
-        else:
-            document[_stored_name(attribute)] = value
-    return document, arrays
+    return {
+        "estimator": name,
+        "parameters": pack(parameters, {}, "parameters"),
+        "attributes": {
+            name: pack(value, arrays, name.removesuffix("_")) for name, value in attributes.items()
+        },
+        "voting": {name: pack(value, arrays, name) for name, value in voting.items()},
+    }
 
 
-def _stored_name(attribute: str) -> str:
-    return attribute.removesuffix("_")
+def _storable(classes: Array) -> Array:
+    """The classes; raise ``TypeError`` if a model file cannot hold them."""
+    values = classes.tolist()
+    if classes.dtype.kind in "biufU" or all(type(value) is str for value in values):
+        return classes
+    raise TypeError(
+        f"a model file holds labels that are integers, floats, booleans or strings, but the "
+        f"classes are {classes.dtype.name}, such as {values[0]!r}; fit with labels converted to "
+        "strings"
+    )
 
 
-def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
+def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
-    if document.get("estimator") == "Pipeline":
-        return restored_pipeline(document, arrays, _restored_estimator)
-    return _restored_estimator(document, arrays)
+    try:
+        versions = document["versions"]
+        if not all(isinstance(version, str) for version in versions.values()):
+            raise ModelFileError("the versions are not strings by name")
+        model = _restored_model(document, arrays, n_bytes)
+    except ModelFileError:
+        raise
+    except Exception as error:  # a file may hold anything, and so may go wrong anywhere
+        raise ModelFileError(f"the model is not valid ({told(error)})") from error
+    if arrays:
+        raise ModelFileError(f"the array {min(arrays)!r} is not part of this model")
+    return model
 
 
-def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
-    name = document.get("estimator")
+def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
+    if document["estimator"] != "Pipeline":
+        return _restored_estimator(document["model"], arrays)
+    steps, width = restore_steps(document["steps"], None, arrays, Limits.of_file(n_bytes))
+    estimator = _restored_estimator(document["model"], arrays)
+    if width not in (None, estimator.n_features_in_):
+        raise ModelFileError(
+            f"the steps give {width} features, but the model takes {estimator.n_features_in_}"
+        )
+    name = document["name"]
+    if not isinstance(name, str) or "__" in name or name in dict(steps):
+        raise ModelFileError("the name of the last step is not a name of its own")
+    parameters = restore_parameters("Pipeline", document["parameters"])
+    return Pipeline([*steps, (name, estimator)], **parameters)
+
+
+def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
+    name = stored["estimator"]
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(
             f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}"
         )
-    check_versions(document.get("versions"))
     kind = estimator_class(name)
-    known = signature(kind).parameters
-    estimator = kind(**parameters_from_json(document.get("parameters"), known))
-    classes = classes_from_json(document.get("classes"))
-    n_features = count_from_json(document.get("n_features"), "n_features", 1)
-    checked = _CheckedArrays(arrays, n_features, len(classes))
-    attributes = _common_attributes(document, checked, classes)
-    components = None
-    if "similarity_" not in kind.stored_attributes or checked.has("components"):
-        components = attributes["components_"] = checked.components()
-    for attribute, stored in kind.stored_attributes.items():
-        value = _restored_value(attribute, stored, document, checked, attributes)
-        if value is not None:
-            attributes[attribute] = value
-    attributes["model_"] = _model(document, checked, components, attributes)
-    checked.expect_no_more()
+    parameters = unpack(stored["parameters"], {})
+    unknown = parameters.keys() - signature(kind).parameters.keys()
+    if unknown:
+        raise ModelFileError(f"the parameter {shortened(min(unknown), 40)!r} is unknown")
+    seed = parameters.get("random_state")
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**32):
+        raise ModelFileError("random_state is not a seed from 0 to 2**32 - 1")
+    estimator = kind(**parameters)
+    attributes, voting = unpack(stored["attributes"], arrays), unpack(stored["voting"], arrays)
+    lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
+    if lacking or not all(key.isidentifier() and key.endswith("_") for key in attributes):
+        raise ModelFileError(f"{name} does not have its attributes, such as {lacking}")
+    _check_attributes(attributes)
+    _check_arrays(attributes | voting)
+    if "latent_labels_" in attributes:
+        attributes["latent_labels_"] = _labels(attributes)
     vars(estimator).update(attributes)
+    estimator.model_ = _model(attributes, voting)
     try:
         estimator.check_parameters()
-        estimator.check_against(classes, fitting=False)
+        estimator.check_against(attributes["classes_"], fitting=False)
         estimator.check_voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
     return estimator
 
 
-def _common_attributes(
-    document: dict[str, Any], checked: _CheckedArrays, classes: Any
-) -> dict[str, Any]:
-    names = feature_names_from_json(document.get("feature_names"), checked.n_features)
-    columns = columns_from_json(document.get("columns"))
-    not_always = {"feature_names_in_": names, "columns_in_": columns}
-    return {
-        "classes_": classes,
-        "n_features_in_": checked.n_features,
-        "history_": rounds_from_json(document.get("history")),
-        "n_iter_": count_from_json(document.get("n_iter"), "n_iter"),
-        "best_iter_": count_from_json(document.get("best_iter"), "best_iter"),
-    } | {name: value for name, value in not_always.items() if value is not None}
+def _check_attributes(attributes: dict[str, Any]) -> None:
+    """Raise unless the attributes that are no arrays of numbers are what they must be."""
+    for name in ("n_features_in_", "n_iter_", "best_iter_"):
+        if type(attributes[name]) is not int or not 0 <= attributes[name] < 2**63:
+            raise ModelFileError(f"{name} is not a count")
+    classes = attributes["classes_"]
+    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
+        raise ModelFileError("the classes are not at least two distinct labels in ascending order")
+    names = attributes.get("feature_names_in_")
+    if names is not None and (
+        names.shape != (attributes["n_features_in_"],)
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise ModelFileError(
+            f"the feature names are not {attributes['n_features_in_']} strings, one a feature"
+        )
+    columns = attributes.get("columns_in_", {})
+    if not all(isinstance(word, str) for pair in columns.items() for word in pair):
+        raise ModelFileError("the columns are not names by name")
+    if attributes.get("reference_", "latent") not in ("latent", "original", "set"):
+        raise ModelFileError("reference_ is not one of latent, original, set")
+    _check_history(attributes["history_"])
 
 
-def _model(
-    document: dict[str, Any], checked: _CheckedArrays, components: Any,
-    attributes: dict[str, Any],
-) -> FittedModel:  # fmt: skip
-    scale = number_from_json(document.get("scale"), "scale", SMALLEST_SCALE)
-    centre = checked.take("centre", (checked.n_features,), np.float64)
-    temperature = number_from_json(document.get("temperature"), "temperature", 0)
-    references, codes = checked.references(document)
-    similarity = attributes["similarity_"] if components is None else None
+def _check_history(history: Any) -> None:
+    """Raise unless the history has for each round its number, seconds by part and measurements."""
+    if not isinstance(history, list) or not history:
+        raise ModelFileError("the history holds no round")
+    for record in history:
+        if type(record["round"]) is not int or record["round"] < 0:
+            raise ModelFileError("the history has a round without its number")
+        if record.get("start", STARTS[0]) not in STARTS:
+            raise ModelFileError(f"the start of a round is not one of {', '.join(STARTS)}")
+        if not all(map(isfinite, record["seconds"].values())):
+            raise ModelFileError("the seconds of a round are not numbers by name")
+        measured = [value for name, value in record.items() if name != "start"]
+        numbers = [
+            number
+            for value in measured
+            for number in (value.values() if isinstance(value, dict) else [value])
+        ]
+        if any(type(number) not in (int, float) or abs(number) > 1e309 for number in numbers):
+            raise ModelFileError("a round of the history holds something that is not a number")
+
+
+def _check_arrays(arrays: dict[str, Any]) -> None:
+    """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
+    n_features = arrays["n_features_in_"]
+    lengths = {"features": n_features, "classes": len(arrays["classes_"]), "quantiles": 101}
+    dtype = arrays["references"].dtype
+    for name, array in arrays.items():
+        is_float = isinstance(array, np.ndarray) and array.dtype.kind == "f"
+        if (is_float or name in SHAPES) and not np.isfinite(array).all():
+            raise ModelFileError(f"the array {name!r} holds a value that is not finite")
+        if name not in SHAPES:
+            continue
+        wanted = tuple(lengths.setdefault(key, length)
+                       for key, length in zip(SHAPES[name], array.shape, strict=False))  # fmt: skip
+        if array.ndim != len(SHAPES[name]) or array.shape != wanted:
+            raise ModelFileError(
+                f"the array {name!r} has shape {array.shape}; the others require {wanted}"
+            )
+        kind = dtype if name in OF_THE_MODEL else np.dtype(np.float64)
+        if name in ("codes", "latent_labels_"):
+            kind = np.dtype(np.int64)
+            if array.min(initial=0) < 0 or array.max(initial=0) >= lengths["classes"]:
+                raise ModelFileError(f"{name!r} holds a code outside the classes")
+        if array.dtype != kind:
+            raise ModelFileError(f"the array {name!r} is {array.dtype}; it must be {kind}")
+    rank = lengths["rank"]
+    if dtype not in (np.float32, np.float64) or not lengths["references"] or rank < 1:
+        raise ModelFileError("the model has no references of float32 or float64")
+    if rank > n_features or ("components_" not in arrays and rank != n_features):
+        raise ModelFileError(f"the metric has the rank {rank}, but there are {n_features} features")
+    if arrays.get("reference_") == "latent" and lengths["latents"] != lengths["references"]:
+        raise ModelFileError(
+            f"the {lengths['latents']} latent examples are not the {lengths['references']} "
+            "references"
+        )
+    if (arrays.get("latent_counts_", np.zeros(1)) < 0).any():
+        raise ModelFileError("latent_counts_ holds a number below 0")
+
+
+def _labels(attributes: dict[str, Any]) -> Array:
+    """The labels of the latent examples, which are stored as codes."""
+    codes, classes = attributes["latent_labels_"], attributes["classes_"]
+    if (np.diff(codes) < 0).any():
+        raise ModelFileError("the labels of the latent examples are not in ascending order")
+    if classes.dtype.kind == "U":
+        width = classes.dtype.itemsize // 4
+        check_text_bytes(len(codes), width, attributes["latent_examples_"].nbytes)
+    labels: Array = classes[codes]
+    return labels
+
+
+def _model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
+    scale, temperature = float(voting["scale"]), float(voting["temperature"])
+    if not (isfinite(scale) and scale > 0 and isfinite(temperature) and temperature >= 0):
+        raise ModelFileError("scale and temperature are not finite numbers above 0")
+    rows, components = voting["references"], attributes.get("components_")
+    norms = squared_norms(rows)
+    similarity = None
+    if components is None:
+        norms, similarity = np.zeros_like(norms), attributes["similarity_"]
     model = FittedModel(
-        Coordinates(centre, scale), references, codes, checked.n_classes, temperature, components,
-        similarity,
+        Coordinates(voting["centre"], scale), References(rows, norms),
+        voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"]), temperature,
+        components, similarity,
     )  # fmt: skip
-    _check_computable(model)
+    _check_computable(model, attributes)
     return model
 
 
-def _check_computable(model: FittedModel) -> None:
+def _check_computable(model: FittedModel, attributes: dict[str, Any]) -> None:
     """Raise on numbers whose distances overflow in the model's dtype."""
     dtype, inner = model.dtype, model.coordinates
     largest = float(np.finfo(dtype).max)
@@ -287,109 +422,9 @@ def _check_computable(model: FittedModel) -> None:
             f"{what} and the references, of norms up to {model.farthest:g}, are too large: "
             f"distances would overflow in {dtype}, which holds at most {largest:g}"
         )
-    if model.similarity is not None and np.abs(model.similarity).max() > sqrt(largest):
-        raise ModelFileError(
-            f"the similarity holds {np.abs(model.similarity).max():g}, too large to compute with "
-            f"in {dtype}"
-        )
-
-
-def _restored_value(
-    attribute: str, kind: StoredValue, document: dict[str, Any], checked: _CheckedArrays,
-    attributes: dict[str, Any],
-) -> Any:  # fmt: skip
-    name, classes = _stored_name(attribute), attributes["classes_"]
-    if isinstance(kind, StoredWord):
-        if document.get(name) not in kind.words:
-            raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
-        return document[name]
-    if isinstance(kind, StoredArray):
-        lengths: dict[Any, Any] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
-        lengths["n_latents"] = len(attributes.get("latent_examples_", ()))
-        shape = tuple(lengths.get(length, length) for length in kind.shape)
-        return _restored_array(name, shape, kind, checked)
-    beside = attributes[kind.beside]
-    codes = checked.codes(kind.array, len(beside))
-    if (np.diff(codes) < 0).any():
-        raise ModelFileError(f"{kind.array} are not in ascending order")
-    check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
-    return classes[codes]
-
-
-def _restored_array(
-    name: str, shape: tuple[Any, ...], kind: StoredArray, checked: _CheckedArrays
-) -> Any:
-    """An array; None if the file is older than it is."""
-    if kind.is_newer and not checked.has(name):
-        return None if kind.instead is None else np.full(shape, kind.instead, kind.dtype)
-    array = checked.take(name, shape, kind.dtype)
-    if kind.least is not None and (array < kind.least).any():
-        raise ModelFileError(f"{name} holds a number below {kind.least:g}")
-    return array
-
-
-class _CheckedArrays:
-    """The arrays of a file; each can be taken once, and only if it is consistent with others."""
-
-    def __init__(self, arrays: Arrays, n_features: int, n_classes: int) -> None:
-        self._arrays = dict(arrays)
-        self.n_features, self.n_classes = n_features, n_classes
-        self._dtype: np.dtype[Any] | None = None
-        self._rank = n_features
-
-    def has(self, name: str) -> bool:
-        """Whether the file has this array and it has not been taken yet."""
-        return name in self._arrays
-
-    def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = None) -> Any:
-        """An array of this shape, with None for any length, and by default of the others' dtype."""
-        if name not in self._arrays:
-            raise ModelFileError(f"the array {name!r} is missing")
-        array = self._arrays.pop(name)
-        if len(shape) != array.ndim or any(
-            length not in (None, given) for length, given in zip(shape, array.shape, strict=True)
-        ):
-            wanted = ", ".join("any" if length is None else str(length) for length in shape)
-            raise ModelFileError(
-                f"the array {name!r} has shape {array.shape}; the others require ({wanted})"
-            )
-        if dtype is None:
-            self._dtype = dtype = self._dtype or array.dtype
-        if array.dtype != dtype or (array.dtype.kind != "f" and dtype != np.int64):
-            raise ModelFileError(
-                f"the array {name!r} is {array.dtype}; the others require {np.dtype(dtype)}"
-            )
-        if not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} holds a value that is not finite")
-        return array
-
-    def codes(self, name: str, length: int) -> Any:
-        """Class codes for ``length`` rows."""
-        codes = self.take(name, (length,), np.int64)
-        if length and not (codes.min() >= 0 and codes.max() < self.n_classes):
-            raise ModelFileError(f"{name!r} holds a code outside the {self.n_classes} classes")
-        return codes.astype(np.intp, copy=False)
-
-    def components(self) -> Any:
-        """The factor of the metric, which maps the references."""
-        factor = self.take("components", (None, self.n_features))
-        self._rank = len(factor)
-        if not 1 <= self._rank <= self.n_features:
-            raise ModelFileError(
-                f"the metric has the rank {self._rank}, but {self.n_features} features allow only "
-                f"1 to {self.n_features}"
-            )
-        return factor
-
-    def references(self, document: dict[str, Any]) -> tuple[References, Any]:
-        """The references, under the metric or the similarity, and their codes."""
-        n_references = count_from_json(document.get("n_references"), "n_references", 1)
-        rows = self.take("references", (n_references, self._rank))
-        norms = self.take("reference_norms", (n_references,))
-        codes = self.codes("reference_codes", n_references)
-        return References(rows, norms), codes
-
-    def expect_no_more(self) -> None:
-        """Raise if the file has an array that was not taken."""
-        if self._arrays:
-            raise ModelFileError(f"the array {min(self._arrays)!r} is not part of this estimator")
+    if "latent_examples_" in attributes:
+        model.check_reach(attributes["latent_examples_"])
+    for name in ("similarity_", "margins_", "latent_counts_"):
+        peak = float(np.abs(attributes.get(name, 0)).max())
+        if peak > sqrt(largest):
+            raise ModelFileError(f"{name} holds {peak:g}, too large to compute with in {dtype}")

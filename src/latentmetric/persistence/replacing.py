@@ -23,12 +23,6 @@ if sys.platform != "win32":
 LONGEST_STEM = 100
 """Bytes of a name that its temporary name repeats: file systems allow 143 or 255 for all of it."""
 
-ATTEMPTS = 5
-"""How often another temporary name is tried where somebody else has locked the file."""
-
-TRIED_BYTES = 4096
-"""How much is written to find out whether a folder takes anything."""
-
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -40,21 +34,32 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = _target(path)
     sweep(target)
-    with _named_after(target), _created(target) as (temporary, file):
-        with file:
+    # A new file gets the mode that the user's mask allows; one that replaces another, its mode.
+    mode = 0o600 if target.exists() else 0o666
+    temporary = target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            _lock(file.fileno())  # until the file is closed
             yield file
             file.flush()
             os.fsync(file.fileno())
             if target.exists():
                 os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
+            if sys.platform == "win32":  # where only closed files can be renamed
+                file.close()
+            os.replace(temporary, target)
+    except OSError as error:
+        error.filename = os.fspath(target)  # callers do not know the temporary file
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Raise, before there is anything to write, what ``replacing`` would raise."""
     with suppress(_OnlyTried), replacing(path) as file:
-        file.write(bytes(TRIED_BYTES))
+        file.write(bytes(4096))
         file.flush()
         os.fsync(file.fileno())
         raise _OnlyTried
@@ -68,16 +73,34 @@ def sweep(path: str | os.PathLike[str]) -> None:
     """Remove the temporary files that killed writes to this path have left, as far as possible."""
     target = Path(os.path.realpath(path))
     own = re.compile(rf"\.{re.escape(_stem(target))}\.[0-9a-f]{{16}}\.tmp")
-    left: list[str] = []
-    with suppress(OSError), os.scandir(target.parent) as entries:
-        left = [
-            entry.path
-            for entry in entries
-            if own.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
-        ]
-    for name in left:
-        with suppress(OSError):
-            _remove_if_abandoned(name)
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            if own.fullmatch(name):
+                with suppress(OSError):
+                    _remove_if_abandoned(target.with_name(name))
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    """Remove a regular file of this user that nobody holds a lock on."""
+    found = os.lstat(path)
+    if not stat.S_ISREG(found.st_mode):
+        return
+    if sys.platform == "win32":  # where files that are open cannot be removed
+        path.unlink()
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if found.st_uid == os.geteuid():
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform != "win32":
+        with suppress(OSError):  # a file system may know no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -96,80 +119,8 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _stem(target: Path) -> str:
-    """The beginning of a name, cut between characters to a number of bytes."""
-    stem = target.name
-    while len(os.fsencode(stem)) > LONGEST_STEM:
-        stem = stem[:-1]
-    return stem
-
-
-@contextmanager
-def _created(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new locked file beside the target; if it is still there at the end, it is removed."""
-    # A new file gets the mode that the user's mask allows; one that replaces another, its mode.
-    mode = 0o600 if target.exists() else 0o666
-    for attempt in range(ATTEMPTS):
-        temporary = target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.tmp")
-        file = open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115
-        try:
-            with _locked(file.fileno()) as is_ours:
-                if is_ours or attempt == ATTEMPTS - 1:
-                    yield temporary, file
-                    return
-        finally:
-            file.close()
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _named_after(target: Path) -> Iterator[None]:
-    """Put the target into errors of the system: callers do not know the temporary file."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = os.fspath(target)
-        raise
-
-
-if sys.platform == "win32":  # where files that are open cannot be removed
-
-    @contextmanager
-    def _locked(descriptor: int) -> Iterator[bool]:
-        yield True
-
-    def _remove_if_abandoned(name: str) -> None:
-        os.unlink(name)
-
-else:
-
-    @contextmanager
-    def _locked(descriptor: int) -> Iterator[bool]:
-        """Lock an open file until the end of the block, even if it is closed before.
-
-        Whether it is locked and has not been removed; a file system may also know no locks.
-        """
-        kept = os.dup(descriptor)
-        try:
-            is_locked = True
-            try:
-                fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                is_locked = False
-            except OSError:
-                pass
-            yield is_locked and os.fstat(kept).st_nlink > 0
-        finally:
-            os.close(kept)
-
-    def _remove_if_abandoned(name: str) -> None:
-        """Remove a file of this user that nobody holds a lock on."""
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_uid == os.geteuid():
-                os.unlink(name)
-        finally:
-            os.close(descriptor)
+    """The beginning of a name, cut to a number of bytes."""
+    return os.fsencode(target.name)[:LONGEST_STEM].decode(errors="ignore")
 
 
 def _sync_folder(folder: Path) -> None:
