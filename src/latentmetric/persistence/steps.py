@@ -25,7 +25,7 @@ from latentmetric.persistence.model_file import NUMBERS, Array, Arrays, ModelFil
 from latentmetric.validation.pipelines import (
     STEPS,
     WORDS,
-    column_places,
+    column_indices,
     fitted_columns,
     step_class,
 )
@@ -314,7 +314,7 @@ def _restored_columns(
     parts: list[Any] = []
     for name, held, columns in stored["parts"]:
         columns = unpack(columns, {})
-        indices = column_places(columns, given)
+        indices = column_indices(columns, given)
         limits.take(columns=len(indices))
         parts.append((name, *_restored(held, len(indices), arrays, limits, f"{path}/{name}"),
                       columns, indices))  # fmt: skip
