@@ -244,6 +244,8 @@ def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
 
 def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     if document["estimator"] != "Pipeline":
+        if document["model"]["estimator"] != document["estimator"]:
+            raise ModelFileError("the file holds another estimator than it says")
         return _restored_estimator(document["model"], arrays)
     steps, width = restore_steps(document["steps"], None, arrays, Limits.of_file(n_bytes))
     estimator = _restored_estimator(document["model"], arrays)

@@ -49,7 +49,7 @@ class Limits:
     @classmethod
     def of_file(cls, n_bytes: int) -> Limits:
         """The limits of a file of this size."""
-        return cls(columns=2**20 + n_bytes, cells=2**20 + n_bytes)
+        return cls(columns=2**17 + n_bytes, cells=2**20 + n_bytes)
 
     def take(self, **amounts: int) -> None:
         """Raise ``ModelFileError`` if less than this is left."""
@@ -329,6 +329,9 @@ def _restored_columns(
     step.remainder = _unfitted(rest)
     vars(step).update(restore_parameters("ColumnTransformer", stored["parameters"]))
     step._validate_params()
+    weights = (step.transformer_weights or {}).values()
+    if not all(type(weight) in (int, float) and abs(weight) < 1e300 for weight in weights):
+        raise ModelFileError("the weights of columns are not numbers")
     parts.append(("remainder", rest, width, left, left))
     step.transformers_ = [
         (name, passing if isinstance(held, str) else held, columns)
