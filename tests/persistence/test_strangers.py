@@ -136,7 +136,7 @@ def wide_encoder(n_features, n_categories):
 BOMBS = {
     "columns that nothing backs": [["a", columns_of(10**9, ["passthrough", [0]])]],
     "features that nothing backs": [["a", step_of("Normalizer", 10**12)]],
-    "columns doubled by nested steps": [["a", doubled(12)]],
+    "columns doubled by nested steps": [["a", doubled(10)]],
     "columns doubled 40 times": pipelined(40),
     "columns in millions of parts": [
         ["a", columns_of(1000, *[["passthrough", {"$slice": [0, 1000, 1]}]] * 5_000)]
@@ -201,13 +201,13 @@ CHANGES = [
     (lambda o: o.document.update(estimator="os.system"), "another estimator than it says"),
     (lambda o: o.document.update(versions={"numpy": 2}), "versions"),
     (lambda o: o.document["model"].update(estimator=3), "another estimator than"),
-    (lambda o: o.document["model"]["parameters"].update(more=1), "parameter 'more' is unknown"),
+    (lambda o: o.document["model"]["parameters"].update(more=1), "parameter .'more'. is unknown"),
     (lambda o: o.document["model"]["parameters"].update(n_neighbors=0), "n_neighbors"),
     (lambda o: o.document["model"]["parameters"].update(n_jobs=2**40), "n_jobs"),
     (lambda o: o.document["model"]["parameters"].update(random_state=-1), "random_state"),
     (lambda o: o.document["model"]["parameters"].update(n_components=7), "n_components"),
-    (lambda o: attributes(o).pop("margins_"), "does not have its attributes"),
-    (lambda o: attributes(o).update(predict=1), "does not have its attributes"),
+    (lambda o: attributes(o).pop("margins_"), "a MaPML lacks margins_"),
+    (lambda o: attributes(o).update(predict=1), "the name of one"),
     (lambda o: attributes(o).update(n_iter_=-1), "n_iter_ is not a count"),
     (lambda o: attributes(o).update(n_features_in_=5), "the others require"),
     (lambda o: attributes(o).update(reference_="os"), "reference_ is not one of"),
@@ -230,7 +230,7 @@ CHANGES = [
     (lambda o: o.arrays.update(margins=np.zeros(4)), "the others require"),
     (lambda o: o.arrays.update(margins=np.full(3, np.nan)), "'margins_' holds .* not finite"),
     (lambda o: o.arrays.update(margins=np.full(3, 1e308)), "margins_ holds 1e.308"),
-    (lambda o: o.arrays.update(margins=np.zeros(3, np.float32)), "it must be float64"),
+    (lambda o: o.arrays.update(margins=np.zeros(3, np.float32)), "is float32, not float64"),
     (lambda o: o.arrays.update(codes=o.arrays["codes"] + 1), "code outside the classes"),
     (lambda o: o.arrays["latent_labels"].__setitem__(0, 2), "not in ascending order"),
     (lambda o: o.arrays["latent_counts"].__setitem__(0, -1), "number below 0"),
@@ -241,8 +241,7 @@ CHANGES = [
                                codes=o.arrays["codes"][:-1]),
      "latent examples are not the .* references"),
     (lambda o: o.arrays.update(components=np.ones((7, 6)), references=np.ones((15, 7))), "rank 7"),
-    (lambda o: o.arrays.update(components=np.ones((0, 6)), references=np.ones((15, 0))),
-     "no references of float32"),
+    (lambda o: o.arrays.update(components=np.ones((0, 6)), references=np.ones((15, 0))), "rank 0"),
 ]  # fmt: skip
 
 

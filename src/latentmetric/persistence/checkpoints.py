@@ -21,7 +21,6 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.steps import AnyState, Record, Steps
-from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
     Arrays,
@@ -32,12 +31,9 @@ from latentmetric.persistence.model_file import (
     unpack,
     write_model_file,
 )
-from latentmetric.persistence.replacing import sweep
+from latentmetric.persistence.replacing import remove_remains
 
 FILE_NAME = "checkpoint.safetensors"
-
-KINDS: dict[Any, str] = {Floats: "f", Ints: "iu", Bools: "b"}
-"""The kinds of dtypes that an array may have for each type that a state declares."""
 
 
 class CheckpointWarning(UserWarning):
@@ -99,7 +95,7 @@ class Checkpoints:
                 self._refuse_others(found[0])
                 generator.bit_generator.state = found[0]["start"]
         self._identity["start"] = generator.bit_generator.state
-        sweep(self._path)
+        remove_remains(self._path)
 
     def _refuse_unfinished(self, document: dict[str, Any]) -> None:
         with _complete(self._path):
@@ -233,25 +229,12 @@ def _as_dict(value: Any) -> Any:
 
 
 def _restored(kind: Any, value: Any) -> Any:
-    """The state whose ``_as_dict`` this is, of the types that its class declares."""
+    """The state whose ``_as_dict`` this is; its algorithm checks whether its values make sense."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        return cast("Any", kind)(
-            **{
-                field.name: _restored(hints[field.name], value[field.name])
-                for field in fields(kind)
-                if field.metadata.get("stored", True)
-            }
-        )
-    origin = get_origin(kind) or kind
-    if origin is tuple:
+        stored = [field.name for field in fields(kind) if field.metadata.get("stored", True)]
+        found = {name: _restored(hints[name], value[name]) for name in stored}
+        return cast("Any", kind)(**found)
+    if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], item) for item in value)
-    if origin is np.ndarray:
-        if value.dtype.kind not in KINDS.get(kind, "fiub"):
-            raise TypeError(f"an array holds {value.dtype}, which is not what belongs there")
-        return value
-    if origin is float and type(value) is int:
-        return float(value)
-    if type(value) is not origin:
-        raise TypeError(f"{shortened(value, 40)!r} is not a {origin.__name__}")
     return value

@@ -48,6 +48,12 @@ class ModelFileError(ValueError):
     """A file is not a model file that this version of the library can read."""
 
 
+def require(condition: Any, message: str) -> None:
+    """Raise ``ModelFileError`` with this message unless the condition is true."""
+    if not condition:
+        raise ModelFileError(message)
+
+
 def write_model_file(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
@@ -74,8 +80,8 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
             document = json.loads(text)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         _check_document(document)
-        if document.pop("crc32", None) != _checksum(document, arrays):
-            raise ModelFileError("the file is damaged: its checksum differs")
+        given = document.pop("crc32", None)
+        require(given == _checksum(document, arrays), "the file is damaged: its checksum differs")
     except OSError:
         raise
     except ModelFileError as error:
@@ -111,18 +117,17 @@ def _start_of(path: str | os.PathLike[str]) -> bytes:
 
 
 def _check_document(document: Any) -> None:
-    if not isinstance(document, dict):
-        raise ModelFileError("the file holds no latentmetric model")
+    require(isinstance(document, dict), "the file holds no latentmetric model")
     version = document.get("format_version")
-    if type(version) is not int or version < 1:
-        raise ModelFileError(
-            f"the format version is {shortened(version, 20)!r}, not an integer above 0"
-        )
-    if version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"the file has format version {version}, this latentmetric reads versions up to "
-            f"{FORMAT_VERSION}; load it with a newer latentmetric"
-        )
+    require(
+        type(version) is int and version >= 1,
+        f"the format version is {shortened(version, 20)!r}, not an integer above 0",
+    )
+    require(
+        version <= FORMAT_VERSION,
+        f"the file has format version {version}, this latentmetric reads versions up to "
+        f"{FORMAT_VERSION}; load it with a newer latentmetric",
+    )
 
 
 def check_document_size(document: Mapping[str, Any]) -> None:
@@ -196,8 +201,7 @@ def unpack(stored: Any, arrays: Arrays) -> Any:
         return {key: unpack(item, arrays) for key, item in stored.items()}
     held = stored[tag]
     if tag == "$array":
-        if held not in arrays:
-            raise ModelFileError(f"the array {shortened(held, 40)!r} is missing")
+        require(held in arrays, f"the array {shortened(held, 40)!r} is missing")
         array = arrays.pop(held)
         return array.T if stored.get("transposed") else array
     if tag == "$values":
@@ -216,8 +220,8 @@ def unpack(stored: Any, arrays: Arrays) -> Any:
 
 def _unpacked_values(values: list[Any], dtype: Any) -> Array:
     known = (str,) if dtype == "str" else (str, bool, int, float, type(None))
-    if dtype not in ("str", "object") or any(type(value) not in known for value in values):
-        raise ModelFileError("a list of values does not hold what its dtype says")
+    fits = dtype in ("str", "object") and all(type(value) in known for value in values)
+    require(fits, "a list of values does not hold what its dtype says")
     if dtype == "str":
         width = max(map(len, values), default=0) or 1
         check_text_bytes(len(values), width)
@@ -229,8 +233,8 @@ def _unpacked_values(values: list[Any], dtype: Any) -> Array:
 
 def check_text_bytes(n_values: int, width: int, allowed: int = 0) -> None:
     """Raise on text of a fixed width that would take much more memory than the file."""
-    if 4 * n_values * width > MAX_TEXT_BYTES + allowed:
-        raise ModelFileError(
-            f"{n_values} labels of up to {width} characters take too much memory; fit with labels "
-            "of dtype object, which take only their own length"
-        )
+    require(
+        4 * n_values * width <= MAX_TEXT_BYTES + allowed,
+        f"{n_values} labels of up to {width} characters take too much memory; fit with labels of "
+        "dtype object, which take only their own length",
+    )

@@ -31,6 +31,7 @@ from latentmetric.persistence.model_file import (
     check_text_bytes,
     pack,
     read_model_file,
+    require,
     told,
     unpack,
     write_model_file,
@@ -60,8 +61,11 @@ SHAPES: dict[str, tuple[str, ...]] = {
 }
 """The shape of each array; those that share the name of a length have the same length."""
 
-OF_THE_MODEL = ("references", "components_", "similarity_", "latent_examples_")
-"""Arrays in the dtype that the model computes in; other floats are float64."""
+DTYPES = {
+    "codes": np.int64, "latent_labels_": np.int64, "centre": np.float64,
+    "latent_counts_": np.float64, "margins_": np.float64, "score_quantiles_": np.float64,
+}  # fmt: skip
+"""The dtype of each array that is not in the dtype which the model computes in."""
 
 NEEDED = {
     "MaPML": ("latent_examples_", "latent_labels_", "latent_counts_", "margins_", "reference_"),
@@ -229,62 +233,59 @@ def _storable(classes: Array) -> Array:
 def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
     try:
-        versions = document["versions"]
-        if not all(isinstance(version, str) for version in versions.values()):
-            raise ModelFileError("the versions are not strings by name")
+        versions = document["versions"].values()
+        require(all(isinstance(version, str) for version in versions), "versions are not strings")
         model = _restored_model(document, arrays, n_bytes)
     except ModelFileError:
         raise
     except Exception as error:  # a file may hold anything, and so may go wrong anywhere
         raise ModelFileError(f"the model is not valid ({told(error)})") from error
-    if arrays:
-        raise ModelFileError(f"the array {min(arrays)!r} is not part of this model")
+    require(not arrays, f"the array {min(arrays, default='')!r} is not part of this model")
     return model
 
 
 def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
-    if document["estimator"] != "Pipeline":
-        if document["model"]["estimator"] != document["estimator"]:
-            raise ModelFileError("the file holds another estimator than it says")
-        return _restored_estimator(document["model"], arrays)
+    kind, stored = document["estimator"], document["model"]
+    if kind != "Pipeline":
+        require(kind == stored["estimator"], "the file holds another estimator than it says")
+        return _restored_estimator(stored, arrays)
     steps, width = restore_steps(document["steps"], None, arrays, Limits.of_file(n_bytes))
-    estimator = _restored_estimator(document["model"], arrays)
-    if width not in (None, estimator.n_features_in_):
-        raise ModelFileError(
-            f"the steps give {width} features, but the model takes {estimator.n_features_in_}"
-        )
+    estimator = _restored_estimator(stored, arrays)
+    require(
+        width in (None, estimator.n_features_in_),
+        f"the steps give {width} features, but the model takes {estimator.n_features_in_}",
+    )
     name = document["name"]
-    if not isinstance(name, str) or "__" in name or name in dict(steps):
-        raise ModelFileError("the name of the last step is not a name of its own")
+    is_own = isinstance(name, str) and "__" not in name and name not in dict(steps)
+    require(is_own, "the name of the last step is not a name of its own")
     parameters = restore_parameters("Pipeline", document["parameters"])
     return Pipeline([*steps, (name, estimator)], **parameters)
 
 
 def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
     name = stored["estimator"]
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        raise ModelFileError(
-            f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}"
-        )
+    require(
+        isinstance(name, str) and name in ESTIMATORS,
+        f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}",
+    )
     kind = estimator_class(name)
     parameters = unpack(stored["parameters"], {})
-    unknown = parameters.keys() - signature(kind).parameters.keys()
-    if unknown:
-        raise ModelFileError(f"the parameter {shortened(min(unknown), 40)!r} is unknown")
+    unknown = [key for key in parameters if key not in signature(kind).parameters]
+    require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
     seed = parameters.get("random_state")
-    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**32):
-        raise ModelFileError("random_state is not a seed from 0 to 2**32 - 1")
-    estimator = kind(**parameters)
+    is_seed = seed is None or (type(seed) is int and 0 <= seed < 2**32)
+    require(is_seed, "random_state is not a seed from 0 to 2**32 - 1")
     attributes, voting = unpack(stored["attributes"], arrays), unpack(stored["voting"], arrays)
     lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
-    if lacking or not all(key.isidentifier() and key.endswith("_") for key in attributes):
-        raise ModelFileError(f"{name} does not have its attributes, such as {lacking}")
+    require(not lacking, f"a {name} lacks {', '.join(lacking)}")
+    named = all(key.isidentifier() and key.endswith("_") and key[0] != "_" for key in attributes)
+    require(named, "an attribute does not have the name of one")
     _check_attributes(attributes)
     _check_arrays(attributes | voting)
     if "latent_labels_" in attributes:
         attributes["latent_labels_"] = _labels(attributes)
-    vars(estimator).update(attributes)
-    estimator.model_ = _model(attributes, voting)
+    estimator = kind(**parameters)
+    vars(estimator).update(attributes, model_=_model(attributes, voting))
     try:
         estimator.check_parameters()
         estimator.check_against(attributes["classes_"], fitting=False)
@@ -297,91 +298,86 @@ def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
 def _check_attributes(attributes: dict[str, Any]) -> None:
     """Raise unless the attributes that are no arrays of numbers are what they must be."""
     for name in ("n_features_in_", "n_iter_", "best_iter_"):
-        if type(attributes[name]) is not int or not 0 <= attributes[name] < 2**63:
-            raise ModelFileError(f"{name} is not a count")
-    classes = attributes["classes_"]
-    if len(classes) < 2 or not np.array_equal(np.unique(classes), classes):
-        raise ModelFileError("the classes are not at least two distinct labels in ascending order")
-    names = attributes.get("feature_names_in_")
-    if names is not None and (
-        names.shape != (attributes["n_features_in_"],)
-        or not all(isinstance(name, str) for name in names)
-    ):
-        raise ModelFileError(
-            f"the feature names are not {attributes['n_features_in_']} strings, one a feature"
-        )
-    columns = attributes.get("columns_in_", {})
-    if not all(isinstance(word, str) for pair in columns.items() for word in pair):
-        raise ModelFileError("the columns are not names by name")
-    if attributes.get("reference_", "latent") not in ("latent", "original", "set"):
-        raise ModelFileError("reference_ is not one of latent, original, set")
-    _check_history(attributes["history_"])
-
-
-def _check_history(history: Any) -> None:
-    """Raise unless the history has for each round its number, seconds by part and measurements."""
-    if not isinstance(history, list) or not history:
-        raise ModelFileError("the history holds no round")
+        value = attributes[name]
+        require(type(value) is int and 0 <= value < 2**63, f"{name} is not a count")
+    classes, n_features = attributes["classes_"], attributes["n_features_in_"]
+    is_sorted = len(classes) >= 2 and np.array_equal(np.unique(classes), classes)
+    require(is_sorted, "the classes are not at least two distinct labels in ascending order")
+    if "feature_names_in_" in attributes:
+        names = attributes["feature_names_in_"].tolist()
+        are_names = [type(name) for name in names] == [str] * n_features
+        require(are_names, f"the feature names are not {n_features} strings")
+    words = [word for pair in attributes.get("columns_in_", {}).items() for word in pair]
+    require(all(isinstance(word, str) for word in words), "the columns are not names by name")
+    is_known = attributes.get("reference_", "set") in ("latent", "original", "set")
+    require(is_known, "reference_ is not one of latent, original, set")
+    history = attributes["history_"]
+    require(isinstance(history, list) and history, "the history holds no round")
     for record in history:
-        if type(record["round"]) is not int or record["round"] < 0:
-            raise ModelFileError("the history has a round without its number")
-        if record.get("start", STARTS[0]) not in STARTS:
-            raise ModelFileError(f"the start of a round is not one of {', '.join(STARTS)}")
-        if not all(map(isfinite, record["seconds"].values())):
-            raise ModelFileError("the seconds of a round are not numbers by name")
-        measured = [value for name, value in record.items() if name != "start"]
-        numbers = [
-            number
-            for value in measured
-            for number in (value.values() if isinstance(value, dict) else [value])
-        ]
-        if any(type(number) not in (int, float) or abs(number) > 1e309 for number in numbers):
-            raise ModelFileError("a round of the history holds something that is not a number")
+        _check_record(record)
+
+
+def _check_record(record: dict[str, Any]) -> None:
+    """Raise unless a round of the history has its number, seconds by part and measurements."""
+    has_number = type(record["round"]) is int and record["round"] >= 0
+    require(has_number, "the history has a round without its number")
+    is_known = record.get("start", STARTS[0]) in STARTS
+    require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
+    require(all(map(isfinite, record["seconds"].values())), "the seconds of a round are not finite")
+    for name, value in record.items():
+        numbers = list(value.values()) if isinstance(value, dict) else [value]
+        is_measured = all(type(number) is float or _is_int64(number) for number in numbers)
+        require(name == "start" or is_measured, "a round holds something that is not a number")
+
+
+def _is_int64(value: Any) -> bool:
+    return type(value) is int and abs(value) < 2**63
 
 
 def _check_arrays(arrays: dict[str, Any]) -> None:
     """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
-    n_features = arrays["n_features_in_"]
+    n_features, dtype = arrays["n_features_in_"], arrays["references"].dtype
+    require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
     lengths = {"features": n_features, "classes": len(arrays["classes_"]), "quantiles": 101}
-    dtype = arrays["references"].dtype
     for name, array in arrays.items():
-        is_float = isinstance(array, np.ndarray) and array.dtype.kind == "f"
-        if (is_float or name in SHAPES) and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} holds a value that is not finite")
+        if name in SHAPES or (isinstance(array, np.ndarray) and array.dtype.kind == "f"):
+            require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
         if name not in SHAPES:
             continue
-        wanted = tuple(lengths.setdefault(key, length)
-                       for key, length in zip(SHAPES[name], array.shape, strict=False))  # fmt: skip
-        if array.ndim != len(SHAPES[name]) or array.shape != wanted:
-            raise ModelFileError(
-                f"the array {name!r} has shape {array.shape}; the others require {wanted}"
-            )
-        kind = dtype if name in OF_THE_MODEL else np.dtype(np.float64)
-        if name in ("codes", "latent_labels_"):
-            kind = np.dtype(np.int64)
-            if array.min(initial=0) < 0 or array.max(initial=0) >= lengths["classes"]:
-                raise ModelFileError(f"{name!r} holds a code outside the classes")
-        if array.dtype != kind:
-            raise ModelFileError(f"the array {name!r} is {array.dtype}; it must be {kind}")
-    rank = lengths["rank"]
-    if dtype not in (np.float32, np.float64) or not lengths["references"] or rank < 1:
-        raise ModelFileError("the model has no references of float32 or float64")
-    if rank > n_features or ("components_" not in arrays and rank != n_features):
-        raise ModelFileError(f"the metric has the rank {rank}, but there are {n_features} features")
-    if arrays.get("reference_") == "latent" and lengths["latents"] != lengths["references"]:
-        raise ModelFileError(
-            f"the {lengths['latents']} latent examples are not the {lengths['references']} "
-            "references"
+        if array.ndim == len(SHAPES[name]):
+            pairs = zip(SHAPES[name], array.shape, strict=True)
+            wanted = tuple(lengths.setdefault(key, length) for key, length in pairs)
+        else:
+            wanted = SHAPES[name]
+        require(
+            array.shape == wanted, f"{name!r} has shape {array.shape}; the others require {wanted}"
         )
-    if (arrays.get("latent_counts_", np.zeros(1)) < 0).any():
-        raise ModelFileError("latent_counts_ holds a number below 0")
+        kind = DTYPES.get(name, dtype)
+        require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
+        if kind is np.int64:
+            outside = (array < 0) | (array >= lengths["classes"])
+            require(not outside.any(), f"{name!r} holds a code outside the classes")
+    rank, n_references = lengths["rank"], lengths["references"]
+    least = 1 if "components_" in arrays else n_features
+    require(
+        least <= rank <= n_features,
+        f"the metric has the rank {rank}, but there are {n_features} features",
+    )
+    require(n_references, "the model has no references")
+    if arrays.get("reference_") == "latent":
+        n_latents = lengths["latents"]
+        require(
+            n_latents == n_references,
+            f"the {n_latents} latent examples are not the {n_references} references",
+        )
+    counts = arrays.get("latent_counts_", np.zeros(0))
+    require((counts >= 0).all(), "latent_counts_ holds a number below 0")
 
 
 def _labels(attributes: dict[str, Any]) -> Array:
     """The labels of the latent examples, which are stored as codes."""
     codes, classes = attributes["latent_labels_"], attributes["classes_"]
-    if (np.diff(codes) < 0).any():
-        raise ModelFileError("the labels of the latent examples are not in ascending order")
+    require((np.diff(codes) >= 0).all(), "latent_labels_ are not in ascending order")
     if classes.dtype.kind == "U":
         width = classes.dtype.itemsize // 4
         check_text_bytes(len(codes), width, attributes["latent_examples_"].nbytes)
@@ -391,11 +387,10 @@ def _labels(attributes: dict[str, Any]) -> Array:
 
 def _model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
     scale, temperature = float(voting["scale"]), float(voting["temperature"])
-    if not (isfinite(scale) and scale > 0 and isfinite(temperature) and temperature >= 0):
-        raise ModelFileError("scale and temperature are not finite numbers above 0")
+    is_valid = isfinite(scale) and scale > 0 and isfinite(temperature) and temperature >= 0
+    require(is_valid, "scale and temperature are not finite numbers above 0")
     rows, components = voting["references"], attributes.get("components_")
-    norms = squared_norms(rows)
-    similarity = None
+    norms, similarity = squared_norms(rows), None
     if components is None:
         norms, similarity = np.zeros_like(norms), attributes["similarity_"]
     model = FittedModel(
@@ -410,23 +405,22 @@ def _model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
 def _check_computable(model: FittedModel, attributes: dict[str, Any]) -> None:
     """Raise on numbers whose distances overflow in the model's dtype."""
     dtype, inner = model.dtype, model.coordinates
-    largest = float(np.finfo(dtype).max)
+    largest, off_centre = float(np.finfo(dtype).max), np.abs(inner.centre).max()
     with np.errstate(over="ignore", under="ignore"):
         divisor = float(dtype.type(inner.scale))
-    if not 0 < divisor <= largest or np.abs(inner.centre).max() > largest:
-        raise ModelFileError(
-            f"the scale {inner.scale:g} and the centre, up to {np.abs(inner.centre).max():g}, are "
-            f"not numbers that {dtype} can compute with, which holds at most {largest:g}"
-        )
-    if model.reach < 1 or (model.is_metric and model.farthest > largest / inner.scale):
-        what = "the metric" if model.is_metric else "the similarity"
-        raise ModelFileError(
-            f"{what} and the references, of norms up to {model.farthest:g}, are too large: "
-            f"distances would overflow in {dtype}, which holds at most {largest:g}"
-        )
+    require(
+        0 < divisor <= largest and off_centre <= largest,
+        f"the scale {inner.scale:g} and the centre, up to {off_centre:g}, are not numbers that "
+        f"{dtype} can compute with",
+    )
+    fits = not model.is_metric or model.farthest <= largest / inner.scale
+    require(
+        model.reach >= 1 and fits,
+        f"the metric or similarity and the references, of norms up to {model.farthest:g}, are too "
+        f"large: distances would overflow in {dtype}",
+    )
     if "latent_examples_" in attributes:
         model.check_reach(attributes["latent_examples_"])
     for name in ("similarity_", "margins_", "latent_counts_"):
         peak = float(np.abs(attributes.get(name, 0)).max())
-        if peak > sqrt(largest):
-            raise ModelFileError(f"{name} holds {peak:g}, too large to compute with in {dtype}")
+        require(peak <= sqrt(largest), f"{name} holds {peak:g}, too large for {dtype}")

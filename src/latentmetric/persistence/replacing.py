@@ -1,14 +1,9 @@
-"""Files that are written completely or not at all, and the remains of writes that were killed.
-
-A file is written under a temporary name in the same folder and then renamed. Its writer holds a
-lock on it, so that the remains of a killed writer can be told from the work of a living one.
-"""
+"""Files that are written completely or not at all: under a temporary name, and then renamed."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import stat
 import sys
@@ -16,9 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
-
-if sys.platform != "win32":
-    import fcntl
 
 LONGEST_STEM = 100
 """Bytes of a name that its temporary name repeats: file systems allow 143 or 255 for all of it."""
@@ -29,31 +21,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` when the block succeeds, and only then.
 
     A symbolic link is followed: the file it points to is replaced, and the link stays. The mode of
-    an existing file is kept, and until then nobody else can read the temporary one. What killed
-    writes to the same path have left is removed.
+    an existing file is kept, and until then nobody else can read the temporary one.
     """
     target = _target(path)
-    sweep(target)
     # A new file gets the mode that the user's mask allows; one that replaces another, its mode.
     mode = 0o600 if target.exists() else 0o666
     temporary = target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            _lock(file.fileno())  # until the file is closed
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if target.exists():
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            if sys.platform == "win32":  # where only closed files can be renamed
-                file.close()
-            os.replace(temporary, target)
+        if target.exists():
+            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        os.replace(temporary, target)
     except OSError as error:
         error.filename = os.fspath(target)  # callers do not know the temporary file
         raise
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    if sys.platform != "win32":
+        _sync(target.parent)
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -69,38 +57,13 @@ class _OnlyTried(Exception):  # noqa: N818
     """Ends a write before it replaces anything."""
 
 
-def sweep(path: str | os.PathLike[str]) -> None:
-    """Remove the temporary files that killed writes to this path have left, as far as possible."""
+def remove_remains(path: str | os.PathLike[str]) -> None:
+    """Remove the temporary files that killed writes to this path have left."""
     target = Path(os.path.realpath(path))
-    own = re.compile(rf"\.{re.escape(_stem(target))}\.[0-9a-f]{{16}}\.tmp")
     with suppress(OSError):
         for name in os.listdir(target.parent):
-            if own.fullmatch(name):
-                with suppress(OSError):
-                    _remove_if_abandoned(target.with_name(name))
-
-
-def _remove_if_abandoned(path: Path) -> None:
-    """Remove a regular file of this user that nobody holds a lock on."""
-    found = os.lstat(path)
-    if not stat.S_ISREG(found.st_mode):
-        return
-    if sys.platform == "win32":  # where files that are open cannot be removed
-        path.unlink()
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if found.st_uid == os.geteuid():
-            path.unlink()
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    if sys.platform != "win32":
-        with suppress(OSError):  # a file system may know no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if name.startswith(f".{_stem(target)}.") and name.endswith(".tmp"):
+                target.with_name(name).unlink()
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -123,8 +86,8 @@ def _stem(target: Path) -> str:
     return os.fsencode(target.name)[:LONGEST_STEM].decode(errors="ignore")
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power failure, if the system supports that."""
+def _sync(folder: Path) -> None:
+    """Make the new name survive a power failure, if the file system supports that."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

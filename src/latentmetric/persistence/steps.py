@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.characters import shortened
-from latentmetric.persistence.model_file import NUMBERS, Array, Arrays, ModelFileError, pack, unpack
+from latentmetric.persistence.model_file import NUMBERS, Array, Arrays, pack, require, unpack
 from latentmetric.validation.pipelines import (
     STEPS,
     WORDS,
@@ -43,7 +43,7 @@ class Limits:
     columns: int
     cells: int
     """Cells of the rows that encoders are fitted to."""
-    steps: int = 500
+    steps: int = 200
     depth: int = 20
 
     @classmethod
@@ -55,8 +55,7 @@ class Limits:
         """Raise ``ModelFileError`` if less than this is left."""
         for name, amount in amounts.items():
             left = getattr(self, name) - amount
-            if left < 0:
-                raise ModelFileError(f"the steps have more {name} than a file of this size may")
+            require(left >= 0, f"the steps have more {name} than a file of this size may")
             setattr(self, name, left)
 
 
@@ -160,10 +159,9 @@ def restore_steps(
     """The steps that ``pack_steps`` stored, and how many features the last of them gives."""
     steps: NamedSteps = []
     for name, held in stored:
-        if not isinstance(name, str) or name in dict(steps) or "__" in name:
-            raise ModelFileError(f"the step {shortened(name, 40)!r} has no name of its own")
-        if held == "drop":
-            raise ModelFileError("only columns can be dropped, not all of them")
+        is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
+        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
+        require(held != "drop", "only columns can be dropped, not all of them")
         step, width = _restored(held, width, arrays, limits, f"{path}{name}")
         steps.append((name, step))
     return steps, width
@@ -178,21 +176,20 @@ def _restored(
         return stored, 0 if stored == "drop" else n_given
     shown = shortened(path, 80)
     kind, n_features = stored["step"], stored["n_features"]
-    if kind not in STEPS:
-        raise ModelFileError(f"the step {shown!r} is not one of {', '.join(STEPS)}")
-    if type(n_features) is not int or n_features < 1 or n_given not in (None, n_features):
-        raise ModelFileError(
-            f"the step {shown!r} takes {n_features} features, but {n_given} come to it"
-        )
+    require(kind in STEPS, f"the step {shown!r} is not one of {', '.join(STEPS)}")
+    require(
+        type(n_features) is int and n_features >= 1 and n_given in (None, n_features),
+        f"the step {shown!r} takes {n_features} features, but {n_given} come to it",
+    )
     limits.take(depth=1, columns=n_features)
     names = stored["feature_names"]
-    if names is not None and [type(name) for name in names] != [str] * n_features:
-        raise ModelFileError(f"the step {shown!r} does not have {n_features} feature names")
+    are_names = names is None or [type(name) for name in names] == [str] * n_features
+    require(are_names, f"the step {shown!r} does not have {n_features} feature names")
     width: int | None
     if kind == "Pipeline":
         steps, width = restore_steps(stored["steps"], n_features, arrays, limits, f"{path}/")
-        if not any(not isinstance(step, str) for _, step in steps):
-            raise ModelFileError(f"the step {shown!r} holds no steps")
+        has_any = any(not isinstance(step, str) for _, step in steps)
+        require(has_any, f"the step {shown!r} holds no steps")
         step = Pipeline(steps, **restore_parameters(kind, stored["parameters"]))
     elif kind == "ColumnTransformer":
         step, width = _restored_columns(stored, n_features, names, arrays, limits, path)
@@ -206,8 +203,8 @@ def _restored(
     if names is not None and kind != "Pipeline":
         step.feature_names_in_ = np.array(names, dtype=object)
     if stored["output"] is not None:
-        if stored["output"] not in ("default", "pandas", "polars"):
-            raise ModelFileError(f"the output of the step {shown!r} is of no known kind")
+        is_known = stored["output"] in ("default", "pandas", "polars")
+        require(is_known, f"the output of the step {shown!r} is of no known kind")
         step.set_output(transform=stored["output"])
     limits.take(depth=-1, columns=width or 0)
     return step, width
@@ -218,10 +215,10 @@ def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
     known = inspect.signature(step_class(kind)).parameters
     parameters: dict[str, Any] = unpack(stored, {})
     for name, value in parameters.items():
-        if name not in known or not _may_be_set(name, value):
-            raise ModelFileError(
-                f"{kind} has no parameter {shortened(name, 40)!r} that a file may set"
-            )
+        require(
+            name in known and _may_be_set(name, value),
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set",
+        )
     return parameters
 
 
@@ -238,14 +235,14 @@ def _restore_found(step: Any, n_features: int, found: dict[str, Any], limits: Li
             whole = (n_components, n_features)
             allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
             is_number = type(value) in (int, float, type(None))
-            if not is_number and (value.dtype.kind not in "iuf" or value.shape not in allowed):
-                raise ModelFileError(f"{name} of a {kind} does not fit its {n_features} features")
-            if not name.isidentifier() or name[0] == "_" or not name.endswith("_"):
-                raise ModelFileError(f"{shortened(name, 40)!r} is not found by a {kind}")
+            fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
+            require(fits, f"{name} of a {kind} does not fit its {n_features} features")
+            is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
+            require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
             vars(step)[name] = value
         step.n_features_in_ = n_features
-        if not np.isfinite(step.transform(np.zeros((1, n_features)))).all():
-            raise ModelFileError(f"what a {kind} gives is not finite")
+        tried = step.transform(np.zeros((1, n_features)))
+        require(np.isfinite(tried).all(), f"what a {kind} gives is not finite")
     return len(step.get_feature_names_out())
 
 
@@ -253,8 +250,8 @@ def _restore_imputer(
     step: Any, n_features: int, statistics: Array, fitted_to: str, indicated: list[int]
 ) -> None:
     """Fit an imputer to rows that lack the same cells; the other values do not matter."""
-    if statistics.shape != (n_features,) or fitted_to not in (*NUMBERS, "object"):
-        raise ModelFileError(f"an imputer has no statistics for {n_features} features")
+    is_whole = statistics.shape == (n_features,) and fitted_to in (*NUMBERS, "object")
+    require(is_whole, f"an imputer has no statistics for {n_features} features")
     missing = np.zeros((2, n_features), dtype=bool)
     missing[1, np.array(indicated, dtype=np.intp)] = True
     missing[:, [value != value for value in statistics]] = True
@@ -264,8 +261,8 @@ def _restore_imputer(
     if missing.any():  # rows of integers cannot lack any
         rows[missing] = step.missing_values
     step.fit(rows)
-    if step.add_indicator and step.indicator_.features_.tolist() != indicated:
-        raise ModelFileError("an imputer indicates other missing values than it has met")
+    found = step.indicator_.features_.tolist() if step.add_indicator else []
+    require(found == indicated, "an imputer indicates other missing values than it has met")
     step.statistics_ = statistics
 
 
@@ -274,23 +271,19 @@ def _restore_encoder(
     infrequent: list[list[int]] | None,
 ) -> None:  # fmt: skip
     """Fit an encoder to rows of its categories; infrequent ones occur once, the others twice."""
-    if len(categories) != n_features or any(known.ndim != 1 for known in categories):
-        raise ModelFileError(f"an encoder does not have categories for {n_features} features")
+    is_whole = len(categories) == n_features and all(known.ndim == 1 for known in categories)
+    require(is_whole, f"an encoder does not have categories for {n_features} features")
     for known in categories:
-        if known.dtype.kind in "biuf" and not np.array_equal(
-            np.unique(known), known, equal_nan=known.dtype.kind == "f"
-        ):
-            raise ModelFileError("the categories of an encoder are not in ascending order")
+        if known.dtype.kind in "biuf":
+            is_sorted = np.array_equal(np.unique(known), known, equal_nan=known.dtype.kind == "f")
+            require(is_sorted, "the categories of an encoder are not in ascending order")
     n_rows = 1 if infrequent is None else 2 * max(map(len, categories))
     limits.take(cells=n_rows * n_features)
     rows = np.empty((n_rows, n_features), dtype=object)
     for column, known in enumerate(categories):
         rare = set() if infrequent is None else set(infrequent[column])
         often = [index for index in range(len(known)) if index not in rare]
-        if not often:
-            raise ModelFileError(
-                f"every category of feature {column} is infrequent, which a model file cannot hold"
-            )
+        require(often, f"every category of feature {column} is infrequent: a file cannot hold that")
         shown = often[:1] if infrequent is None else [*range(len(known)), *often]
         cells = known.tolist()
         rows[:, column] = [cells[index] for index in shown + often[:1] * (n_rows - len(shown))]
@@ -330,8 +323,8 @@ def _restored_columns(
     vars(step).update(restore_parameters("ColumnTransformer", stored["parameters"]))
     step._validate_params()
     weights = (step.transformer_weights or {}).values()
-    if not all(type(weight) in (int, float) and abs(weight) < 1e300 for weight in weights):
-        raise ModelFileError("the weights of columns are not numbers")
+    are_numbers = all(type(weight) in (int, float) and abs(weight) < 1e300 for weight in weights)
+    require(are_numbers, "the weights of columns are not numbers")
     parts.append(("remainder", rest, width, left, left))
     step.transformers_ = [
         (name, passing if isinstance(held, str) else held, columns)
