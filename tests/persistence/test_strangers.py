@@ -198,7 +198,7 @@ def attributes(opened):
 
 
 CHANGES = [
-    (lambda o: o.document.update(estimator="os.system"), "another estimator than it says"),
+    (lambda o: o.document.update(estimator="os.system"), "is not one of MaPML"),
     (lambda o: o.document.update(versions={"numpy": 2}), "versions"),
     (lambda o: o.document["model"].update(estimator=3), "another estimator than"),
     (lambda o: o.document["model"]["parameters"].update(more=1), "parameter .'more'. is unknown"),
@@ -290,7 +290,7 @@ def step(document, *path):
         ("numbers", lambda d: step(d, 1)["found"].update(_x=1), "'_x' is not found"),
         ("numbers", lambda d: step(d, 1)["found"].pop("mean_"), "has no attribute 'mean_'"),
         ("numbers", lambda d: step(d, 2)["found"].update(mean_=float("nan")), "not valid"),
-        ("numbers", lambda d: d["model"].update(estimator="Pipeline"), "'Pipeline' is not one of"),
+        ("numbers", lambda d: d["model"].update(estimator="Pipeline"), "KeyError: 'Pipeline'"),
         ("numbers", lambda d: step(d, 1)["parameters"].update(with_mean="yes"), "with_mean"),
         ("numbers", lambda d: step(d, 1)["parameters"].update(n_jobs=9**9), "no parameter 'n_jobs"),
         ("numbers", lambda d: step(d, 1).update(output="os"), "of no known kind"),

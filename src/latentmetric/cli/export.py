@@ -89,13 +89,13 @@ def _beside(out: Path) -> Path:
 
 
 def _write_sklearn(piped: Piped, out: Path) -> list[Path]:
-    import joblib
+    import pickle
 
     from latentmetric.export import to_sklearn
 
     pipeline = to_sklearn(joined(piped.steps, piped.estimator))
     with replacing(out) as file:
-        joblib.dump(pipeline, file)
+        pickle.dump(pipeline, file, protocol=5)
     return [out]
 
 

@@ -233,6 +233,11 @@ def _storable(classes: Array) -> Array:
 def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
     try:
+        kind = document["estimator"]
+        require(
+            isinstance(kind, str) and kind in (*ESTIMATORS, "Pipeline"),
+            f"the estimator {shortened(kind, 40)!r} is not one of {', '.join(ESTIMATORS)}",
+        )
         versions = document["versions"].values()
         require(all(isinstance(version, str) for version in versions), "versions are not strings")
         model = _restored_model(document, arrays, n_bytes)
@@ -264,10 +269,6 @@ def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> A
 
 def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
     name = stored["estimator"]
-    require(
-        isinstance(name, str) and name in ESTIMATORS,
-        f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}",
-    )
     kind = estimator_class(name)
     parameters = unpack(stored["parameters"], {})
     unknown = [key for key in parameters if key not in signature(kind).parameters]
