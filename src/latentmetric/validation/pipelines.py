@@ -81,14 +81,14 @@ class Piped:
     @property
     def takes_missing_values(self) -> bool:
         """Whether a step fills missing values in."""
-        return any(type(step).__name__ == "SimpleImputer" for step in _all_steps(self.steps))
+        return any(hasattr(step, "statistics_") for step, _ in self._single_steps())
 
     @property
     def text_columns(self) -> list[int]:
         """The features that hold words, which a step encodes."""
         known = [
             (index, values)
-            for step, indices in self._taking()
+            for step, indices in self._single_steps()
             for index, values in zip(indices, _known_values(step), strict=False)
         ]
         return sorted({index for index, values in known if any(isinstance(v, str) for v in values)})
@@ -98,15 +98,15 @@ class Piped:
         """What each feature may hold that a step encodes and takes anything else for nothing."""
         return {
             index: set(known.tolist())
-            for step, indices in self._taking()
-            if getattr(step, "handle_unknown", "error") != "error"
-            for index, known in zip(indices, step.categories_, strict=False)
+            for step, indices in self._single_steps()
+            if indices and getattr(step, "handle_unknown", "error") != "error"
+            for index, known in zip(indices, step.categories_, strict=True)
         }
 
-    def _taking(self) -> list[tuple[Any, list[int]]]:
+    def _single_steps(self) -> list[tuple[Any, list[int]]]:
         if self.steps is None:
             return []
-        return _taking(self.steps, list(range(self.first.n_features_in_)))
+        return list(_single_steps(self.steps, list(range(self.first.n_features_in_))))
 
 
 def _check_step(path: str, step: Any) -> None:
@@ -134,12 +134,6 @@ def _held_by(step: Any) -> list[tuple[str, Any]]:
     if not hasattr(step, "transformers"):
         return []
     return [*((name, held) for name, held, _ in step.transformers), ("remainder", step.remainder)]
-
-
-def _all_steps(step: Any) -> Iterator[Any]:
-    yield step
-    for _, held in _held_by(step):
-        yield from _all_steps(held)
 
 
 def fitted_columns(step: Any) -> list[tuple[str, Any, list[int]]]:
@@ -173,20 +167,23 @@ def column_indices(columns: Any, step: Any) -> list[int]:
     return [range(step.n_features_in_)[index] for index in indices]
 
 
-def _taking(step: Any, indices: list[int]) -> list[tuple[Any, list[int]]]:
-    """The single steps that the columns at these indices come to, each with its own indices."""
+def _single_steps(step: Any, indices: list[int]) -> Iterator[tuple[Any, list[int]]]:
+    """Each single step, with the indices of the given columns that come to it, if still known."""
     if isinstance(step, Pipeline):
-        held = [inner for _, inner in step.steps if not _is_word(inner)]
-        following = [inner for inner in held if not hasattr(inner, "statistics_")]
-        taking = held[:1] + following[:1]  # an imputer leaves the columns in their order
-        return [found for inner in taking for found in _taking(inner, indices)]
-    if hasattr(step, "transformers_"):
-        return [
-            found
-            for _, inner, columns in fitted_columns(step)
-            for found in _taking(inner, [indices[column] for column in columns])
-        ]
-    return [(step, indices)]
+        for _, inner in step.steps:
+            yield from _single_steps(inner, indices)
+            if not _is_word(inner) and not _keeps_columns(inner):
+                indices = []
+    elif hasattr(step, "transformers_"):
+        for _, inner, columns in fitted_columns(step):
+            yield from _single_steps(inner, [indices[column] for column in columns if indices])
+    elif not _is_word(step):
+        yield step, indices
+
+
+def _keeps_columns(step: Any) -> bool:
+    """Whether a step only fills in missing values."""
+    return hasattr(step, "statistics_") and len(step.get_feature_names_out()) == step.n_features_in_
 
 
 def _known_values(step: Any) -> list[list[Any]]:
