@@ -6,6 +6,7 @@ A file whose checksum is updated after a change gets past it, to the checks that
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +117,7 @@ def change_document(content: bytes, generator: np.random.Generator) -> bytes:
         if generator.random() < 0.2 and len(holder) > 1:
             del holder[key]
         else:
-            holder[key] = HOSTILE[generator.integers(len(HOSTILE))]
+            holder[key] = deepcopy(HOSTILE[generator.integers(len(HOSTILE))])
     return opened.closed()
 
 

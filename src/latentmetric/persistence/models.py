@@ -165,14 +165,17 @@ def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
             "scikit-learn": sklearn.__version__,
         },
     }
+    estimator = model
     if isinstance(model, Pipeline):
-        Piped.of(model)
-        *before, (name, model_itself) = model.steps
+        try:
+            Piped.of(model)
+        except TypeError as error:
+            raise TypeError(f"{error}; keep other pipelines with joblib or skops") from None
+        *before, (name, estimator) = model.steps
         document["name"] = name
         document["parameters"] = pack_parameters(model, "the pipeline")
         document["steps"] = pack_steps(before, arrays)
-        model = model_itself
-    return document | {"model": _packed_estimator(model, arrays)}, arrays
+    return document | {"model": _packed_estimator(estimator, arrays)}, arrays
 
 
 def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
