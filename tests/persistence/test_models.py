@@ -143,6 +143,16 @@ def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
     assert loaded.predict([[0.9]]).tolist() == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e300, "f8"), (1e-300, "f8"), (1e30, "f4"), (1e-30, "f4")]
+)
+def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
+    X, y = make_blobs(60)
+    X = ((X + 100) * scale).astype(dtype)
+    model = MaPML(2, max_iter=1, n_steps=50, refine=1, random_state=0)
+    assert_same_answers(model.fit(X, y, np.full(60, 1e14)), saved(model, tmp_path), X)
+
+
 def test_a_random_state_that_is_not_a_seed_is_left_out(tmp_path):
     model = fitted(MaPML(max_iter=1, n_steps=50, random_state=np.random.RandomState(0)))
     assert saved(model, tmp_path).random_state is None

@@ -243,7 +243,8 @@ def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
         )
         versions = document["versions"].values()
         require(all(isinstance(version, str) for version in versions), "versions are not strings")
-        model = _restored_model(document, arrays, n_bytes)
+        with np.errstate(all="ignore"):
+            model = _restored_model(document, arrays, n_bytes)
     except ModelFileError:
         raise
     except Exception as error:  # a file may hold anything, and so may go wrong anywhere
@@ -426,6 +427,7 @@ def _check_computable(model: FittedModel, attributes: dict[str, Any]) -> None:
     )
     if "latent_examples_" in attributes:
         model.check_reach(attributes["latent_examples_"])
-    for name in ("similarity_", "margins_", "latent_counts_"):
+    limits = {"similarity_": sqrt(largest), "margins_": 1e305, "latent_counts_": 1e30}
+    for name, limit in limits.items():
         peak = float(np.abs(attributes.get(name, 0)).max())
-        require(peak <= sqrt(largest), f"{name} holds {peak:g}, too large for {dtype}")
+        require(peak <= limit, f"{name} holds {peak:g}, too large to compute with in {dtype}")
