@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from helpers import make_blobs
-from mutations import CODE_EVENTS, NEW_CHECKSUM, OLD_CHECKSUM, Opened
+from mutations import CODE_EVENTS, NEW_CHECKSUMS, OLD_CHECKSUMS, Opened
 from pipelines import OF_FRAMES, OF_NUMBERS, make_frame, make_numbers, model
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -69,7 +69,7 @@ def answer(loaded, rows):
 def mutate(folder, contents, seed):
     generator = np.random.default_rng(seed)
     name = list(contents)[generator.integers(len(contents))]
-    changes = OLD_CHECKSUM + NEW_CHECKSUM * 2
+    changes = OLD_CHECKSUMS + NEW_CHECKSUMS * 2
     change = changes[generator.integers(len(changes))]
     changed = change(contents[name], generator)
     try:
@@ -77,7 +77,7 @@ def mutate(folder, contents, seed):
     except ModelFileError:
         return
     found = answer(loaded, MODELS[name][1])
-    if change in OLD_CHECKSUM:
+    if change in OLD_CHECKSUMS:
         assert found == answer(MODELS[name][0], MODELS[name][1])
 
 

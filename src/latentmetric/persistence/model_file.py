@@ -73,6 +73,8 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         raise IsADirectoryError(f"{os.fspath(path)} is a folder, not a model file")
     if os.path.exists(path) and not os.path.isfile(path):
         raise ModelFileError(f"{os.fspath(path)} is not a regular file")
+    with open(path, "rb"):  # for the system's own words where that is impossible
+        pass
     try:
         with safe_open(path, framework="np") as file:
             text = (file.metadata() or {}).get(DOCUMENT_KEY, "null")
