@@ -1,30 +1,23 @@
 """A loaded pipeline answers as the saved one, bit for bit; what a file cannot hold is refused."""
 
-import sys
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from mutations import CODE_EVENTS, NEW_CHECKSUMS, OLD_CHECKSUMS, Opened
 from pipelines import OF_FRAMES, OF_GAPS, OF_NUMBERS, make_frame, make_numbers, model, with_gaps
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    Normalizer,
     OneHotEncoder,
     QuantileTransformer,
     StandardScaler,
 )
 
-import latentmetric
 from latentmetric import Euclidean, ModelFileError, load, save
 
 
@@ -45,11 +38,11 @@ def state(step):
     return set(vars(step)) - {"_fit_svd_solver"}
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", OF_NUMBERS | OF_GAPS)
-def test_steps_of_numbers_come_back_to_the_last_bit(tmp_path, name, dtype):
+def test_steps_of_numbers_come_back_to_the_last_bit(tmp_path, name):
     X, y = make_numbers()
-    X = (with_gaps(X) if name in OF_GAPS else X).astype(dtype)
+    X = with_gaps(X) if name in OF_GAPS else X
+    X = X.astype(np.float32 if len(name) % 2 else np.float64)
     steps = [
         step if isinstance(step, str) else clone(step) for step in (OF_NUMBERS | OF_GAPS)[name]
     ]
@@ -164,11 +157,6 @@ def test_a_cache_is_refused(tmp_path):
     cached = make_pipeline(StandardScaler(), model(), memory=str(tmp_path / "cache")).fit(X, y)
     with pytest.raises(TypeError, match=r"the pipeline: a model file cannot hold .* memory="):
         save(cached, tmp_path / "model")
-    save(make_pipeline(StandardScaler(), model()).fit(X, y), tmp_path / "model")
-    opened = Opened.of((tmp_path / "model").read_bytes())
-    opened.document["parameters"]["memory"] = "cache"
-    with pytest.raises(ModelFileError, match="Pipeline has no parameter 'memory' that a file may"):
-        load_bytes(tmp_path, opened.closed())
 
 
 def test_categories_that_are_neither_numbers_nor_words_are_refused(tmp_path):
@@ -220,147 +208,3 @@ def test_an_imputer_that_leaves_a_column_out(tmp_path):
             warnings.simplefilter("ignore")
             pipeline = make_pipeline(step, model()).fit(X, y)
             assert_same_answers(pipeline, saved(pipeline, tmp_path), X)
-
-
-def load_bytes(folder, content):
-    (folder / "changed").write_bytes(content)
-    return load(folder / "changed")
-
-
-@pytest.fixture(scope="module")
-def contents(tmp_path_factory):
-    """Files of a pipeline of numbers and of one with words."""
-    path = tmp_path_factory.mktemp("contents") / "model"
-    found = []
-    for steps, (X, y) in (
-        ([SimpleImputer(add_indicator=True), StandardScaler(), PCA(3)], make_numbers()),
-        (OF_NUMBERS["columns"], make_numbers()),
-        ([OF_FRAMES["chosen by type"]], make_frame()),
-    ):
-        save(make_pipeline(*map(clone, steps), model()).fit(X, y), path)
-        found.append(path.read_bytes())
-    return found
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d.pop("steps"), "the steps are not a list"),
-        (lambda d: d.pop("model"), "no model"),
-        (lambda d: d.pop("name"), "the name of the last step"),
-        (lambda d: d.update(name="pca"), "the name of the last step"),
-        (lambda d: d["steps"][1].__setitem__(0, "pca"), "occurs twice"),
-        (lambda d: d["steps"][1].__setitem__(1, "drop"), "only columns can be dropped"),
-        (lambda d: d["steps"][1][1].update(kind="Popen"), "'standardscaler' is not one of Stand"),
-        (lambda d: d["steps"][1][1].update(n_features=5), "takes 5 features, but 8 come to it"),
-        (lambda d: d["steps"].pop(), "'step_4_components' is not part of"),
-        (lambda d: d["steps"][1][1]["found"].update(scale_=None), "no scale_, but with_std"),
-        (lambda d: d["steps"][1][1]["found"].update(scale_=2.0), "scale_ .* not of the kind"),
-        (lambda d: d["steps"][1][1]["found"].pop("mean_"), "does not have mean_"),
-        (lambda d: d["steps"][1][1]["parameters"].update(with_mean="yes"), "not valid"),
-        (lambda d: d["steps"][1][1]["parameters"].update(__class__=1), "no parameter '__class__'"),
-        (lambda d: d["steps"][1][1].update(output="os"), "of no known kind"),
-        (lambda d: d["steps"][0][1].update(fitted_to="datetime64"), "an unknown dtype"),
-        (lambda d: d["steps"][0][1].update(indicated=[99]), "not numbers below 8"),
-        (lambda d: d["steps"][0][1].update(indicated=None), "does not say which missing"),
-        (lambda d: d["model"].update(estimator="Pipeline"), "'Pipeline' is not one of MaPML"),
-    ],
-)
-def test_a_forged_pipeline_is_refused(tmp_path, contents, change, message):
-    opened = Opened.of(contents[0])
-    change(opened.document)
-    with pytest.raises(ModelFileError, match=message):
-        load_bytes(tmp_path, opened.closed())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d.update(remainder="all"), "what becomes of other columns"),
-        (lambda d: d.update(parts=[]), "holds no parts"),
-        (lambda d: d["parts"][0].__setitem__(2, [99]), "not among its 4 features"),
-        (lambda d: d["parts"][0].__setitem__(2, ["none"]), "not among its 4 features"),
-        (lambda d: d["parts"][0].__setitem__(2, {"slice": [0, "1", 2]}), "are not a slice"),
-        (lambda d: d["parts"][0].__setitem__(2, {"slice": [0, 9, 0]}), "slice step cannot be zero"),
-        (lambda d: d["parts"][0].__setitem__(2, []), "has no columns, but is not dropped"),
-        (lambda d: d["parts"][2].__setitem__(2, ["size"]), "what becomes of all columns"),
-        (lambda d: d["parts"][2][1].update(infrequent=[[0, 1, 2, 3]]), "is infrequent"),
-        (lambda d: d["parts"][2][1].update(categories=[]), "categories for 1 features"),
-    ],
-)
-def test_forged_columns_are_refused(tmp_path, contents, change, message):
-    opened = Opened.of(contents[2])
-    change(opened.document["steps"][0][1])
-    with pytest.raises(ModelFileError, match=message):
-        load_bytes(tmp_path, opened.closed())
-
-
-def test_steps_must_give_what_the_model_takes(tmp_path):
-    X, y = make_numbers()
-    save(make_pipeline(StandardScaler(), Normalizer(), model()).fit(X, y), tmp_path / "model")
-    opened = Opened.of((tmp_path / "model").read_bytes())
-    opened.document["steps"] = [["a", opened.document["steps"][1][1] | {"n_features": 5}]]
-    names = [name for name in opened.arrays if name.startswith("step_")]
-    at = len(opened.data)
-    for name in names:
-        entry = opened.arrays.pop(name)
-        del opened.document["checksums"][name]
-        at = min(at, entry["data_offsets"][0])
-    del opened.data[at:]  # arrays are stored by name, and these come last
-    with pytest.raises(ModelFileError, match="give 5 features, but the model takes 8"):
-        load_bytes(tmp_path, opened.closed())
-
-
-def test_an_encoder_cannot_ask_for_much_memory(tmp_path, contents):
-    opened = Opened.of(contents[2])
-    step = opened.document["steps"][0][1]["parts"][2][1]
-    step.update(n_features=60_000, infrequent=None, feature_names=None)
-    step["categories"] = [{"dtype": "bool", "values": [False]}] * 60_000
-    step["categories"][0] = {"dtype": "object", "values": list(range(100_000))}
-    opened.document["steps"] = [["a", step]]
-    with pytest.raises(ModelFileError, match="60000 features and up to 100000 categories"):
-        load_bytes(tmp_path, opened.closed())
-
-
-@settings(max_examples=120)
-@given(
-    which=st.integers(0, 2),
-    mutate=st.sampled_from(OLD_CHECKSUMS + NEW_CHECKSUMS),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_a_changed_file_is_a_pipeline_or_is_refused(
-    tmp_path_factory, contents, which, mutate, seed
-):
-    changed = mutate(contents[which], np.random.default_rng(seed))
-    try:
-        loaded = load_bytes(tmp_path_factory.getbasetemp(), changed)
-    except ModelFileError:
-        return
-    if mutate in OLD_CHECKSUMS:
-        X = make_frame()[0] if which == 2 else make_numbers()[0]
-        original = load_bytes(tmp_path_factory.getbasetemp(), contents[which])
-        assert_same_answers(original, loaded, X)
-
-
-def test_loading_runs_no_code_of_the_file(tmp_path, contents):
-    events = []
-    load_bytes(tmp_path, contents[2])  # imports what is imported on first use
-    watching = [True]
-
-    def watch(event, arguments):
-        if watching[0] and event in CODE_EVENTS:
-            events.append(event)
-
-    sys.addaudithook(watch)
-    try:
-        load_bytes(tmp_path, contents[2])
-    finally:
-        watching[0] = False
-    assert not events
-
-
-def test_the_file_says_what_it_holds(tmp_path, contents):
-    document = Opened.of(contents[0]).document
-    assert document["estimator"] == "Pipeline"  # a library that knows no steps refuses it
-    assert document["model"]["estimator"] == "MaPML"
-    assert document["format_version"] == latentmetric.persistence.model_file.FORMAT_VERSION

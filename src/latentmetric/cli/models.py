@@ -15,6 +15,7 @@ from latentmetric.cli._estimators import joined
 from latentmetric.cli._messages import note, print_json, print_table, say
 from latentmetric.cli._output import check_output, without_objects
 from latentmetric.cli._reading import load_model
+from latentmetric.persistence.models import versions_of
 from latentmetric.persistence.replacing import replacing
 
 SHOWN = (
@@ -36,6 +37,7 @@ def info(model: option.Model, json: option.Json = False) -> None:
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
+        **versions_of(model),
         "estimator": type(fitted).__name__,
         "features": int(loaded.first.n_features_in_),
         "feature_names": loaded.feature_names,
@@ -64,6 +66,8 @@ def _show(facts: dict[str, Any]) -> None:
     shown = ", ".join(told_apart(classes[:MAX_CLASSES], 40))
     facts["classes"] = f"{len(classes):,}: {shown}{', …' if len(classes) > MAX_CLASSES else ''}"
     facts["feature_names"] = f"{names[0]} to {names[-1]}" if names else None
+    versions = (facts["versions"] or {}).items()
+    facts["versions"] = ", ".join(f"{name} {version}" for name, version in versions)
     facts["steps"] = ", ".join(step["step"] for step in facts["steps"])
     facts["parameters"] = ", ".join(f"{name}={v!r}" for name, v in facts["parameters"].items())
     tried = [f"{name} {losses[name]:.4g} ({percent(errors[name])} wrong)" for name in losses]

@@ -16,8 +16,7 @@ import numpy as np
 Record = dict[str, Any]
 """Measurements of a step: its number ("round"), seconds by part, and more by algorithm.
 
-Model files require numbers, except for the words and the dicts of numbers that
-``latentmetric.persistence.values`` lists.
+Model files require numbers and dicts of numbers, except for the name of the start.
 """
 
 NOT_STORED = {"stored": False}

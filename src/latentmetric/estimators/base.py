@@ -41,7 +41,6 @@ from latentmetric.estimators.seeding import generator_from
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import Unlabelled
 from latentmetric.persistence.checkpoints import Checkpoints, Identity
-from latentmetric.persistence.values import StoredValue
 from latentmetric.validation.labels import (
     checked_labels,
     predicted_dtype,
@@ -94,9 +93,6 @@ class ReferenceClassifier(
         "verbose": Verbosity(),
     }
     """The rule of each parameter; subclasses add their own."""
-
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {}
-    """Fitted attributes that model files hold in addition to those that all estimators have."""
 
     learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""

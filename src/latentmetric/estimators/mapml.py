@@ -32,16 +32,10 @@ from latentmetric.estimators.beginning import (
 from latentmetric.estimators.compat import with_callbacks
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.living_latents import LivingLatents
-from latentmetric.estimators.rejection import QUANTILES, score_quantiles
+from latentmetric.estimators.rejection import score_quantiles
 from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import Unlabelled, check_can_join, divided
-from latentmetric.persistence.values import (
-    StoredArray,
-    StoredLabels,
-    StoredValue,
-    StoredWord,
-)
 from latentmetric.validation.parameters import (
     AnyLabel,
     Boolean,
@@ -249,17 +243,6 @@ class MaPML(LivingLatents):
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {
-        "latent_examples_": StoredArray((None, "n_features")),
-        "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
-        "latent_counts_": StoredArray(
-            ("n_latents",), np.float64, least=0, is_newer=True, instead=1
-        ),
-        "margins_": StoredArray(("n_classes",), np.float64),
-        "score_quantiles_": StoredArray((len(QUANTILES),), np.float64, is_newer=True),
-        "reference_": StoredWord(("latent", "original", "set")),
-    }
-
     latent_examples_: Floats
     latent_labels_: np.ndarray[Any, Any]
     latent_counts_: Floats

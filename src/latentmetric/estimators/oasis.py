@@ -21,7 +21,6 @@ from latentmetric.core.votes import VOTES
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
-from latentmetric.persistence.values import StoredArray, StoredValue
 from latentmetric.validation.parameters import Boolean, Integer, Number, Rule
 
 
@@ -127,10 +126,6 @@ class OASIS(MetricLearner[oasis.State]):
         "aggressiveness": Number(0, open_low=True),
         "n_steps": Integer(1),
     }
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {
-        "similarity_": StoredArray(("n_features", "n_features"))
-    }
-
     similarity_: Floats
 
     def __init__(

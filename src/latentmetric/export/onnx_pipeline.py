@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from latentmetric.validation.pipelines import WORDS, Piped, column_places
+from latentmetric.validation.pipelines import WORDS, Piped, column_indices
 
 TENSORS = {"float32": "FloatTensorType", "float64": "DoubleTensorType", "int64": "Int64TensorType"}
 """The names that skl2onnx has for dtypes."""
@@ -50,7 +50,7 @@ def _convertible(step: Any) -> Any:
     changed = copy(step)
     if hasattr(step, "transformers_"):
         changed.transformers_ = [
-            (name, _convertible(inner), column_places(columns, step))
+            (name, _convertible(inner), column_indices(columns, step))
             for name, inner, columns in step.transformers_
         ]
     if any(group is not None for group in getattr(step, "infrequent_categories_", [])):

@@ -12,10 +12,10 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -23,17 +23,15 @@ from latentmetric.characters import shortened
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
+    Arrays,
     ModelFileError,
+    pack,
     read_model_file,
+    told,
+    unpack,
     write_model_file,
 )
-from latentmetric.persistence.replacing import sweep
-from latentmetric.persistence.states import Arrays, packed, unpacked
-from latentmetric.persistence.values import (
-    history_as_json,
-    history_from_json,
-    parameters_as_json,
-)
+from latentmetric.persistence.replacing import remove_remains
 
 FILE_NAME = "checkpoint.safetensors"
 
@@ -85,10 +83,11 @@ class Checkpoints:
             self._refuse_unfinished(found[0])
             found = None
         self._found = found
-        stored, _ = parameters_as_json(identity.parameters)
+        seed = identity.parameters.get("random_state")
+        decided = {"random_state": seed if isinstance(seed, int | np.integer) else None}
         self._identity: dict[str, Any] = {
             "of": identity.estimator,
-            "parameters": stored,
+            "parameters": pack(identity.parameters | decided, {}, "parameters"),
             "begun_from": identity.begun_from,
         }
         if found is not None:
@@ -96,7 +95,7 @@ class Checkpoints:
                 self._refuse_others(found[0])
                 generator.bit_generator.state = found[0]["start"]
         self._identity["start"] = generator.bit_generator.state
-        sweep(self._path)
+        remove_remains(self._path)
 
     def _refuse_unfinished(self, document: dict[str, Any]) -> None:
         with _complete(self._path):
@@ -114,18 +113,16 @@ class Checkpoints:
                 f"{self._path} belongs to a fit of {shortened(document['of'], 40)}, "
                 f"not of {self._identity['of']}"
             )
-        stored, before = self._identity["parameters"], document["parameters"]
-        differing = sorted(
-            name
-            for name in stored.keys() | before.keys()
-            if _comparable(stored.get(name)) != _comparable(before.get(name))
-        )
-        if differing:
-            changes = "; ".join(
-                f"{name} is {stored.get(name)!r} now and was {before.get(name)!r}"
-                for name in differing
+        now, before = self._identity["parameters"], document["parameters"]
+        changes = [
+            f"{name} is {now.get(name)!r} now and was {before.get(name)!r}"
+            for name in sorted(now.keys() | before.keys())
+            if _comparable(now.get(name)) != _comparable(before.get(name))
+        ]
+        if changes:
+            raise _OtherFitError(
+                f"{self._path} belongs to a fit with other parameters: {'; '.join(changes)}"
             )
-            raise _OtherFitError(f"{self._path} belongs to a fit with other parameters: {changes}")
         if document["begun_from"] != self._identity["begun_from"]:
             raise _OtherFitError(
                 f"{self._path} belongs to a fit with warm_start=True that began from another "
@@ -141,20 +138,30 @@ class Checkpoints:
         self._found = None
         with _complete(self._path):
             before = {name: document["data"].get(name) for name in data}
-        differing = [name for name, value in data.items() if before[name] != value]
-        if len(differing) > 1:
-            differing.remove("fingerprint")  # it always differs then, and says nothing to people
-        if differing:
-            changes = "; ".join(
-                f"{name} is {data[name]} now and was {before[name]}" for name in differing
-            )
-            raise ValueError(f"{self._path} belongs to a fit to other data: {changes}")
-        with _complete(self._path):
+            differing = [name for name, value in data.items() if before[name] != value]
+            if len(differing) > 1:
+                differing.remove("fingerprint")  # it always differs then, and tells people nothing
+            if differing:
+                changes = "; ".join(
+                    f"{name} is {data[name]} now and was {before[name]}" for name in differing
+                )
+                raise _OtherFitError(f"{self._path} belongs to a fit to other data: {changes}")
             return _progress_from(document, arrays, steps)
 
     def write(self, progress: Progress[Any]) -> None:
         """Replace the checkpoint; if that fails, warn once and keep the previous one."""
-        document, arrays = _contents(progress)
+        arrays: Arrays = {}
+        is_last = progress.kept is progress.state
+        document = {
+            "estimator": "checkpoint",
+            "format_version": FORMAT_VERSION,
+            "finished": progress.finished,
+            "history": pack(progress.history, {}, "history"),
+            "kept_error": progress.kept_error,
+            "now": progress.generator_state,
+            "state": pack(_as_dict(progress.state), arrays, "state"),
+            "kept": None if is_last else pack(_as_dict(progress.kept), arrays, "kept"),
+        }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_model_file(self._path, document | self._identity, arrays)
@@ -176,10 +183,8 @@ def _complete(path: Path) -> Iterator[None]:
         yield
     except _OtherFitError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelFileError(
-            f"{path} is not a complete checkpoint ({type(error).__name__}: {error})"
-        ) from error
+    except Exception as error:
+        raise ModelFileError(f"{path} is not a complete checkpoint ({told(error)})") from error
 
 
 def _comparable(value: Any) -> Any:
@@ -189,47 +194,47 @@ def _comparable(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def _contents(progress: Progress[Any]) -> tuple[dict[str, Any], Arrays]:
-    arrays: Arrays = {}
-    state = packed(progress.state, "state", arrays)
-    kept = None
-    if progress.kept is not progress.state:
-        kept = packed(progress.kept, "kept", arrays)
-    document = {
-        "format_version": FORMAT_VERSION,
-        "estimator": "checkpoint",
-        "finished": progress.finished,
-        "history": history_as_json(progress.history),
-        "kept_error": history_as_json([{"error": progress.kept_error}]),
-        "now": progress.generator_state,
-        "state": state,
-        "kept": kept,
-    }
-    return document, arrays
-
-
 def _progress_from(
     document: dict[str, Any], arrays: Arrays, steps: Steps[AnyState]
 ) -> Progress[AnyState]:
-    state = unpacked(steps.kind, document["state"], arrays)
+    state = _restored(steps.kind, unpack(document["state"], arrays))
     steps.check(state)
     kept = state
     if document["kept"] is not None:
-        kept = unpacked(steps.kind, document["kept"], arrays)
+        kept = _restored(steps.kind, unpack(document["kept"], arrays))
         steps.check(kept)
-    history = history_from_json(document["history"])
+    history = unpack(document["history"], {})
     if [record["round"] for record in history] != list(range(state.record["round"] + 1)):
         raise ValueError("its history does not lead to its last round")
-    (kept_error,) = history_from_json(document["kept_error"])
     for known in (state.record, kept.record):
         measured = history[known["round"]]
         if known.keys() != measured.keys() - {"validation_error"}:
             raise ValueError("a state's record does not have the entries of its history")
-    measured = history[kept.record["round"]]
-    if kept_error["error"] not in (measured.get("validation_error"), measured.get("loss"), inf):
+    error = document["kept_error"]
+    if error not in (measured.get("validation_error"), measured.get("loss"), inf):
         raise ValueError("its error is not that of the round it keeps")
-    generator = np.random.default_rng()
-    generator.bit_generator.state = document["now"]  # raises on anything else
-    return Progress(
-        state, kept, kept_error["error"], history, document["now"], document["finished"]
-    )
+    np.random.default_rng().bit_generator.state = document["now"]  # raises on anything else
+    return Progress(state, kept, error, history, document["now"], document["finished"])
+
+
+def _as_dict(value: Any) -> Any:
+    """A state as dicts of its fields, without those that are not stored."""
+    if is_dataclass(value):
+        return {
+            field.name: _as_dict(getattr(value, field.name))
+            for field in fields(value)
+            if field.metadata.get("stored", True)
+        }
+    return [_as_dict(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _restored(kind: Any, value: Any) -> Any:
+    """The state whose ``_as_dict`` this is; its algorithm checks whether its values make sense."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        stored = [field.name for field in fields(kind) if field.metadata.get("stored", True)]
+        found = {name: _restored(hints[name], value[name]) for name in stored}
+        return cast("Any", kind)(**found)
+    if get_origin(kind) is tuple:
+        return tuple(_restored(get_args(kind)[0], item) for item in value)
+    return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from inspect import signature
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,41 +19,59 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.characters import shortened
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References
+from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.model import FittedModel
+from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
+    Array,
+    Arrays,
     ModelFileError,
     check_document_size,
+    check_text_bytes,
+    pack,
     read_model_file,
+    require,
+    told,
+    unpack,
     write_model_file,
 )
-from latentmetric.persistence.pipelines import packed_pipeline, restored_pipeline
-from latentmetric.persistence.values import (
-    StoredArray,
-    StoredLabels,
-    StoredValue,
-    StoredWord,
-    check_label_bytes,
-    check_versions,
-    classes_as_json,
-    classes_from_json,
-    columns_from_json,
-    count_from_json,
-    feature_names_from_json,
-    history_as_json,
-    number_from_json,
-    parameters_as_json,
-    parameters_from_json,
-    rounds_from_json,
+from latentmetric.persistence.steps import (
+    Limits,
+    pack_parameters,
+    pack_steps,
+    restore_parameters,
+    restore_steps,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import plain
+from latentmetric.validation.pipelines import Piped
 
-SMALLEST_SCALE = 5e-324
-"""The smallest number above 0: the scale is a divisor and must not be 0."""
+SHAPES: dict[str, tuple[str, ...]] = {
+    "centre": ("features",),
+    "components_": ("rank", "features"),
+    "similarity_": ("features", "features"),
+    "references": ("references", "rank"),
+    "codes": ("references",),
+    "latent_examples_": ("latents", "features"),
+    "latent_labels_": ("latents",),
+    "latent_counts_": ("latents",),
+    "margins_": ("classes",),
+    "score_quantiles_": ("quantiles",),
+}
+"""The shape of each array; those that share the name of a length have the same length."""
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+DTYPES = {
+    "codes": np.int64, "latent_labels_": np.int64, "centre": np.float64,
+    "latent_counts_": np.float64, "margins_": np.float64, "score_quantiles_": np.float64,
+}  # fmt: skip
+"""The dtype of each array that is not in the dtype which the model computes in."""
+
+NEEDED = {
+    "MaPML": ("latent_examples_", "latent_labels_", "latent_counts_", "margins_", "reference_"),
+    "OASIS": ("similarity_",),
+}
+"""Attributes that an estimator answers from, beside those that all have."""
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -86,34 +104,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ['b']
     """
     check_is_fitted(model)
-    packed = packed_pipeline(model, _packed) if isinstance(model, Pipeline) else _packed(model)
-    _restored(*packed)  # fail before writing a file that could not be read
-    write_model_file(path, *packed)
-
-
-def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
-    """The document and the arrays of a fitted estimator, after a check of its parameters."""
-    name = type(model).__name__
-    if name not in ESTIMATORS or type(model) is not estimator_class(name):
-        found = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise TypeError(
-            f"{type(model).__module__}.{type(model).__qualname__} cannot be saved: a model file "
-            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
-            f"ends in one{found}"
-        )
-    model = plain(model)
-    model.check_parameters()
-    model.check_voting()
-    return _contents(model)
-
-
-def check_names(
-    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
-) -> None:
-    """Raise, before a fit, if its classes and the names of columns could not be saved."""
-    classes = classes_as_json(np.unique(labels))
-    names = {"feature_names": feature_names, "columns": columns}
-    check_document_size({"classes": classes} | names)
+    document, arrays = _packed(model)
+    _restored(document, dict(arrays), sum(array.nbytes for array in arrays.values()))
+    write_model_file(path, document, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -140,256 +133,301 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     document, arrays = read_model_file(path)
     try:
-        return _restored(document, arrays)
+        return _restored(document, arrays, os.path.getsize(path))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error.__cause__
 
 
-def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """The document and the arrays of a model file."""
+def check_names(
+    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
+) -> None:
+    """Raise, before a fit, if its classes and the names of columns could not be saved."""
+    classes = pack(_storable(np.unique(labels)), {}, "classes")
+    check_document_size({"classes": classes, "feature_names": feature_names, "columns": columns})
+
+
+def versions_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The version of the format of a model file, and of the libraries that wrote it."""
+    document, _ = read_model_file(path)
+    return {name: document.get(name) for name in ("format_version", "versions")}
+
+
+def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
     import latentmetric
 
-    model: FittedModel = estimator.model_
-    parameters, not_stored = parameters_as_json(estimator.get_params(deep=False))
-    names = getattr(estimator, "feature_names_in_", None)
-    document = {
+    arrays: Arrays = {}
+    document: dict[str, Any] = {
+        "estimator": type(model).__name__,
         "format_version": FORMAT_VERSION,
-        "estimator": type(estimator).__name__,
         "versions": {
             "latentmetric": latentmetric.__version__,
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        "parameters": parameters,
-        "not_stored": not_stored,
-        "classes": classes_as_json(estimator.classes_),
-        "n_features": int(estimator.n_features_in_),
-        "feature_names": None if names is None else names.tolist(),
-        "columns": getattr(estimator, "columns_in_", None),
-        "n_references": len(model.references),
+    }
+    estimator = model
+    if isinstance(model, Pipeline):
+        try:
+            Piped.of(model)
+        except TypeError as error:
+            raise TypeError(f"{error}; keep other pipelines with joblib or skops") from None
+        *before, (name, estimator) = model.steps
+        document["name"] = name
+        document["parameters"] = pack_parameters(model, "the pipeline")
+        document["steps"] = pack_steps(before, arrays)
+    return document | {"model": _packed_estimator(estimator, arrays)}, arrays
+
+
+def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
+    name = type(given).__name__
+    if name not in ESTIMATORS or type(given) is not estimator_class(name):
+        found = "; save its best_estimator_" if hasattr(given, "best_estimator_") else ""
+        raise TypeError(
+            f"{type(given).__module__}.{type(given).__qualname__} cannot be saved: a model file "
+            f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
+            f"ends in one{found}"
+        )
+    estimator = plain(given)
+    estimator.check_parameters()
+    estimator.check_voting()
+    parameters = estimator.get_params(deep=False)
+    if not isinstance(parameters.get("random_state"), int | np.integer):
+        parameters["random_state"] = None
+    attributes = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_") and name != "model_"
+    }
+    _storable(estimator.classes_)
+    if "latent_labels_" in attributes:
+        attributes["latent_labels_"] = np.searchsorted(
+            estimator.classes_, attributes["latent_labels_"]
+        )
+    model: FittedModel = estimator.model_
+    voting = {
+        "centre": model.coordinates.centre,
         "scale": float(model.coordinates.scale),
         "temperature": float(model.temperature),
-        "n_iter": int(estimator.n_iter_),
-        "best_iter": int(estimator.best_iter_),
-        "history": history_as_json(estimator.history_),
-    }
-    arrays = {
-        "centre": model.coordinates.centre,
         "references": model.references.rows,
-        "reference_norms": model.references.norms,
-        "reference_codes": model.codes.astype(np.int64, copy=False),
+        "codes": model.codes.astype(np.int64, copy=False),
     }
-    if model.components is not None:
-        arrays["components"] = model.components
-    for attribute, kind in estimator.stored_attributes.items():
-        if not hasattr(estimator, attribute):
-            continue
-        value = getattr(estimator, attribute)
-        if isinstance(kind, StoredArray):
-            arrays[_stored_name(attribute)] = value
-        elif isinstance(kind, StoredLabels):
-            arrays[kind.array] = np.searchsorted(estimator.classes_, value)
-        else:
-            document[_stored_name(attribute)] = value
-    return document, arrays
+    return {
+        "estimator": name,
+        "parameters": pack(parameters, {}, "parameters"),
+        "attributes": {
+            name: pack(value, arrays, name.removesuffix("_")) for name, value in attributes.items()
+        },
+        "voting": {name: pack(value, arrays, name) for name, value in voting.items()},
+    }
 
 
-def _stored_name(attribute: str) -> str:
-    return attribute.removesuffix("_")
+def _storable(classes: Array) -> Array:
+    """The classes; raise ``TypeError`` if a model file cannot hold them."""
+    values = classes.tolist()
+    if classes.dtype.kind in "biufU" or all(type(value) is str for value in values):
+        return classes
+    raise TypeError(
+        f"a model file holds labels that are integers, floats, booleans or strings, but the "
+        f"classes are {classes.dtype.name}, such as {values[0]!r}; fit with labels converted to "
+        "strings"
+    )
 
 
-def _restored(document: dict[str, Any], arrays: Arrays) -> Any:
+def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
-    if document.get("estimator") == "Pipeline":
-        return restored_pipeline(document, arrays, _restored_estimator)
-    return _restored_estimator(document, arrays)
-
-
-def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
-    name = document.get("estimator")
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        raise ModelFileError(
-            f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}"
+    try:
+        kind = document["estimator"]
+        require(
+            isinstance(kind, str) and kind in (*ESTIMATORS, "Pipeline"),
+            f"the estimator {shortened(kind, 40)!r} is not one of {', '.join(ESTIMATORS)}",
         )
-    check_versions(document.get("versions"))
+        versions = document["versions"].values()
+        require(all(isinstance(version, str) for version in versions), "versions are not strings")
+        with np.errstate(all="ignore"):
+            model = _restored_model(document, arrays, n_bytes)
+    except ModelFileError:
+        raise
+    except Exception as error:  # a file may hold anything, and so may go wrong anywhere
+        raise ModelFileError(f"the model is not valid ({told(error)})") from error
+    require(not arrays, f"the array {min(arrays, default='')!r} is not part of this model")
+    return model
+
+
+def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
+    kind, stored = document["estimator"], document["model"]
+    if kind != "Pipeline":
+        require(kind == stored["estimator"], "the file holds another estimator than it says")
+        return _restored_estimator(stored, arrays)
+    steps, width = restore_steps(document["steps"], None, arrays, Limits.of_file(n_bytes))
+    estimator = _restored_estimator(stored, arrays)
+    require(
+        width in (None, estimator.n_features_in_),
+        f"the steps give {width} features, but the model takes {estimator.n_features_in_}",
+    )
+    name = document["name"]
+    is_own = isinstance(name, str) and "__" not in name and name not in dict(steps)
+    require(is_own, "the name of the last step is not a name of its own")
+    parameters = restore_parameters("Pipeline", document["parameters"])
+    return Pipeline([*steps, (name, estimator)], **parameters)
+
+
+def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
+    name = stored["estimator"]
     kind = estimator_class(name)
-    known = signature(kind).parameters
-    estimator = kind(**parameters_from_json(document.get("parameters"), known))
-    classes = classes_from_json(document.get("classes"))
-    n_features = count_from_json(document.get("n_features"), "n_features", 1)
-    checked = _CheckedArrays(arrays, n_features, len(classes))
-    attributes = _common_attributes(document, checked, classes)
-    components = None
-    if "similarity_" not in kind.stored_attributes or checked.has("components"):
-        components = attributes["components_"] = checked.components()
-    for attribute, stored in kind.stored_attributes.items():
-        value = _restored_value(attribute, stored, document, checked, attributes)
-        if value is not None:
-            attributes[attribute] = value
-    attributes["model_"] = _model(document, checked, components, attributes)
-    checked.expect_no_more()
-    vars(estimator).update(attributes)
+    parameters = unpack(stored["parameters"], {})
+    unknown = [key for key in parameters if key not in signature(kind).parameters]
+    require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
+    seed = parameters.get("random_state")
+    is_seed = seed is None or (type(seed) is int and 0 <= seed < 2**32)
+    require(is_seed, "random_state is not a seed from 0 to 2**32 - 1")
+    attributes, voting = unpack(stored["attributes"], arrays), unpack(stored["voting"], arrays)
+    lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
+    require(not lacking, f"a {name} lacks {', '.join(lacking)}")
+    named = all(key.isidentifier() and key.endswith("_") and key[0] != "_" for key in attributes)
+    require(named, "an attribute does not have the name of one")
+    _check_attributes(attributes)
+    _check_arrays(attributes | voting)
+    if "latent_labels_" in attributes:
+        attributes["latent_labels_"] = _labels(attributes)
+    estimator = kind(**parameters)
+    vars(estimator).update(attributes, model_=_model(attributes, voting))
     try:
         estimator.check_parameters()
-        estimator.check_against(classes, fitting=False)
+        estimator.check_against(attributes["classes_"], fitting=False)
         estimator.check_voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
     return estimator
 
 
-def _common_attributes(
-    document: dict[str, Any], checked: _CheckedArrays, classes: Any
-) -> dict[str, Any]:
-    names = feature_names_from_json(document.get("feature_names"), checked.n_features)
-    columns = columns_from_json(document.get("columns"))
-    not_always = {"feature_names_in_": names, "columns_in_": columns}
-    return {
-        "classes_": classes,
-        "n_features_in_": checked.n_features,
-        "history_": rounds_from_json(document.get("history")),
-        "n_iter_": count_from_json(document.get("n_iter"), "n_iter"),
-        "best_iter_": count_from_json(document.get("best_iter"), "best_iter"),
-    } | {name: value for name, value in not_always.items() if value is not None}
+def _check_attributes(attributes: dict[str, Any]) -> None:
+    """Raise unless the attributes that are no arrays of numbers are what they must be."""
+    for name in ("n_features_in_", "n_iter_", "best_iter_"):
+        value = attributes[name]
+        require(type(value) is int and 0 <= value < 2**63, f"{name} is not a count")
+    classes, n_features = attributes["classes_"], attributes["n_features_in_"]
+    is_sorted = len(classes) >= 2 and np.array_equal(np.unique(classes), classes)
+    require(is_sorted, "the classes are not at least two distinct labels in ascending order")
+    if "feature_names_in_" in attributes:
+        names = attributes["feature_names_in_"].tolist()
+        are_names = [type(name) for name in names] == [str] * n_features
+        require(are_names, f"the feature names are not {n_features} strings")
+    words = [word for pair in attributes.get("columns_in_", {}).items() for word in pair]
+    require(all(isinstance(word, str) for word in words), "the columns are not names by name")
+    is_known = attributes.get("reference_", "set") in ("latent", "original", "set")
+    require(is_known, "reference_ is not one of latent, original, set")
+    history = attributes["history_"]
+    require(isinstance(history, list) and history, "the history holds no round")
+    for record in history:
+        _check_record(record)
 
 
-def _model(
-    document: dict[str, Any], checked: _CheckedArrays, components: Any,
-    attributes: dict[str, Any],
-) -> FittedModel:  # fmt: skip
-    scale = number_from_json(document.get("scale"), "scale", SMALLEST_SCALE)
-    centre = checked.take("centre", (checked.n_features,), np.float64)
-    temperature = number_from_json(document.get("temperature"), "temperature", 0)
-    references, codes = checked.references(document)
-    similarity = attributes["similarity_"] if components is None else None
+def _check_record(record: dict[str, Any]) -> None:
+    """Raise unless a round of the history has its number, seconds by part and measurements."""
+    has_number = type(record["round"]) is int and record["round"] >= 0
+    require(has_number, "the history has a round without its number")
+    is_known = record.get("start", STARTS[0]) in STARTS
+    require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
+    require(all(map(isfinite, record["seconds"].values())), "the seconds of a round are not finite")
+    for name, value in record.items():
+        numbers = list(value.values()) if isinstance(value, dict) else [value]
+        is_measured = all(type(number) is float or _is_int64(number) for number in numbers)
+        require(name == "start" or is_measured, "a round holds something that is not a number")
+
+
+def _is_int64(value: Any) -> bool:
+    return type(value) is int and abs(value) < 2**63
+
+
+def _check_arrays(arrays: dict[str, Any]) -> None:
+    """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
+    n_features, dtype = arrays["n_features_in_"], arrays["references"].dtype
+    require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
+    lengths = {"features": n_features, "classes": len(arrays["classes_"]), "quantiles": 101}
+    for name, array in arrays.items():
+        if name in SHAPES or (isinstance(array, np.ndarray) and array.dtype.kind == "f"):
+            require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
+        if name not in SHAPES:
+            continue
+        if array.ndim == len(SHAPES[name]):
+            pairs = zip(SHAPES[name], array.shape, strict=True)
+            wanted = tuple(lengths.setdefault(key, length) for key, length in pairs)
+        else:
+            wanted = SHAPES[name]
+        require(
+            array.shape == wanted, f"{name!r} has shape {array.shape}; the others require {wanted}"
+        )
+        kind = DTYPES.get(name, dtype)
+        require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
+        if kind is np.int64:
+            outside = (array < 0) | (array >= lengths["classes"])
+            require(not outside.any(), f"{name!r} holds a code outside the classes")
+    rank, n_references = lengths["rank"], lengths["references"]
+    least = 1 if "components_" in arrays else n_features
+    require(
+        least <= rank <= n_features,
+        f"the metric has the rank {rank}, but there are {n_features} features",
+    )
+    require(n_references, "the model has no references")
+    if arrays.get("reference_") == "latent":
+        n_latents = lengths["latents"]
+        require(
+            n_latents == n_references,
+            f"the {n_latents} latent examples are not the {n_references} references",
+        )
+    counts = arrays.get("latent_counts_", np.zeros(0))
+    require((counts >= 0).all(), "latent_counts_ holds a number below 0")
+
+
+def _labels(attributes: dict[str, Any]) -> Array:
+    """The labels of the latent examples, which are stored as codes."""
+    codes, classes = attributes["latent_labels_"], attributes["classes_"]
+    require((np.diff(codes) >= 0).all(), "latent_labels_ are not in ascending order")
+    require(len(np.unique(codes)) == len(classes), "a class has no latent example")
+    if classes.dtype.kind == "U":
+        width = classes.dtype.itemsize // 4
+        check_text_bytes(len(codes), width, attributes["latent_examples_"].nbytes)
+    labels: Array = classes[codes]
+    return labels
+
+
+def _model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
+    scale, temperature = float(voting["scale"]), float(voting["temperature"])
+    is_valid = isfinite(scale) and scale > 0 and isfinite(temperature) and temperature >= 0
+    require(is_valid, "scale and temperature are not finite numbers above 0")
+    rows, components = voting["references"], attributes.get("components_")
+    norms, similarity = squared_norms(rows), None
+    if components is None:
+        norms, similarity = np.zeros_like(norms), attributes["similarity_"]
     model = FittedModel(
-        Coordinates(centre, scale), references, codes, checked.n_classes, temperature, components,
-        similarity,
+        Coordinates(voting["centre"], scale), References(rows, norms),
+        voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"]), temperature,
+        components, similarity,
     )  # fmt: skip
-    _check_computable(model)
+    _check_computable(model, attributes)
     return model
 
 
-def _check_computable(model: FittedModel) -> None:
+def _check_computable(model: FittedModel, attributes: dict[str, Any]) -> None:
     """Raise on numbers whose distances overflow in the model's dtype."""
     dtype, inner = model.dtype, model.coordinates
-    largest = float(np.finfo(dtype).max)
+    largest, off_centre = float(np.finfo(dtype).max), np.abs(inner.centre).max()
     with np.errstate(over="ignore", under="ignore"):
         divisor = float(dtype.type(inner.scale))
-    if not 0 < divisor <= largest or np.abs(inner.centre).max() > largest:
-        raise ModelFileError(
-            f"the scale {inner.scale:g} and the centre, up to {np.abs(inner.centre).max():g}, are "
-            f"not numbers that {dtype} can compute with, which holds at most {largest:g}"
-        )
-    if model.reach < 1 or (model.is_metric and model.farthest > largest / inner.scale):
-        what = "the metric" if model.is_metric else "the similarity"
-        raise ModelFileError(
-            f"{what} and the references, of norms up to {model.farthest:g}, are too large: "
-            f"distances would overflow in {dtype}, which holds at most {largest:g}"
-        )
-    if model.similarity is not None and np.abs(model.similarity).max() > sqrt(largest):
-        raise ModelFileError(
-            f"the similarity holds {np.abs(model.similarity).max():g}, too large to compute with "
-            f"in {dtype}"
-        )
-
-
-def _restored_value(
-    attribute: str, kind: StoredValue, document: dict[str, Any], checked: _CheckedArrays,
-    attributes: dict[str, Any],
-) -> Any:  # fmt: skip
-    name, classes = _stored_name(attribute), attributes["classes_"]
-    if isinstance(kind, StoredWord):
-        if document.get(name) not in kind.words:
-            raise ModelFileError(f"{name} is not one of {', '.join(kind.words)}")
-        return document[name]
-    if isinstance(kind, StoredArray):
-        lengths: dict[Any, Any] = {"n_features": checked.n_features, "n_classes": checked.n_classes}
-        lengths["n_latents"] = len(attributes.get("latent_examples_", ()))
-        shape = tuple(lengths.get(length, length) for length in kind.shape)
-        return _restored_array(name, shape, kind, checked)
-    beside = attributes[kind.beside]
-    codes = checked.codes(kind.array, len(beside))
-    if (np.diff(codes) < 0).any():
-        raise ModelFileError(f"{kind.array} are not in ascending order")
-    check_label_bytes(len(codes), classes.dtype, allowed=beside.nbytes)
-    return classes[codes]
-
-
-def _restored_array(
-    name: str, shape: tuple[Any, ...], kind: StoredArray, checked: _CheckedArrays
-) -> Any:
-    """An array; None if the file is older than it is."""
-    if kind.is_newer and not checked.has(name):
-        return None if kind.instead is None else np.full(shape, kind.instead, kind.dtype)
-    array = checked.take(name, shape, kind.dtype)
-    if kind.least is not None and (array < kind.least).any():
-        raise ModelFileError(f"{name} holds a number below {kind.least:g}")
-    return array
-
-
-class _CheckedArrays:
-    """The arrays of a file; each can be taken once, and only if it is consistent with others."""
-
-    def __init__(self, arrays: Arrays, n_features: int, n_classes: int) -> None:
-        self._arrays = dict(arrays)
-        self.n_features, self.n_classes = n_features, n_classes
-        self._dtype: np.dtype[Any] | None = None
-        self._rank = n_features
-
-    def has(self, name: str) -> bool:
-        """Whether the file has this array and it has not been taken yet."""
-        return name in self._arrays
-
-    def take(self, name: str, shape: tuple[int | None, ...], dtype: Any = None) -> Any:
-        """An array of this shape, with None for any length, and by default of the others' dtype."""
-        if name not in self._arrays:
-            raise ModelFileError(f"the array {name!r} is missing")
-        array = self._arrays.pop(name)
-        if len(shape) != array.ndim or any(
-            length not in (None, given) for length, given in zip(shape, array.shape, strict=True)
-        ):
-            wanted = ", ".join("any" if length is None else str(length) for length in shape)
-            raise ModelFileError(
-                f"the array {name!r} has shape {array.shape}; the others require ({wanted})"
-            )
-        if dtype is None:
-            self._dtype = dtype = self._dtype or array.dtype
-        if array.dtype != dtype or (array.dtype.kind != "f" and dtype != np.int64):
-            raise ModelFileError(
-                f"the array {name!r} is {array.dtype}; the others require {np.dtype(dtype)}"
-            )
-        if not np.isfinite(array).all():
-            raise ModelFileError(f"the array {name!r} holds a value that is not finite")
-        return array
-
-    def codes(self, name: str, length: int) -> Any:
-        """Class codes for ``length`` rows."""
-        codes = self.take(name, (length,), np.int64)
-        if length and not (codes.min() >= 0 and codes.max() < self.n_classes):
-            raise ModelFileError(f"{name!r} holds a code outside the {self.n_classes} classes")
-        return codes.astype(np.intp, copy=False)
-
-    def components(self) -> Any:
-        """The factor of the metric, which maps the references."""
-        factor = self.take("components", (None, self.n_features))
-        self._rank = len(factor)
-        if not 1 <= self._rank <= self.n_features:
-            raise ModelFileError(
-                f"the metric has the rank {self._rank}, but {self.n_features} features allow only "
-                f"1 to {self.n_features}"
-            )
-        return factor
-
-    def references(self, document: dict[str, Any]) -> tuple[References, Any]:
-        """The references, under the metric or the similarity, and their codes."""
-        n_references = count_from_json(document.get("n_references"), "n_references", 1)
-        rows = self.take("references", (n_references, self._rank))
-        norms = self.take("reference_norms", (n_references,))
-        codes = self.codes("reference_codes", n_references)
-        return References(rows, norms), codes
-
-    def expect_no_more(self) -> None:
-        """Raise if the file has an array that was not taken."""
-        if self._arrays:
-            raise ModelFileError(f"the array {min(self._arrays)!r} is not part of this estimator")
+    require(
+        0 < divisor <= largest and off_centre <= largest,
+        f"the scale {inner.scale:g} and the centre, up to {off_centre:g}, are not numbers that "
+        f"{dtype} can compute with",
+    )
+    fits = not model.is_metric or model.farthest <= largest / inner.scale
+    require(
+        model.reach >= 1 and fits,
+        f"the metric or similarity and the references, of norms up to {model.farthest:g}, are too "
+        f"large: distances would overflow in {dtype}",
+    )
+    if "latent_examples_" in attributes:
+        model.check_reach(attributes["latent_examples_"])
+    limits = {"similarity_": sqrt(largest), "margins_": 1e305, "latent_counts_": 1e30}
+    for name, limit in limits.items():
+        peak = float(np.abs(attributes.get(name, 0)).max())
+        require(peak <= limit, f"{name} holds {peak:g}, too large to compute with in {dtype}")

@@ -1,475 +1,348 @@
-"""The steps of a pipeline as JSON and arrays, and back; nothing is pickled.
+"""The steps of a pipeline as JSON and arrays, and back.
 
-A step is stored as the name of its class, which a table leads from, the parameters that are not at
-their defaults, and what its fit has found. Restored steps are those of the installed scikit-learn,
-and give bit for bit what the stored ones gave.
+A step is stored as the name of its class, its parameters and the public attributes of its fit.
+What scikit-learn keeps in private attributes is not in the file: its own ``fit`` makes it anew from
+a few made-up rows. So files outlive versions of scikit-learn, and no index from a file reaches
+compiled code unchecked. Restored steps give bit for bit what the stored ones gave.
 """
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.characters import shortened
-from latentmetric.persistence.cells import (
-    Arrays,
-    cell_as_json,
-    cell_from_json,
-    parameter_as_json,
-    parameter_from_json,
-    values_as_json,
-    values_from_json,
+from latentmetric.persistence.model_file import NUMBERS, Array, Arrays, pack, require, unpack
+from latentmetric.validation.pipelines import (
+    STEPS,
+    WORDS,
+    column_indices,
+    fitted_columns,
+    step_class,
 )
-from latentmetric.persistence.model_file import ModelFileError
-from latentmetric.persistence.refitting import (
-    packed_encoder,
-    packed_imputer,
-    restore_encoder,
-    restore_imputer,
-)
-from latentmetric.persistence.values import count_from_json, feature_names_from_json
-from latentmetric.validation.pipelines import STEPS, WORDS, fitted_columns, step_class
 
-PARAMETERS = {
-    "StandardScaler": ("copy", "with_mean", "with_std"),
-    "MinMaxScaler": ("feature_range", "copy", "clip"),
-    "RobustScaler": ("with_centering", "with_scaling", "quantile_range", "copy", "unit_variance"),
-    "Normalizer": ("norm", "copy"),
-    "OneHotEncoder": (
-        "categories", "drop", "sparse_output", "dtype", "handle_unknown", "min_frequency",
-        "max_categories", "feature_name_combiner",
-    ),
-    "SimpleImputer": (
-        "missing_values", "strategy", "fill_value", "copy", "add_indicator", "keep_empty_features",
-    ),
-    "PCA": (
-        "n_components", "copy", "whiten", "svd_solver", "tol", "iterated_power", "n_oversamples",
-        "power_iteration_normalizer", "random_state",
-    ),
-    "TruncatedSVD": (
-        "n_components", "algorithm", "n_iter", "n_oversamples", "power_iteration_normalizer",
-        "random_state", "tol",
-    ),
-    "ColumnTransformer": (
-        "sparse_threshold", "transformer_weights", "verbose", "verbose_feature_names_out",
-    ),
-    "Pipeline": ("verbose",),
-}  # fmt: skip
-"""The parameters that a file may set. Others could name files to read, such as a cache."""
-
-LEFT_OUT = ("transformers", "remainder", "steps", "n_jobs", "force_int_remainder_cols")
+OTHERWISE = ("transformers", "remainder", "steps", "n_jobs", "force_int_remainder_cols")
 """Parameters that are stored otherwise, or that change nothing of a fitted step."""
 
-REMAINDER = "remainder"
-"""What scikit-learn calls the columns that no part takes."""
-
-CONTAINERS = ("default", "pandas", "polars")
-"""What ``set_output`` knows."""
+NamedSteps = list[tuple[str, Any]]
 
 
-@dataclass(frozen=True)
-class Found:
-    """An attribute that a fit has found: numbers, of which each length has a name, or None."""
+@dataclass
+class Limits:
+    """What all steps of a file together may still take."""
 
-    shape: tuple[str, ...]
-    is_used: bool = True
-    """Whether answers depend on it; such numbers must be finite."""
-    may_be_none: bool = False
+    columns: int
+    cells: int
+    """Cells of the rows that encoders are fitted to."""
+    steps: int = 200
+    depth: int = 20
 
+    @classmethod
+    def of_file(cls, n_bytes: int) -> Limits:
+        """The limits of a file of this size."""
+        return cls(columns=2**17 + n_bytes, cells=2**20 + n_bytes)
 
-_EACH, _PART = ("features",), ("components",)
-
-FOUND = {
-    "StandardScaler": {
-        "mean_": Found(_EACH, may_be_none=True),
-        "scale_": Found(_EACH, may_be_none=True),
-        "var_": Found(_EACH, is_used=False, may_be_none=True),
-        "n_samples_seen_": Found(_EACH, is_used=False),
-    },
-    "MinMaxScaler": {
-        "min_": Found(_EACH),
-        "scale_": Found(_EACH),
-        **dict.fromkeys(("data_min_", "data_max_", "data_range_"), Found(_EACH, is_used=False)),
-        "n_samples_seen_": Found((), is_used=False),
-    },
-    "RobustScaler": dict.fromkeys(("center_", "scale_"), Found(_EACH, may_be_none=True)),
-    "Normalizer": {},
-    "PCA": {
-        "components_": Found(("components", "features")),
-        "mean_": Found(_EACH),
-        "explained_variance_": Found(_PART),
-        "explained_variance_ratio_": Found(_PART, is_used=False),
-        "singular_values_": Found(_PART, is_used=False),
-        **dict.fromkeys(("n_components_", "n_samples_", "noise_variance_"), Found((), False)),
-    },
-    "TruncatedSVD": {
-        "components_": Found(("components", "features")),
-        "explained_variance_": Found(_PART, is_used=False),
-        "explained_variance_ratio_": Found(_PART, is_used=False),
-        "singular_values_": Found(_PART, is_used=False),
-    },
-}
-"""What steps that are arithmetic have found."""
-
-NEEDED = {
-    "with_mean": "mean_", "with_std": "scale_", "with_centering": "center_",
-    "with_scaling": "scale_",
-}  # fmt: skip
-"""Attributes that may be None unless the parameter is true."""
+    def take(self, **amounts: int) -> None:
+        """Raise ``ModelFileError`` if less than this is left."""
+        for name, amount in amounts.items():
+            left = getattr(self, name) - amount
+            require(left >= 0, f"the steps have more {name} than a file of this size may")
+            setattr(self, name, left)
 
 
-def packed_step(step: Any, path: str, arrays: Arrays) -> Any:
-    """A fitted step as JSON; its arrays are added to ``arrays``. Messages call it ``path``."""
-    if step is None or isinstance(step, str):
-        return step or "passthrough"
-    kind = type(step).__name__
-    names = getattr(step, "feature_names_in_", None)
-    check_is_fitted(step)
-    try:
-        entry = {
-            "kind": kind,
-            "parameters": packed_parameters(step),
-            "n_features": int(step.n_features_in_),
-            "feature_names": None if names is None else [str(name) for name in names],
-            "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-        }
-        if kind in FOUND:
-            return entry | {"found": _packed_found(step, arrays)}
-        if kind in REFITTED:
-            return entry | REFITTED[kind][0](step, arrays)
-    except (AttributeError, TypeError) as error:
-        raise TypeError(f"the step {path!r}: {error}") from error
-    if kind == "Pipeline":
-        return entry | {"steps": packed_steps(step.steps, f"{path}/", arrays)}
-    return entry | _packed_columns(step, path, arrays)
+def pack_steps(steps: NamedSteps, arrays: Arrays, path: str = "") -> list[Any]:
+    """Steps that follow each other, each with its name; arrays are added to ``arrays``."""
+    return [[name, _packed(step, f"{path}{name}", arrays)] for name, step in steps]
 
 
-def packed_steps(steps: list[tuple[str, Any]], path: str, arrays: Arrays) -> list[Any]:
-    """Steps that follow each other, each with its name."""
-    return [[name, packed_step(step, f"{path}{name}", arrays)] for name, step in steps]
-
-
-def packed_parameters(step: Any) -> dict[str, Any]:
+def pack_parameters(step: Any, path: str) -> dict[str, Any]:
     """The parameters of a step that are not at their defaults."""
-    kind = type(step).__name__
     known = inspect.signature(type(step)).parameters
     stored = {}
     for name, value in step.get_params(deep=False).items():
         default = known[name].default
-        is_default = value is default or (type(value) is type(default) and value == default)
-        if name in LEFT_OUT or is_default:
+        if name in OTHERWISE or value is default:
             continue
-        if name not in PARAMETERS[kind] or not _may_be(name, value):
-            raise TypeError(f"a model file cannot hold its parameter {name}={value!r}")
         if name == "random_state" and not isinstance(value, int | np.integer):
             continue
+        if not _may_be_set(name, value):
+            raise TypeError(f"{path}: a model file cannot hold its parameter {name}={value!r}")
+        listed = value.tolist() if isinstance(value, np.ndarray) else value
         try:
-            stored[name] = parameter_as_json(value)
+            stored[name] = pack(listed, {}, name)
         except TypeError as error:
-            raise TypeError(f"its parameter {name}: {error}") from error
+            raise TypeError(f"{path}: its parameter {name}: {error}") from error
     return stored
 
 
-def _may_be(name: str, value: Any) -> bool:
-    """Whether a value is not text that would be used as a pattern."""
-    return name != "verbose_feature_names_out" or isinstance(value, bool)
+def _may_be_set(name: str, value: Any) -> bool:
+    """Whether a parameter names no files, which may hold code, and no pattern for text."""
+    return name not in (*OTHERWISE, "memory") and (
+        name != "verbose_feature_names_out" or isinstance(value, bool)
+    )
 
 
-def _packed_found(step: Any, arrays: Arrays) -> dict[str, Any]:
-    found = {}
-    for name in FOUND[type(step).__name__]:
-        value = getattr(step, name)
-        is_array = isinstance(value, np.ndarray) and value.ndim
-        stored = name.removesuffix("_")
-        found[name] = values_as_json(value, stored, arrays) if is_array else cell_as_json(value)
-    return found
+def _packed(step: Any, path: str, arrays: Arrays) -> Any:
+    if step is None or isinstance(step, str):
+        return step or "passthrough"
+    check_is_fitted(step)
+    kind = type(step).__name__
+    names = getattr(step, "feature_names_in_", None)
+    entry = {
+        "step": kind,
+        "parameters": pack_parameters(step, f"the step {path!r}"),
+        "n_features": int(step.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
+    }
+    if kind == "Pipeline":
+        return entry | {"steps": pack_steps(step.steps, arrays, f"{path}/")}
+    if kind == "ColumnTransformer":
+        return entry | _packed_columns(step, path, arrays)
+    try:
+        return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
+    except TypeError as error:
+        raise TypeError(f"the step {path!r}: {error}") from error
+
+
+def _found(step: Any) -> dict[str, Any]:
+    """What a fit has found: public attributes."""
+    kind = type(step).__name__
+    if kind == "SimpleImputer":
+        indicated = [] if step.indicator_ is None else step.indicator_.features_.tolist()
+        fitted_to = step._fit_dtype.name
+        return {"statistics": step.statistics_, "fitted_to": fitted_to, "indicated": indicated}
+    if kind == "OneHotEncoder":
+        rare = getattr(step, "infrequent_categories_", None)
+        if rare is not None:
+            rare = [_positions(*pair) for pair in zip(step.categories_, rare, strict=True)]
+        return {"categories": step.categories_, "infrequent": rare}
+    return {
+        name: value
+        for name, value in vars(step).items()
+        if name.endswith("_") and name[0] != "_" and not name.endswith("_in_")
+    }
+
+
+def _positions(known: Array, some: Array | None) -> list[int]:
+    """Where these categories are among those known; NaN is the same as NaN."""
+    words = set() if some is None else set(map(repr, some.tolist()))
+    return [index for index, word in enumerate(known.tolist()) if repr(word) in words]
 
 
 def _packed_columns(step: Any, path: str, arrays: Arrays) -> dict[str, Any]:
-    named = hasattr(step, "feature_names_in_") and _are_named(step)
     parts = []
-    for (name, held, places), (_, _, asked) in zip(
+    for (name, held, _), (_, _, columns) in zip(
         fitted_columns(step), step.transformers_, strict=True
     ):
-        columns: Any = places
-        if named:
-            columns = [str(step.feature_names_in_[place]) for place in places]
-        elif isinstance(asked, slice):
-            columns = {"slice": [asked.start, asked.stop, asked.step]}
-        parts.append([name, packed_step(held, f"{path}/{name}", arrays), columns])
-    remainder = step.remainder if isinstance(step.remainder, str) else "drop"
-    return {"parts": parts, "remainder": remainder, "sparse": bool(step.sparse_output_)}
+        if not isinstance(columns, slice):
+            columns = np.asarray(columns).tolist() if len(columns) else []
+        parts.append([name, _packed(held, f"{path}/{name}", arrays), pack(columns, {}, name)])
+    rest = step.remainder if isinstance(step.remainder, str) else "drop"
+    if len(parts) > len(step.transformers):
+        rest = parts.pop()[1]
+    return {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
 
 
-def _are_named(step: Any) -> bool:
-    """Whether columns were given by name, alone, in a list, or as the ends of a slice."""
-    return any(
-        isinstance(column, str)
-        for _, _, columns in step.transformers_
-        for column in _mentioned(columns)
-    )
-
-
-def _mentioned(columns: Any) -> Any:
-    if isinstance(columns, slice):
-        return columns.start, columns.stop
-    return [columns] if isinstance(columns, str) else columns
-
-
-def restored_steps(
-    stored: Any, n_features: int | None, arrays: Arrays, path: str = ""
-) -> tuple[list[tuple[str, Any]], int | None]:
-    """The steps that ``packed_steps`` stored, and how many features the last of them gives."""
-    if not isinstance(stored, list):
-        raise ModelFileError("the steps are not a list")
-    steps: list[tuple[str, Any]] = []
-    for entry in stored:
-        name, held = _named_entry(entry, 2)
-        _check_name(name, [known for known, _ in steps])
-        if held == "drop":
-            raise ModelFileError("only columns can be dropped, not all of them")
-        step, n_features = restored_step(held, n_features, arrays, f"{path}{name}")
+def restore_steps(
+    stored: Any, width: int | None, arrays: Arrays, limits: Limits, path: str = ""
+) -> tuple[NamedSteps, int | None]:
+    """The steps that ``pack_steps`` stored, and how many features the last of them gives."""
+    steps: NamedSteps = []
+    for name, held in stored:
+        is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
+        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
+        require(held != "drop", "only columns can be dropped, not all of them")
+        step, width = _restored(held, width, arrays, limits, f"{path}{name}")
         steps.append((name, step))
-    return steps, n_features
-
-
-def _check_name(name: str, taken: list[str]) -> None:
-    if name in taken or "__" in name:
-        raise ModelFileError(
-            f"the name of the step {shortened(name, 40)!r} occurs twice or has '__'"
-        )
-
-
-def _named_entry(entry: Any, length: int) -> list[Any]:
-    is_whole = isinstance(entry, list) and len(entry) == length
-    if not is_whole or not isinstance(entry[0], str):
-        raise ModelFileError("a step is not given with its name")
-    found: list[Any] = entry
-    return found
-
-
-def restored_step(
-    stored: Any, n_given: int | None, arrays: Arrays, path: str
-) -> tuple[Any, int | None]:
-    """The step that ``packed_step`` stored, and how many features it gives."""
-    if isinstance(stored, str) and stored in WORDS:
-        return stored, 0 if stored == "drop" else n_given
-    if not isinstance(stored, dict) or stored.get("kind") not in STEPS:
-        raise ModelFileError(f"the step {shortened(path, 80)!r} is not one of {', '.join(STEPS)}")
-    n_features = count_from_json(
-        stored.get("n_features"), f"n_features of {shortened(path, 80)!r}", 1
-    )
-    if n_given not in (None, n_features):
-        raise ModelFileError(
-            f"the step {shortened(path, 80)!r} takes {n_features} features, but {n_given} "
-            "come to it"
-        )
-    names = feature_names_from_json(stored.get("feature_names"), n_features)
-    step, width = _restored(stored, n_features, names, arrays, path)
-    if not isinstance(step, Pipeline):
-        step.n_features_in_ = n_features
-        if names is not None:
-            step.feature_names_in_ = names
-    if stored.get("output") is not None:
-        if stored["output"] not in CONTAINERS:
-            raise ModelFileError(
-                f"the output of the step {shortened(path, 80)!r} is of no known kind"
-            )
-        step.set_output(transform=stored["output"])
-    return step, width
+    return steps, width
 
 
 def _restored(
-    stored: dict[str, Any], n_features: int, names: Any, arrays: Arrays, path: str
+    stored: Any, n_given: int | None, arrays: Arrays, limits: Limits, path: str
 ) -> tuple[Any, int | None]:
-    kind = stored["kind"]
-    parameters = restored_parameters(kind, stored.get("parameters"))
+    """The step that ``_packed`` stored, and how many features it gives."""
+    limits.take(steps=1)
+    if isinstance(stored, str) and stored in WORDS:
+        return stored, 0 if stored == "drop" else n_given
+    shown = shortened(path, 80)
+    kind, n_features = stored["step"], stored["n_features"]
+    require(kind in STEPS, f"the step {shown!r} is not one of {', '.join(STEPS)}")
+    require(
+        type(n_features) is int and n_features >= 1 and n_given in (None, n_features),
+        f"the step {shown!r} takes {n_features} features, but {n_given} come to it",
+    )
+    limits.take(depth=1, columns=n_features)
+    names = stored["feature_names"]
+    are_names = names is None or [type(name) for name in names] == [str] * n_features
+    require(are_names, f"the step {shown!r} does not have {n_features} feature names")
+    width: int | None
     if kind == "Pipeline":
-        steps, width = restored_steps(stored.get("steps"), n_features, arrays, f"{path}/")
-        if not steps:
-            raise ModelFileError(f"the step {shortened(path, 80)!r} holds no steps")
-        return Pipeline(steps, **parameters), width
-    if kind == "ColumnTransformer":
-        return _restored_columns(stored, parameters, n_features, names, arrays, path)
-    step = step_class(kind)(**parameters)
-    step._validate_params()
-    if kind in REFITTED:
-        return step, REFITTED[kind][1](step, n_features, stored, arrays)
-    return step, _restore_found(step, n_features, stored.get("found"), arrays)
+        steps, width = restore_steps(stored["steps"], n_features, arrays, limits, f"{path}/")
+        has_any = any(not isinstance(step, str) for _, step in steps)
+        require(has_any, f"the step {shown!r} holds no steps")
+        step = Pipeline(steps, **restore_parameters(kind, stored["parameters"]))
+    elif kind == "ColumnTransformer":
+        step, width = _restored_columns(stored, n_features, names, arrays, limits, path)
+    else:
+        step = step_class(kind)(**restore_parameters(kind, stored["parameters"]))
+        step._validate_params()
+        found = unpack(stored["found"], arrays)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            width = _restore_found(step, n_features, found, limits)
+    if names is not None and kind != "Pipeline":
+        step.feature_names_in_ = np.array(names, dtype=object)
+    if stored["output"] is not None:
+        is_known = stored["output"] in ("default", "pandas", "polars")
+        require(is_known, f"the output of the step {shown!r} is of no known kind")
+        step.set_output(transform=stored["output"])
+    limits.take(depth=-1, columns=width or 0)
+    return step, width
 
 
-def restored_parameters(kind: str, given: Any) -> dict[str, Any]:
-    """The parameters of a step of this kind that ``packed_parameters`` stored."""
-    if not isinstance(given, dict):
-        raise ModelFileError("the parameters of a step are not a JSON object")
+def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
+    """The parameters of a step of this kind that ``pack_parameters`` stored."""
     known = inspect.signature(step_class(kind)).parameters
-    parameters = {name: parameter_from_json(value) for name, value in given.items()}
+    parameters: dict[str, Any] = unpack(stored, {})
     for name, value in parameters.items():
-        if name not in PARAMETERS[kind] or name not in known or not _may_be(name, value):
-            raise ModelFileError(
-                f"{kind} has no parameter {shortened(name, 40)!r} that a file may set"
-            )
+        require(
+            name in known and _may_be_set(name, value),
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set",
+        )
     return parameters
 
 
-def _restore_found(step: Any, n_features: int, stored: Any, arrays: Arrays) -> int:
-    """Give a step what ``_packed_found`` stored; return how many features it gives."""
+def _restore_found(step: Any, n_features: int, found: dict[str, Any], limits: Limits) -> int:
+    """Give a step what its fit has found; return how many features it gives."""
     kind = type(step).__name__
-    if not isinstance(stored, dict) or stored.keys() != FOUND[kind].keys():
-        raise ModelFileError(f"a {kind} does not have {', '.join(FOUND[kind])}")
-    lengths = {"features": n_features}
-    for name, found in FOUND[kind].items():
-        setattr(step, name, _found_value(name, found, stored[name], lengths, arrays))
-    for parameter, name in NEEDED.items():
-        if getattr(step, parameter, False) and getattr(step, name) is None:
-            raise ModelFileError(f"a {kind} has no {name}, but {parameter} is true")
-    return lengths.get("components", n_features)
+    if kind == "SimpleImputer":
+        _restore_imputer(step, n_features, **found)
+    elif kind == "OneHotEncoder":
+        _restore_encoder(step, n_features, limits, **found)
+    else:
+        n_components = len(found.get("components_", ()))
+        for name, value in found.items():
+            whole = (n_components, n_features)
+            allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
+            is_number = type(value) in (int, float, type(None))
+            fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
+            require(fits, f"{name} of a {kind} does not fit its {n_features} features")
+            is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
+            require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
+            vars(step)[name] = value
+        step.n_features_in_ = n_features
+        tried = step.transform(np.zeros((1, n_features)))
+        require(np.isfinite(tried).all(), f"what a {kind} gives is not finite")
+    return len(step.get_feature_names_out())
 
 
-def _found_value(
-    name: str, found: Found, stored: Any, lengths: dict[str, int], arrays: Arrays
-) -> Any:
-    if not isinstance(stored, dict) or "number" in stored:
-        value = cell_from_json(stored)
-        is_number = type(value) in (int, float) and not found.is_used
-        if not is_number and not (value is None and found.may_be_none):
-            raise ModelFileError(f"{name} of a step is not of the kind that it must be")
-        return value
-    values = values_from_json(stored, arrays)
-    wanted = tuple(lengths.get(length) for length in found.shape)
-    if values.ndim != len(wanted) or any(
-        length not in (None, given) for length, given in zip(wanted, values.shape, strict=True)
-    ):
-        raise ModelFileError(f"{name} of a step has the shape {values.shape}, not {wanted}")
-    if values.dtype.kind not in "iuf" or (found.is_used and not np.isfinite(values).all()):
-        raise ModelFileError(f"{name} of a step holds a value that is not a finite number")
-    lengths |= dict(zip(found.shape, values.shape, strict=True))
-    return values
+def _restore_imputer(
+    step: Any, n_features: int, statistics: Array, fitted_to: str, indicated: list[int]
+) -> None:
+    """Fit an imputer to rows that lack the same cells; the other values do not matter."""
+    is_whole = statistics.shape == (n_features,) and fitted_to in (*NUMBERS, "object")
+    require(is_whole, f"an imputer has no statistics for {n_features} features")
+    missing = np.zeros((2, n_features), dtype=bool)
+    missing[1, np.array(indicated, dtype=np.intp)] = True
+    missing[:, [value != value for value in statistics]] = True
+    words = ("a", "b") if fitted_to == "object" else (1, 2)
+    present = words[0] if step.missing_values != words[0] else words[1]
+    rows = np.full(missing.shape, present, dtype=fitted_to)
+    if missing.any():  # rows of integers cannot lack any
+        rows[missing] = step.missing_values
+    step.fit(rows)
+    found = step.indicator_.features_.tolist() if step.add_indicator else []
+    require(found == indicated, "an imputer indicates other missing values than it has met")
+    step.statistics_ = statistics
+
+
+def _restore_encoder(
+    step: Any, n_features: int, limits: Limits, categories: list[Array],
+    infrequent: list[list[int]] | None,
+) -> None:  # fmt: skip
+    """Fit an encoder to rows of its categories; infrequent ones occur once, the others twice."""
+    is_whole = len(categories) == n_features and all(known.ndim == 1 for known in categories)
+    require(is_whole, f"an encoder does not have categories for {n_features} features")
+    for known in categories:
+        if known.dtype.kind in "biuf":
+            is_sorted = np.array_equal(np.unique(known), known, equal_nan=known.dtype.kind == "f")
+            require(is_sorted, "the categories of an encoder are not in ascending order")
+    n_rows = 1 if infrequent is None else 2 * max(map(len, categories))
+    limits.take(cells=n_rows * n_features)
+    rows = np.empty((n_rows, n_features), dtype=object)
+    for column, known in enumerate(categories):
+        rare = set() if infrequent is None else set(infrequent[column])
+        often = [index for index in range(len(known)) if index not in rare]
+        require(often, f"every category of feature {column} is infrequent: a file cannot hold that")
+        shown = often[:1] if infrequent is None else [*range(len(known)), *often]
+        cells = known.tolist()
+        rows[:, column] = [cells[index] for index in shown + often[:1] * (n_rows - len(shown))]
+    asked = {
+        name: getattr(step, name) for name in ("categories", "min_frequency", "max_categories")
+    }
+    limit = None if infrequent is None else 2
+    step.set_params(
+        categories=[known.tolist() for known in categories], min_frequency=limit,
+        max_categories=None,
+    ).fit(rows)  # fmt: skip
+    step.set_params(**asked)
+    step.categories_ = categories
 
 
 def _restored_columns(
-    stored: dict[str, Any], parameters: dict[str, Any], n_features: int, names: Any,
-    arrays: Arrays, path: str,
-) -> tuple[Any, int]:  # fmt: skip
-    """A ``ColumnTransformer`` of restored parts, with the inner state that it has after a fit."""
-    remainder = stored.get("remainder")
-    if remainder not in WORDS or type(stored.get("sparse")) is not bool:
-        raise ModelFileError(
-            f"the step {shortened(path, 80)!r} does not say what becomes of other columns"
-        )
-    parts = _restored_parts(stored.get("parts"), n_features, names, arrays, path)
-    own = [part for part in parts if part.name != REMAINDER]
-    rest = next((part for part in parts if part.name == REMAINDER), None)
-    covered = {place for part in own for place in part.places}
-    left = [place for place in range(n_features) if place not in covered]
-    if rest is not None and rest.places != left:
-        raise ModelFileError(
-            f"the step {shortened(path, 80)!r} does not say what becomes of all columns"
-        )
-    step = step_class("ColumnTransformer")(
-        [(part.name, part.unfitted, part.columns) for part in own],
-        remainder=remainder if rest is None else rest.unfitted,
-        **parameters,
-    )
+    stored: dict[str, Any], n_features: int, names: Any, arrays: Arrays, limits: Limits, path: str
+) -> tuple[Any, int]:
+    """A ``ColumnTransformer`` of restored parts, fitted first to pass all its columns through."""
+    given = SimpleNamespace(n_features_in_=n_features, feature_names_in_=names)
+    parts: list[Any] = []
+    for name, held, columns in stored["parts"]:
+        columns = unpack(columns, {})
+        indices = column_indices(columns, given)
+        limits.take(columns=len(indices))
+        parts.append((name, *_restored(held, len(indices), arrays, limits, f"{path}/{name}"),
+                      columns, indices))  # fmt: skip
+    covered = {index for part in parts for index in part[-1]}
+    left = [index for index in range(n_features) if index not in covered]
+    rest, width = _restored(stored["remainder"], len(left), arrays, limits, f"{path}/remainder")
+    step = ColumnTransformer(
+        [(name, _stub(held), indices) for name, held, _, _, indices in parts],
+        remainder=_stub(rest),
+    ).fit(np.zeros((1, n_features)))
+    step.transformers = [(name, _unfitted(held), columns) for name, held, _, columns, _ in parts]
+    step.remainder = _unfitted(rest)
+    vars(step).update(restore_parameters("ColumnTransformer", stored["parameters"]))
     step._validate_params()
-    step.transformers_ = [(part.name, part.fitted, part.columns) for part in parts]
-    step.sparse_output_ = stored["sparse"]
-    step.output_indices_ = _output_places(parts)
-    step._columns = [part.columns for part in own]
-    step._transformer_to_input_indices = {part.name: part.places for part in own}
-    step._transformer_to_input_indices[REMAINDER] = left
-    step._remainder = (REMAINDER, step.remainder, left if rest is None else rest.columns)
-    return step, sum(part.width for part in parts)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A restored part of a ``ColumnTransformer``."""
-
-    name: str
-    step: Any
-    columns: Any
-    """As they were given: numbers, names or a slice."""
-    places: list[int]
-    width: int
-
-    @property
-    def unfitted(self) -> Any:
-        return self.step if isinstance(self.step, str) else clone(self.step)
-
-    @property
-    def fitted(self) -> Any:
-        """The step, or what a fit puts in the place of the word passthrough."""
-        if self.step != "passthrough":
-            return self.step
-        function = FunctionTransformer(
-            accept_sparse=True, check_inverse=False, feature_names_out="one-to-one"
+    weights = (step.transformer_weights or {}).values()
+    are_numbers = all(type(weight) in (int, float) and abs(weight) < 1e300 for weight in weights)
+    require(are_numbers, "the weights of columns are not numbers")
+    parts.append(("remainder", rest, width, left, left))
+    step.transformers_ = [
+        (name, passing if isinstance(held, str) else held, columns)
+        for (name, held, _, columns, _), (_, passing, _) in zip(
+            parts, step.transformers_, strict=False
         )
-        return function.fit(np.zeros((1, len(self.places))))
+    ]
+    step.sparse_output_ = stored["sparse"] is True
+    step.output_indices_, start = {}, 0
+    for name, _, given_by, _, _ in parts:
+        step.output_indices_[name] = slice(start, start + given_by) if given_by else slice(0, 0)
+        start += given_by
+    return step, start
 
 
-def _restored_parts(
-    stored: Any, n_features: int, names: Any, arrays: Arrays, path: str
-) -> list[_Part]:
-    if not isinstance(stored, list) or not stored:
-        raise ModelFileError(f"the step {shortened(path, 80)!r} holds no parts")
-    parts: list[_Part] = []
-    for entry in stored:
-        name, held, columns = _named_entry(entry, 3)
-        columns, places = _restored_places(columns, names, n_features)
-        _check_name(name, [part.name for part in parts])
-        if not places and held != "drop":
-            raise ModelFileError(
-                f"the step {shortened(name, 40)!r} has no columns, but is not dropped"
-            )
-        step, width = restored_step(held, len(places), arrays, f"{path}/{name}")
-        assert width is not None
-        parts.append(_Part(name, step, columns, places, width))
-    return parts
+def _stub(step: Any) -> str:
+    return step if isinstance(step, str) else "passthrough"
 
 
-def _output_places(parts: list[_Part]) -> dict[str, slice]:
-    """Which columns of the output come from which part."""
-    places, start = {}, 0
-    for part in parts:
-        places[part.name] = slice(start, start + part.width) if part.width else slice(0, 0)
-        start += part.width
-    return {REMAINDER: slice(0, 0)} | places
-
-
-def _restored_places(columns: Any, names: Any, n_features: int) -> tuple[Any, list[int]]:
-    """Columns that are given by their numbers, their names or a slice, and their places.
-
-    A slice stays one: a product with columns that lie apart in memory may be rounded otherwise.
-    """
-    if isinstance(columns, dict):
-        ends = columns.get("slice")
-        if not isinstance(ends, list) or len(ends) != 3 or not all(map(_is_end, ends)):
-            raise ModelFileError("the columns of a step are not a slice")
-        part = slice(*ends)
-        return part, list(range(n_features)[part])
-    if not isinstance(columns, list):
-        raise ModelFileError("the columns of a step are not a list")
-    known = {} if names is None else {name: place for place, name in enumerate(names)}
-    places = [known.get(column) if isinstance(column, str) else column for column in columns]
-    if not all(type(place) is int and 0 <= place < n_features for place in places):
-        raise ModelFileError(f"the columns of a step are not among its {n_features} features")
-    return columns, places  # type: ignore[return-value]
-
-
-def _is_end(value: Any) -> bool:
-    return value is None or type(value) is int
-
-
-REFITTED: dict[str, tuple[Any, Any]] = {
-    "SimpleImputer": (packed_imputer, restore_imputer),
-    "OneHotEncoder": (packed_encoder, restore_encoder),
-}
-"""How to pack and how to restore a step whose inner state is fitted again."""
+def _unfitted(step: Any) -> Any:
+    return step if isinstance(step, str) else clone(step)

@@ -32,8 +32,6 @@ STEPS = {
 WORDS = ("passthrough", "drop")
 """What may take the place of a step; only columns can be dropped."""
 
-NamedStep = tuple[str, Any]
-
 
 def step_class(name: str) -> type[Any]:
     """The class with this name, which must be in ``STEPS``."""
@@ -61,7 +59,7 @@ class Piped:
                 f"{', '.join(ESTIMATORS)}"
             )
         for path, step in before:
-            check_step(path, step)
+            _check_step(path, step)
         return cls(model[:-1] if before else None, last)
 
     def prepared(self, X: Any) -> Any:
@@ -83,33 +81,35 @@ class Piped:
     @property
     def takes_missing_values(self) -> bool:
         """Whether a step fills missing values in."""
-        if self.steps is None:
-            return False
-        return any(type(step).__name__ == "SimpleImputer" for step in _all_steps(self.steps))
+        return any(hasattr(step, "statistics_") for step, _ in self._single_steps())
 
     @property
     def text_columns(self) -> list[int]:
         """The features that hold words, which a step encodes."""
-        if self.steps is None:
-            return []
-        return sorted(set(_texts(self.steps, list(range(self.first.n_features_in_)))))
+        known = [
+            (index, values)
+            for step, indices in self._single_steps()
+            for index, values in zip(indices, _known_values(step), strict=False)
+        ]
+        return sorted({index for index, values in known if any(isinstance(v, str) for v in values)})
 
     @property
     def categories(self) -> dict[int, set[Any]]:
         """What each feature may hold that a step encodes and takes anything else for nothing."""
-        if self.steps is None:
-            return {}
-        taking = _taking(self.steps, list(range(self.first.n_features_in_)))
         return {
-            place: set(known.tolist())
-            for step, places in taking
-            if type(step).__name__ == "OneHotEncoder" and step.handle_unknown != "error"
-            if len(step.categories_) == len(places)
-            for place, known in zip(places, step.categories_, strict=True)
+            index: set(known.tolist())
+            for step, indices in self._single_steps()
+            if indices and getattr(step, "handle_unknown", "error") != "error"
+            for index, known in zip(indices, step.categories_, strict=True)
         }
 
+    def _single_steps(self) -> list[tuple[Any, list[int]]]:
+        if self.steps is None:
+            return []
+        return list(_single_steps(self.steps, list(range(self.first.n_features_in_))))
 
-def check_step(path: str, step: Any) -> None:
+
+def _check_step(path: str, step: Any) -> None:
     """Refuse a step that is not a standard one, or holds one that is not; ``path`` names it."""
     if _is_word(step):
         return
@@ -119,46 +119,42 @@ def check_step(path: str, step: Any) -> None:
             f"the step {path!r} is a {type(step).__module__}.{type(step).__qualname__}; before the "
             f"estimator, a pipeline may only have {', '.join(STEPS)}"
         )
-    for inner, held in held_by(step):
-        check_step(f"{path}/{inner}", held)
+    for inner, held in _held_by(step):
+        _check_step(f"{path}/{inner}", held)
 
 
 def _is_word(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in WORDS)
 
 
-def held_by(step: Any) -> list[NamedStep]:
+def _held_by(step: Any) -> list[tuple[str, Any]]:
     """The steps within a step, by name."""
     if isinstance(step, Pipeline):
         return list(step.steps)
-    if type(step).__name__ != "ColumnTransformer":
+    if not hasattr(step, "transformers"):
         return []
-    if not hasattr(step, "transformers_"):
-        return [(name, held) for name, held, _ in step.transformers]
-    return [(name, held) for name, held, _ in fitted_columns(step)]
+    return [*((name, held) for name, held, _ in step.transformers), ("remainder", step.remainder)]
 
 
 def fitted_columns(step: Any) -> list[tuple[str, Any, list[int]]]:
-    """Name, step and places of the columns of each part of a fitted ``ColumnTransformer``.
+    """Name, step and indices of the columns of each part of a fitted ``ColumnTransformer``.
 
     A part without columns, which is not fitted, is "drop"; one that changes nothing is
     "passthrough", as whoever made the step has written it.
     """
-    asked = {name: held for name, held, _ in step.transformers} | {"remainder": step.remainder}
+    asked = dict(_held_by(step))
     parts = []
     for name, held, columns in step.transformers_:
-        places = column_places(columns, step)
+        indices = column_indices(columns, step)
         word = asked[name] if isinstance(asked[name], str) else None
-        parts.append((name, word or (held if places else "drop"), places))
+        parts.append((name, word or (held if indices else "drop"), indices))
     return parts
 
 
-def column_places(columns: Any, step: Any) -> list[int]:
-    """The numbers of columns that are given by name, number, slice or mask."""
+def column_indices(columns: Any, step: Any) -> list[int]:
+    """The indices of columns of a step that are given by name, number, slice or mask."""
     names = getattr(step, "feature_names_in_", None)
-    known: dict[Any, Any] = {}
-    if names is not None:
-        known = {name: place for place, name in enumerate(names)}
+    known = {} if names is None else {name: index for index, name in enumerate(names)}
     if isinstance(columns, slice):
         start, stop = known.get(columns.start, columns.start), columns.stop
         if isinstance(stop, str):
@@ -166,50 +162,32 @@ def column_places(columns: Any, step: Any) -> list[int]:
         return list(range(step.n_features_in_))[start : stop : columns.step]
     listed = [columns] if isinstance(columns, str | int) else list(columns)
     if listed and all(type(column).__name__ in ("bool", "bool_") for column in listed):
-        return [place for place, is_in in enumerate(listed) if is_in]
-    places = [known[column] if isinstance(column, str) else int(column) for column in listed]
-    return [range(step.n_features_in_)[place] for place in places]
+        return [index for index, is_in in enumerate(listed) if is_in]
+    indices = [known[column] if isinstance(column, str) else int(column) for column in listed]
+    return [range(step.n_features_in_)[index] for index in indices]
 
 
-def _all_steps(step: Any) -> Iterator[Any]:
-    yield step
-    for _, held in held_by(step):
-        yield from _all_steps(held)
+def _single_steps(step: Any, indices: list[int]) -> Iterator[tuple[Any, list[int]]]:
+    """Each single step, with the indices of the given columns that come to it, if still known."""
+    if isinstance(step, Pipeline):
+        for _, inner in step.steps:
+            yield from _single_steps(inner, indices)
+            if not _is_word(inner) and not _keeps_columns(inner):
+                indices = []
+    elif hasattr(step, "transformers_"):
+        for _, inner, columns in fitted_columns(step):
+            yield from _single_steps(inner, [indices[column] for column in columns if indices])
+    elif not _is_word(step):
+        yield step, indices
 
 
-def _texts(step: Any, places: list[int]) -> list[int]:
-    """Which of the columns at these places hold words, judging by the steps that take them."""
-    return [place for taking, own in _taking(step, places) for place in _words_among(taking, own)]
+def _keeps_columns(step: Any) -> bool:
+    """Whether a step only fills in missing values."""
+    return hasattr(step, "statistics_") and len(step.get_feature_names_out()) == step.n_features_in_
 
 
-def _taking(step: Any, places: list[int]) -> list[tuple[Any, list[int]]]:
-    """The single steps that the columns at these places come to, each with its own places."""
-    kind = type(step).__name__
-    if kind == "Pipeline":
-        held = [inner for _, inner in step.steps if not _is_word(inner)]
-        following = [inner for inner in held if type(inner).__name__ != "SimpleImputer"]
-        taking = held[:1] + following[:1]  # an imputer leaves the columns in their places
-        return [found for inner in taking for found in _taking(inner, places)]
-    if kind == "ColumnTransformer":
-        parts = fitted_columns(step)
-        return [
-            found
-            for _, inner, columns in parts
-            for found in _taking(inner, [places[column] for column in columns])
-        ]
-    return [(step, places)]
-
-
-def _words_among(step: Any, places: list[int]) -> list[int]:
-    """Which of the columns hold words, judging by what a fitted step knows of them."""
-    kind = type(step).__name__
-    if kind == "SimpleImputer":
-        return [place for place, held in zip(places, step.statistics_, strict=True)
-                if isinstance(held, str)]  # fmt: skip
-    if kind == "OneHotEncoder" and len(step.categories_) == len(places):
-        return [
-            place
-            for place, known in zip(places, step.categories_, strict=True)
-            if known.dtype.kind in "UO" and any(isinstance(word, str) for word in known)
-        ]
-    return []
+def _known_values(step: Any) -> list[list[Any]]:
+    """Values of each column that a fitted step knows, if it knows any."""
+    if hasattr(step, "statistics_"):
+        return [[value] for value in step.statistics_]
+    return [known.tolist() for known in getattr(step, "categories_", ())]
