@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import interrupt_round, make_blobs
+from latentmetric.validation.features import check_features, remember_features
 
 import latentmetric
 from latentmetric import MaPML, comparison, export, registry, viz
@@ -17,7 +18,6 @@ from latentmetric.engines.memory import LabelledArray, coded
 from latentmetric.engines.protocol import Partition
 from latentmetric.io import formats, open_rows, open_table
 from latentmetric.io.arrays import open_npy
-from latentmetric.validation.features import check_features, remember_features
 from latentmetric.validation.rows import as_floats
 
 QUICK = {"max_iter": 2, "n_steps": 100, "random_state": 0}

@@ -12,7 +12,7 @@ from latentmetric.core.alternation import Settings, first_state, next_state
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import STARTS, start_from
-from latentmetric.estimators import beginning
+from latentmetric.estimators import setup
 
 QUICK = {"n_latents": 0.2, "n_steps": 300, "max_iter": 3, "random_state": 0}
 
@@ -38,7 +38,7 @@ def fit_both(monkeypatch):
         other = copy.deepcopy(model)
         model.fit(X, y)
         with monkeypatch.context() as patched:
-            patched.setattr(beginning, "is_wide", lambda rows: False)
+            patched.setattr(setup, "is_wide", lambda rows: False)
             other.fit(X, y)
         return model, other
 

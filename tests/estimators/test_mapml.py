@@ -5,6 +5,8 @@ import logging
 import numpy as np
 import pytest
 from helpers import make_blobs
+from latentmetric.estimators.seeding import generator_from
+from latentmetric.estimators.settings import settings_of
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -15,8 +17,6 @@ from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.estimators import outcome
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.settings import settings_of
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 

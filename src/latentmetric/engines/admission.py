@@ -12,22 +12,16 @@ from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
 from latentmetric.engines.memory import MemoryEngine
-from latentmetric.engines.protocol import Engine, LabelledRows
+from latentmetric.engines.protocol import BlockFunction, Engine, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
-ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
-"""The first of these engines that holds the rows is used."""
-
-MEMORY = MemoryEngine()
-"""Holds everything else that scikit-learn can turn into an array."""
+ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine(), MemoryEngine())
+"""The first of these engines that holds the rows is used; the last one holds anything."""
 
 
 def engine_of(X: Any) -> Engine:
     """The engine that holds these rows."""
-    for engine in ENGINES:
-        if engine.holds(X):
-            return engine
-    return MEMORY
+    return next(engine for engine in ENGINES if engine.holds(X))
 
 
 def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
@@ -42,14 +36,14 @@ def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
     return engine.labelled(rows, y, type(estimator).__name__)
 
 
-def answer(
-    X: Any, estimator: Any, method: str, dtype: Any, width: int | None = None, **keywords: Any
+def map_blocks(
+    function: BlockFunction, X: Any, estimator: Any, dtype: Any, width: int | None = None
 ) -> Any:
-    """A fitted estimator's answers to queries, block by block; see ``Engine.answer``."""
+    """Call ``function(block, start)`` on every block of queries; see ``Engine.map_blocks``."""
     engine = engine_of(X)
     with small_numbers_may_vanish():
         rows = engine.admit(X, estimator, training=False)
-        return engine.answer(rows, estimator, method, dtype, width, **keywords)
+        return engine.map_blocks(function, rows, dtype, width)
 
 
 def refuse_remote(caller: str, instead: str, **given: Any) -> None:

@@ -16,7 +16,6 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.refinement import preimages
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import admit, refuse_remote
@@ -63,7 +62,7 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     sizes = learned.sizes
     equal = bool((sizes == sizes[0]).all())
     estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         admitted = admit(X, y, estimator)
         if len(admitted.classes) != len(sizes):
             raise ValueError(
@@ -79,7 +78,7 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
                 f"X has {estimator.n_features_in_} features, but the latent examples were learned "
                 f"with {width}; pass the outputs of the network that they were learned with"
             )
-        partition = admitted.partition(1, ReadingLog("MaPML", 0))
+        partition = admitted.engine.partition(admitted, 1, ReadingLog("MaPML", 0))
         attributes = _attributes(learned, partition, admitted.classes)
     estimator.__dict__.update(attributes)
     return estimator
@@ -174,7 +173,7 @@ def disassembled(model: Any) -> KnownLatents:
     if model.reference_ != "latent":
         fitted = fitted.with_references(model.latent_examples_, codes)
     unit = fitted.coordinates.unit
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         points = model.latent_examples_ @ model.components_.T
     return KnownLatents(
         points, sizes, fitted.temperature * unit, model.components_,

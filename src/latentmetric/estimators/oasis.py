@@ -6,7 +6,7 @@ Ranking", JMLR 11, 2010. The algorithm is in ``latentmetric.core.oasis``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils.metaestimators import available_if
 
@@ -187,18 +187,14 @@ class OASIS(MetricLearner[oasis.State]):
             tags.transformer_tags = None
         return tags
 
-    def check_parameters(self) -> None:
-        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        super().check_parameters()
-        self._check_weights(self.psd)
+    def check_voting(self) -> Self:
+        """A checked copy to vote with, which no other thread changes."""
+        voting = super().check_voting()
+        voting._check_combinations()
+        return voting
 
-    def check_voting(self) -> None:
-        """Raise unless the estimator is fitted and its voting parameters are valid."""
-        super().check_voting()
-        self._check_weights(self.model_.is_metric)
-
-    def _check_weights(self, metric: bool) -> None:
-        if VOTES[self.weights].needs_distances and not metric:
+    def _check_combinations(self) -> None:
+        if VOTES[self.weights].needs_distances and not _is_metric(self):
             raise ValueError(
                 f"weights={self.weights!r} weighs by distance, but with psd=False OASIS learns "
                 "only a similarity; set psd=True or weights='uniform'"

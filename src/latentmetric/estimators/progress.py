@@ -9,7 +9,30 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    class CallbackSupportMixin:  # noqa: D101
+        def set_callbacks(self, *callbacks: object) -> Any: ...  # noqa: D102
+        def _init_callback_context(self, *, max_subtasks: int | None) -> Any: ...
+
+    def with_callbacks(method: Method) -> Method: ...  # noqa: D103
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class CallbackSupportMixin:
+            """A placeholder for versions of scikit-learn without callbacks."""
+
+        def with_callbacks(method):
+            """A placeholder for versions of scikit-learn without callbacks."""
+            return method
+
 
 logger = logging.getLogger("latentmetric")
 

@@ -17,7 +17,7 @@ from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.population import LocalPopulation, Population, positions_of, weights_of
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.settings import settings_of
+from latentmetric.estimators.setup import settings_of
 from latentmetric.estimators.training import TrainingData
 
 QUANTILES = np.linspace(0, 1, 101)

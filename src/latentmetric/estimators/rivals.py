@@ -27,9 +27,9 @@ class MetricLearner(ReferenceClassifier[AnyState]):
         refuse_remote(caller, instead, X=X)
 
     def _partition(self, admitted: LabelledRows) -> Partition:
-        rows, codes = admitted.in_memory(f"{type(self).__name__}.fit")
-        population = LocalPopulation.of(rows, codes, thread_count(self.n_jobs))
-        return Partition(population, rows, codes)
+        rows = admitted.engine.gather(admitted.rows, f"{type(self).__name__}.fit")
+        population = LocalPopulation.of(rows, admitted.codes, thread_count(self.n_jobs))
+        return Partition(population, rows, admitted.codes)
 
     @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import refuse_remote
-from latentmetric.estimators.living import grown, respaced
+from latentmetric.estimators.online import grown, respaced
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
@@ -48,22 +48,19 @@ class Unlabelled:
         return join(estimator, attributes, data.rows, numbers, self.given[order[numbers]])
 
 
-def check_can_join(estimator: Any, y: Any) -> None:
-    """Raise unless rows without labels can join the latent examples of this fit."""
+def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
+    """Labels and weights to learn from, and the rows whose label is the mark.
+
+    These rows get a label of others, and the weight 0. Raise if they cannot join a latent example.
+    """
+    mark = estimator.unlabelled
     if estimator.reference != "latent":
         raise ValueError(
             f"rows without labels join latent examples, but with reference={estimator.reference!r} "
             'other rows vote; set reference="latent", or unlabelled=None'
         )
-    caller = f"{type(estimator).__name__}.fit with unlabelled={estimator.unlabelled!r}"
+    caller = f"{type(estimator).__name__}.fit with unlabelled={mark!r}"
     refuse_remote(caller, "y.compute()", y=y)
-
-
-def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
-    """Labels and weights to learn from, and the rows whose label is the mark.
-
-    These rows get a label of others, and the weight 0.
-    """
     labels = checked_labels(y)
     own, kind = kind_of(np.array([mark])), kind_of(labels)
     if kind != own and kind in ("text", "numbers", "Booleans"):
@@ -82,16 +79,6 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
     learned = labels.copy()
     learned[marked] = labels[np.argmin(marked)]
     return learned, weights, Unlabelled(marked, given)
-
-
-def refuse_marked(labels: Labels, mark: Any, method: str) -> None:
-    """Raise if any row has no label, for methods that take labelled rows only."""
-    marked = None if mark is None else are_marked(labels, mark)
-    if marked is not None and marked.any():
-        raise ValueError(
-            f"{marked.sum()} of {len(labels)} labels are {mark!r}, which marks rows without a "
-            f"label (unlabelled={mark!r}); {method} takes labelled rows only, leave the others out"
-        )
 
 
 def are_marked(labels: Labels, mark: Any) -> Bools:
@@ -114,7 +101,7 @@ def join(
         joining = _with(estimator, attributes)
         for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
             some = rows[numbers[block]]
-            shares = voting._shares(some, 0)
+            shares = voting._proba_block(some, 0)
             posterior = shares.max(axis=1) * (1 if weights is None else weights[block])
             arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
             after = grown(joining, replace(arriving, weights=posterior))
@@ -126,6 +113,6 @@ def join(
 
 def _with(estimator: Any, attributes: Attributes) -> Any:
     """A copy of the estimator with these attributes."""
-    twin = object.__new__(type(estimator))
-    vars(twin).update(vars(estimator) | attributes)
-    return twin
+    copied = object.__new__(type(estimator))
+    vars(copied).update(vars(estimator) | attributes)
+    return copied

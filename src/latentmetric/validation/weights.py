@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.validation.labels import Labels, check_same_length
+from latentmetric.validation.labels import Labels
 from latentmetric.validation.parameters import Number
 
 BALANCED = "balanced"
@@ -54,54 +54,25 @@ class RowWeights:
     units: Floats
     """What the weights of each class's rows are multiplied by to be those of ``sample_weight``."""
 
-    def sorted(self, order: Ints) -> RowWeights:
-        """The same for rows in another order."""
-        return self if self.of_rows is None else RowWeights(self.of_rows[order], self.units)
-
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     """One weight for each row, as floats; raise unless they are from 0 to ``MOST``."""
-    if np.ma.is_masked(sample_weight):
-        raise ValueError("sample_weight has masked cells, which are missing; fill them")
-    given = np.asarray(sample_weight)
-    if given.dtype.kind not in "biufO":
-        raise ValueError(f"sample_weight must hold numbers, got {given.dtype}")
     try:
-        weights = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+        weights = np.asarray(sample_weight).astype(np.float64, casting="safe")
+    except TypeError as error:
         raise ValueError(f"sample_weight must hold numbers: {error}") from error
-    if weights.ndim != 1:
+    if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight must have one number for each row, got an array of shape "
-            f"{weights.shape} for {n_rows} rows"
+            f"sample_weight must have one number for each of {n_rows} rows, got an array of shape "
+            f"{weights.shape}"
         )
-    check_same_length(n_rows, len(weights), "sample_weight has {} numbers")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    wrong = np.flatnonzero(~((weights >= 0) & (weights <= MOST)))
     if len(wrong):
         raise ValueError(
-            f"sample_weight must be at least 0 and finite, but it is {weights[wrong[0]]} for row "
-            f"{wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
-        )
-    if weights.max(initial=0) > MOST:
-        raise ValueError(
-            f"sample_weight must be at most {MOST:g}, but it is {weights.max():g} for row "
-            f"{weights.argmax()} (counted from 0); divide all weights by one number"
+            f"sample_weight must be at least 0 and at most {MOST:g}, but it is {weights[wrong[0]]} "
+            f"for row {wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
         )
     return weights
-
-
-def check_class_weight(class_weight: Any, classes: Labels) -> None:
-    """Raise if weights are given for labels that are no classes."""
-    if not isinstance(class_weight, Mapping):
-        return
-    known = set(classes.tolist())
-    unknown = [label for label in class_weight if label not in known]
-    if unknown:
-        raise ValueError(
-            f"class_weight has {len(unknown)} labels that y does not have, such as "
-            f"{unknown[0]!r}; y has {len(classes)} classes, from {classes.tolist()[0]!r} to "
-            f"{classes.tolist()[-1]!r}"
-        )
 
 
 def row_weights(
@@ -120,8 +91,7 @@ def row_weights(
             f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such "
             f"as class {without[0]!r}; leave their rows out of X and y"
         )
-    check_class_weight(class_weight, classes)
-    of_classes = _of_classes(class_weight, totals, classes)
+    of_classes = _class_weights(class_weight, totals, classes)
     weights = given * of_classes[codes]
     mean = float(weights.sum()) / np.count_nonzero(given)
     units = mean / of_classes
@@ -130,12 +100,16 @@ def row_weights(
     return RowWeights(np.where(given > 0, np.maximum(weights / mean, LEAST), 0.0), units)
 
 
-def _of_classes(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
+def _class_weights(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
     """The weight of each class, whose rows weigh ``totals`` without it."""
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, Mapping):
-        named: list[float] = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-        return np.array(named)
-    balanced: Floats = totals.sum() / len(totals) / totals
-    return balanced
+    if class_weight == BALANCED:
+        balanced: Floats = totals.sum() / len(totals) / totals
+        return balanced
+    given, known = dict(class_weight or {}), classes.tolist()
+    unknown = [label for label in given if label not in set(known)]
+    if unknown:
+        raise ValueError(
+            f"class_weight has {len(unknown)} labels that y does not have, such as "
+            f"{unknown[0]!r}; y has {len(classes)} classes, from {known[0]!r} to {known[-1]!r}"
+        )
+    return np.array([float(given.get(label, 1.0)) for label in known])

@@ -13,7 +13,7 @@ import numpy as np
 
 from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
-from latentmetric.estimators.doubting import scores_of_labels
+from latentmetric.estimators.label_quality import scores_of_labels
 from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report.rows import LabelledRows
 

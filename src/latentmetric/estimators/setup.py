@@ -1,0 +1,104 @@
+"""What a fit of MaPML begins with: settings of the core, latent examples to draw, round 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from latentmetric.core.alternation import Settings, State
+from latentmetric.core.latents import shared_by_weight
+from latentmetric.core.learning import (
+    MAP_RANK,
+    MAP_SHARE,
+    REFINEMENT_SHARE,
+    WRONG_LABELS_EXPONENT,
+    WRONG_LABELS_SHARE,
+    begin,
+    begin_from,
+)
+from latentmetric.core.parallel import thread_count
+from latentmetric.core.passes import Plan
+from latentmetric.core.population import LocalPopulation, positions_of, weights_by_class
+from latentmetric.core.race import choose_start
+from latentmetric.core.span import is_wide, span_of, spanned
+from latentmetric.core.types import Ints
+from latentmetric.core.votes import TEMPERATURE_SHARE
+from latentmetric.estimators.training import TrainingData
+
+First = Callable[[np.random.Generator], State]
+"""Computes round 0."""
+
+
+def settings_of(model: Any) -> Settings:
+    """The settings of the rounds."""
+    # The metric is reduced to a map of low rank only after the rounds.
+    is_map = model.refine > 0 and (model.n_components or inf) <= MAP_RANK
+    share = TEMPERATURE_SHARE
+    if model.refine:
+        share = WRONG_LABELS_SHARE if model.label_noise else REFINEMENT_SHARE
+        share = max(share, MAP_SHARE) if is_map else share
+    return Settings(
+        n_steps=model.n_steps,
+        metric_reg=model.metric_reg,
+        latent_reg=model.latent_reg,
+        max_norm=inf if model.max_norm is None else model.max_norm,
+        target_neighbors=model.target_neighbors,
+        impostors=model.impostors,
+        n_components=None if is_map else model.n_components,
+        final_rank=model.n_components if is_map else None,
+        max_passes=model.max_passes,
+        n_threads=thread_count(model.n_jobs),
+        judged=model.keep == "best" and not model.early_stopping,
+        temperature_share=share,
+        exponent=WRONG_LABELS_EXPONENT if model.label_noise else 0.0,
+    )
+
+
+def plan_of(model: Any) -> Plan:
+    """The plan of the refinement."""
+    exponent = WRONG_LABELS_EXPONENT if model.label_noise else 0.0
+    return Plan(model.refine, model.latent_reg, exponent, thread_count(model.n_jobs))
+
+
+def first_of(model: Any, data: TrainingData) -> First:
+    """Round 0 from rows of each class."""
+    rows, counts, settings = data.training, latent_counts(model, data), settings_of(model)
+    if data.span is None:
+        return partial(begin, rows, counts, model.init, settings, model.start)
+    assert data.start is not None
+    return partial(begin_from, rows, counts, model.init, settings, *data.start)
+
+
+def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
+    """Rows by class, written in a basis if they have more features than rows."""
+    rows = data.training
+    if not is_wide(rows) or model.max_norm is not None:
+        return data
+    assert isinstance(rows, LocalPopulation)
+    counts, settings = latent_counts(model, data), settings_of(model)
+    name, record = choose_start(rows, model.start, counts, model.init, settings, generator)
+    numbers = np.arange(rows.sizes.sum())
+    span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name, rows.weights)
+    return replace(data, training=spanned(rows, span), span=span, start=(start, record))
+
+
+def latent_counts(model: Any, data: TrainingData) -> Ints:
+    """The number of latent examples of the class at each position."""
+    sizes, requested = data.training.sizes, model.n_latents
+    if isinstance(requested, Mapping):
+        classes = data.classes.tolist()
+        counts = np.array([requested[classes[code]] for code in data.training.codes])
+    elif isinstance(requested, Integral):
+        counts = np.full(len(sizes), int(requested))
+    else:
+        counts = np.rint(
+            shared_by_weight(float(requested), sizes, weights_by_class(data.training))
+        ).astype(np.intp)
+    clipped: Ints = np.clip(counts, 1, sizes)
+    return clipped
