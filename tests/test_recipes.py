@@ -7,18 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import interrupt_round, make_blobs
-from latentmetric.validation.features import check_features, remember_features
 
 import latentmetric
 from latentmetric import MaPML, comparison, export, registry, viz
 from latentmetric.core import votes
 from latentmetric.core.population import LocalPopulation
 from latentmetric.engines import admission
-from latentmetric.engines.memory import LabelledArray, coded
-from latentmetric.engines.protocol import Partition
+from latentmetric.engines.memory import encoded
+from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.io import formats, open_rows, open_table
 from latentmetric.io.arrays import open_npy
-from latentmetric.validation.rows import as_floats
+from latentmetric.validation.rows import as_floats, check_features, set_features
 
 QUICK = {"max_iter": 2, "n_steps": 100, "random_state": 0}
 
@@ -127,32 +126,25 @@ class HeapEngine:
         return isinstance(X, Heap)
 
     def admit(self, X, estimator, *, training):
-        note = remember_features if training else check_features
+        note = set_features if training else check_features
         note(estimator, X.shape[1], None)
         return X
 
     def labelled(self, rows, y, owner):
-        classes, codes = coded(rows.shape[0], y, owner)
-        return LabelledHeap(np.concatenate(rows.blocks), codes, classes)
+        return LabelledRows(self, rows, *encoded(rows.shape[0], y, owner))
 
-    def answer(self, rows, estimator, method, dtype, width, **keywords):
+    def partition(self, labelled, n_threads, progress):
+        rows = np.concatenate(labelled.rows.blocks)
+        return Partition(LocalPopulation.of(rows, labelled.codes, n_threads))
+
+    def map_blocks(self, function, rows, dtype, width):
         starts = np.cumsum([0, *map(len, rows.blocks)])
         return [
-            getattr(estimator, method)(as_floats(block), int(start), **keywords)
+            function(as_floats(block), int(start))
             for start, block in zip(starts, rows.blocks, strict=False)
         ]
 
     def gather(self, rows, caller):
-        raise TypeError(f"{caller}: rows of a heap stay there")
-
-
-class LabelledHeap(LabelledArray):
-    in_process = False
-
-    def partition(self, n_threads, progress):
-        return Partition(LocalPopulation.of(self.rows, self.codes, n_threads))
-
-    def in_memory(self, caller):
         raise TypeError(f"{caller}: rows of a heap stay there")
 
 

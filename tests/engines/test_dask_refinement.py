@@ -40,7 +40,8 @@ def both(client):
     """The same rows on the cluster and in memory."""
     rows, codes = make_rows()
     lazy, labels = da.from_array(rows, chunks=(150, 4)), da.from_array(codes, chunks=99)
-    partition = DaskEngine().labelled(lazy, labels, "MaPML").partition(1, lambda *_: None)
+    engine = DaskEngine()
+    partition = engine.partition(engine.labelled(lazy, labels, "MaPML"), 1, lambda *_: None)
     assert len(partition.population._parts) == 3
     return partition.population, LocalPopulation.of(rows, codes)
 
@@ -156,9 +157,9 @@ def test_only_parts_with_rows_in_the_batch_have_a_task(both, client, monkeypatch
 
 def test_a_part_gets_only_the_points_that_its_rows_need(both):
     batch, _ = a_batch(both[1], np.arange(20), FACTORS["a matrix"])
-    piece = dask_population._piece_of(batch, np.array([3, 7]))
-    assert len(piece.points) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
-    np.testing.assert_array_equal(piece.points[piece.batch.near], batch.points[batch.near[[3, 7]]])
+    which, piece = dask_population.piece_of(batch, np.array([3, 7]))
+    assert len(which) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
+    np.testing.assert_array_equal(which[piece.near], batch.near[[3, 7]])
 
 
 def test_the_factor_of_a_start_is_sent_once(both, monkeypatch):

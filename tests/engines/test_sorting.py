@@ -35,7 +35,6 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
         open_rows(path),
         y,
         X.dtype,
-        lambda block, start: block,
         lambda done, total: said.append((done, total)),
     )
     np.testing.assert_array_equal(store[slice(0, 300)], X[order])

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import make_blobs
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.settings import settings_of
 
 import latentmetric
 from latentmetric import MaPML
 from latentmetric.core.alternation import first_state, next_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import Start
+from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.setup import settings_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MADE = runpy.run_path(str(GOLDEN / "make_models.py"))

@@ -6,8 +6,7 @@ from helpers import interrupt_round, make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.estimators import outcome
-from latentmetric.estimators.driver import PATIENCE
+from latentmetric.estimators.driver import PATIENCE, Driver
 from latentmetric.persistence.checkpoints import FILE_NAME
 from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
 
@@ -72,10 +71,10 @@ def test_an_interrupt_may_keep_the_best_step_so_far(learner, monkeypatch):
 )
 def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, last, best):
     X, y = make_blobs()
-    left, measure = iter(errors), outcome.FitOutcome.measure
+    left, measure = iter(errors), Driver._measure
     monkeypatch.setattr(
-        outcome.FitOutcome,
-        "measure",
+        Driver,
+        "_measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )
     if isinstance(learner, MaPML):
@@ -91,10 +90,10 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
 
 def test_the_refinement_follows_however_many_rounds_were_worse(monkeypatch):
     X, y = make_blobs()
-    left, measure = iter([0.1, *[0.2] * 8, 0.0]), outcome.FitOutcome.measure
+    left, measure = iter([0.1, *[0.2] * 8, 0.0]), Driver._measure
     monkeypatch.setattr(
-        outcome.FitOutcome,
-        "measure",
+        Driver,
+        "_measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )
     model = clone(LEARNERS["MaPML"]).set_params(early_stopping=True).fit(X, y)

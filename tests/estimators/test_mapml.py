@@ -5,8 +5,6 @@ import logging
 import numpy as np
 import pytest
 from helpers import make_blobs
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.settings import settings_of
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -16,7 +14,9 @@ from latentmetric import MaPML
 from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS, Start
-from latentmetric.estimators import outcome
+from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.driver import Driver
+from latentmetric.estimators.setup import settings_of
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
@@ -389,12 +389,12 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
 )
 def test_early_stopping_ends_after_three_rounds_without_gain(monkeypatch, errors, last, best):
     X, y = make_blobs()
-    errors, original = iter(errors), outcome.FitOutcome.measure
+    errors, original = iter(errors), Driver._measure
 
     def measured(self, state):
         return {**original(self, state), "validation_error": next(errors)}
 
-    monkeypatch.setattr(outcome.FitOutcome, "measure", measured)
+    monkeypatch.setattr(Driver, "_measure", measured)
     rounds = last if best == last else 9
     model = MaPML.as_published(**{**QUICK, "max_iter": rounds}, early_stopping=True)
     model.fit(X, y)

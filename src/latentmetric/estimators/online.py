@@ -35,7 +35,7 @@ from latentmetric.validation.labels import (
     known_codes,
 )
 from latentmetric.validation.parameters import Boolean, Number, plain
-from latentmetric.validation.weights import LEAST, checked_weights
+from latentmetric.validation.weights import MIN_WEIGHT, checked_weights
 
 Attributes = dict[str, Any]
 
@@ -146,7 +146,13 @@ class OnlineLatents(ReferenceClassifier[State]):
         return grown(self, self._arrivals(rows, known_codes(labels, classes), classes))
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
-        return super()._without_classes(kept) | without_classes(self, kept)
+        stays = kept[np.searchsorted(self.classes_, self.latent_labels_)]
+        return super()._without_classes(kept) | {
+            "latent_examples_": self.latent_examples_[stays],
+            "latent_labels_": self.latent_labels_[stays],
+            "latent_counts_": self.latent_counts_[stays],
+            "margins_": self.margins_[kept],
+        }
 
     def apply(self, X: Any) -> Ints:
         """The index of the latent example nearest to each row, in ``latent_examples_``.
@@ -249,20 +255,6 @@ def _without(estimator: Any, later: set[Any]) -> Any:
     return estimator
 
 
-def n_latents_of(requested: Any, n_rows: float, label: Any) -> int:
-    """The number of latent examples of a class with this many rows, at least 1."""
-    if isinstance(requested, Mapping):
-        if label not in requested:
-            raise ValueError(
-                f"n_latents has no number for the class {label!r}, only for {len(requested)} "
-                "others; add it with set_params"
-            )
-        return int(requested[label])
-    if isinstance(requested, Integral):
-        return int(requested)
-    return max(1, round(float(requested) * n_rows))
-
-
 @dataclass(frozen=True)
 class Arrivals:
     """Rows that arrive after a fit, and how the latent examples of their classes grow."""
@@ -292,79 +284,70 @@ def grown(estimator: Any, arriving: Arrivals) -> Attributes:
     margins[np.searchsorted(classes, before)] = estimator.margins_
     parts = {}
     for code in np.unique(arriving.codes).tolist():
-        own = np.flatnonzero(of_latents == code)
-        latents = _class_latents(estimator, model, own, max(0.0, margins[code] / unit - 1))
-        parts[code] = grown_class(estimator.n_latents, model, arriving, code, latents)
+        own, spread = np.flatnonzero(of_latents == code), max(0.0, margins[code] / unit - 1)
+        parts[code] = _grown_class(estimator, model, arriving, code, own, spread)
         margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
-    join = _Join(of_latents, parts)
+    kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
+    added = [np.full(len(part), code) for code, part in parts.items()]
+    codes = np.concatenate((of_latents[kept], *added))
+    order = np.argsort(codes, kind="stable")
+
+    def joined(old: Any, new: Iterable[Any]) -> Any:
+        """Replace what belongs to the latent examples of these classes, and sort by class."""
+        return np.concatenate((old[kept], *new))[order]
+
     if estimator.reference_ == "latent":
         rows, norms = model.references.rows, model.references.norms
         points = [part.points for part in parts.values()]
-        references = References(join(rows, points), join(norms, map(squared_norms, points)))
-        model = replace(model, references=references, codes=join.codes)
+        references = References(joined(rows, points), joined(norms, map(squared_norms, points)))
+        model = replace(model, references=references, codes=codes[order])
     else:
         model = model.with_more(arriving.rows, arriving.codes)
     places = [into.out_of(part.places) for part in parts.values()]
+    counts = [part.counts for part in parts.values()]
     return {
         "classes_": classes,
-        "latent_examples_": join(estimator.latent_examples_, places),
-        "latent_labels_": classes[join.codes],
-        "latent_counts_": join(estimator.latent_counts_, [part.counts for part in parts.values()]),
+        "latent_examples_": joined(estimator.latent_examples_, places),
+        "latent_labels_": classes[codes[order]],
+        "latent_counts_": joined(estimator.latent_counts_, counts),
         "margins_": margins,
         "model_": model,
     }
 
 
-def _class_latents(estimator: Any, model: FittedModel, own: Ints, spread: float) -> ClassLatents:
-    """The latent examples of one class, by their numbers."""
-    components = model.components
-    assert components is not None
-    if not len(own):
-        return ClassLatents.none(components)
-    places = model.coordinates.into(estimator.latent_examples_[own].astype(model.dtype))
-    return ClassLatents(places, places @ components.T, estimator.latent_counts_[own], spread)
-
-
-def grown_class(
-    n_latents: Any, model: FittedModel, arriving: Arrivals, code: int, latents: ClassLatents
+def _grown_class(
+    estimator: Any, model: FittedModel, arriving: Arrivals, code: int, own: Ints, spread: float
 ) -> ClassLatents:
-    """The latent examples of one class with its new rows."""
-    assert model.components is not None
-    own = arriving.codes == code
-    rows = arriving.rows[own].astype(model.dtype)
-    weights = None if arriving.weights is None else np.maximum(arriving.weights[own], LEAST)
+    """The latent examples of one class, ``own`` until now, with its new rows."""
+    components, into = model.components, model.coordinates
+    assert components is not None
+    latents = ClassLatents.none(components)
+    if len(own):
+        places = into.into(estimator.latent_examples_[own].astype(model.dtype))
+        counts = estimator.latent_counts_[own]
+        latents = ClassLatents(places, places @ components.T, counts, spread)
+    new = arriving.codes == code
+    rows = arriving.rows[new].astype(model.dtype)
+    weights = None if arriving.weights is None else np.maximum(arriving.weights[new], MIN_WEIGHT)
     added = len(rows) if weights is None else float(weights.sum())
     n_rows = arriving.growth.forget * float(latents.counts.sum()) + added
-    most = n_latents_of(n_latents, n_rows, arriving.classes[[code]].tolist()[0])
-    inner = model.coordinates.into(rows)
+    most = _n_latents(estimator.n_latents, n_rows, arriving.classes[[code]].tolist()[0])
     generator = np.random.default_rng(arriving.seed)
-    return grow(inner, model.components, latents, most, arriving.growth, generator, weights)
+    return grow(into.into(rows), components, latents, most, arriving.growth, generator, weights)
 
 
-class _Join:
-    """Replaces what belongs to the latent examples of some classes, and sorts all by class."""
-
-    def __init__(self, of_latents: Ints, parts: Mapping[int, ClassLatents]) -> None:
-        self._kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
-        added = [np.full(len(part), code) for code, part in parts.items()]
-        codes = np.concatenate((of_latents[self._kept], *added))
-        self._order = np.argsort(codes, kind="stable")
-        self.codes: Ints = codes[self._order]
-
-    def __call__(self, old: Any, new: Iterable[Any]) -> Any:
-        return np.concatenate((old[self._kept], *new))[self._order]
-
-
-def without_classes(estimator: Any, kept: Bools) -> Attributes:
-    """The fitted attributes of MaPML with only these of its classes."""
-    of_latents = np.searchsorted(estimator.classes_, estimator.latent_labels_)
-    stays = kept[of_latents]
-    return {
-        "latent_examples_": estimator.latent_examples_[stays],
-        "latent_labels_": estimator.latent_labels_[stays],
-        "latent_counts_": estimator.latent_counts_[stays],
-        "margins_": estimator.margins_[kept],
-    }
+def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
+    """The number of latent examples of a class with this many rows, at least 1."""
+    if isinstance(requested, Mapping):
+        if label not in requested:
+            raise ValueError(
+                f"n_latents has no number for the class {label!r}, only for {len(requested)} "
+                "others; add it with set_params"
+            )
+        return int(requested[label])
+    if isinstance(requested, Integral):
+        return int(requested)
+    return max(1, round(float(requested) * n_rows))
 
 
 def respaced(model: FittedModel, before: FittedModel) -> FittedModel:

@@ -19,10 +19,10 @@ from latentmetric.validation.parameters import Number
 BALANCED = "balanced"
 """All classes weigh the same."""
 
-MOST = 1e15
+MAX_WEIGHT = 1e15
 """The largest weight: sums of weighted rows must fit into float32."""
 
-LEAST = 1e-30
+MIN_WEIGHT = 1e-30
 """What a weight above 0 counts as at least, so that it is not 0 in float32."""
 
 
@@ -40,7 +40,7 @@ class ClassWeights:
                 f"{value!r:.60}"
             )
         for label, weight in value.items():
-            Number(0, MOST, open_low=True).check(f"{name} of class {label!r}", weight)
+            Number(0, MAX_WEIGHT, open_low=True).check(f"{name} of class {label!r}", weight)
         return value
 
 
@@ -56,7 +56,7 @@ class RowWeights:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """One weight for each row, as floats; raise unless they are from 0 to ``MOST``."""
+    """One weight for each row, as floats; raise unless they are from 0 to ``MAX_WEIGHT``."""
     try:
         weights = np.asarray(sample_weight).astype(np.float64, casting="safe")
     except TypeError as error:
@@ -66,11 +66,12 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
             f"sample_weight must have one number for each of {n_rows} rows, got an array of shape "
             f"{weights.shape}"
         )
-    wrong = np.flatnonzero(~((weights >= 0) & (weights <= MOST)))
+    wrong = np.flatnonzero(~((weights >= 0) & (weights <= MAX_WEIGHT)))
     if len(wrong):
         raise ValueError(
-            f"sample_weight must be at least 0 and at most {MOST:g}, but it is {weights[wrong[0]]} "
-            f"for row {wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
+            f"sample_weight must be at least 0 and at most {MAX_WEIGHT:g}, but it is "
+            f"{weights[wrong[0]]} for row {wrong[0]} (counted from 0), and {len(wrong)} of "
+            f"{n_rows} are not"
         )
     return weights
 
@@ -97,7 +98,7 @@ def row_weights(
     units = mean / of_classes
     if (weights == weights[0]).all():
         return RowWeights(None, units)
-    return RowWeights(np.where(given > 0, np.maximum(weights / mean, LEAST), 0.0), units)
+    return RowWeights(np.where(given > 0, np.maximum(weights / mean, MIN_WEIGHT), 0.0), units)
 
 
 def _class_weights(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:

@@ -254,7 +254,7 @@ class TestPartialFit:
             raise KeyboardInterrupt
 
         model = copied(eight)
-        monkeypatch.setattr("latentmetric.estimators.living.grow", interrupted)
+        monkeypatch.setattr("latentmetric.estimators.online.grow", interrupted)
         for change in (
             lambda: model.partial_fit(X[y < 8], y[y < 8]),
             lambda: model.add_classes(X[y == 8], y[y == 8]),
