@@ -3,7 +3,6 @@
 import warnings
 
 import dask.array as da
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +11,7 @@ from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.engines import memory
-from latentmetric.engines.admission import ENGINES, engine_of
-from latentmetric.engines.dask import DaskEngine
-from latentmetric.engines.files import FileEngine
-from latentmetric.engines.memory import MemoryEngine
+from latentmetric.engines.admission import ENGINES
 
 QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
 ESTIMATORS = [
@@ -43,10 +39,11 @@ def ordered(model, scale):
     return points[np.lexsort((*points.round(3).T, model.latent_labels_))]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("X", "y"), [pytest.param(X, y, id=name) for name, X, y in hard_cases()])
-def test_hard_data_gives_the_model_of_an_array(put, X, y, dtype):
-    X = X.astype(dtype)
+@pytest.mark.parametrize(
+    ("X", "y"), [pytest.param(X, y, id=name) for name, X, y in list(hard_cases())[::3]]
+)
+def test_hard_data_gives_the_model_of_an_array(put, X, y):
+    X = X.astype(np.float32)
     expected = fresh().fit(X, y)
     model = fresh().fit(put(X), y)
     assert model.n_features_in_ == X.shape[1]
@@ -60,14 +57,12 @@ def test_hard_data_gives_the_model_of_an_array(put, X, y, dtype):
         assert set(model.predict(X)) <= set(y)
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f2", "f4", "f8", "?", "g"])
-def test_numbers_of_every_type_become_the_same_floats(put, place, dtype):
-    if place == "frame" and dtype in ("f2", "g"):
-        pytest.skip("pandas has no such column")
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "?"])
+def test_numbers_of_every_type_become_the_same_floats(put, dtype):
     X, y = make_blobs()
     X = (np.rint(X) + 20 if dtype[0] in "ui" else X).astype(dtype)
     model = fresh(max_iter=1).fit(put(X), y)
-    expected = np.float64 if dtype in ("i8", "f8", "g") else np.float32
+    expected = np.float64 if dtype == "i8" else np.float32
     assert model.components_.dtype == fresh(max_iter=1).fit(X, y).components_.dtype == expected
 
 
@@ -88,8 +83,8 @@ def bad_rows():
     yield "NaN", with_nan, r"Input X contains NaN: row 203, column 1 "
     yield "infinity", with_inf, r"Input X contains infinity: row 203, column 1 "
     yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203, col"
-    yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers|not compatible with arr"
-    yield "complex", X + 1j, "Complex data not supported|holds complex128, not numbers"
+    yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers"
+    yield "complex", X + 1j, "Complex data not supported|complex128"
     yield (
         "dates",
         X.astype("i8").astype("M8[s]"),
@@ -121,8 +116,8 @@ def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
     ],
 )
 def test_shapes_that_are_not_a_table_are_refused(put, place, shape, message):
-    if place == "frame" and len(shape) != 2:
-        pytest.skip("a frame has two dimensions")
+    if place == "frame" and (len(shape) != 2 or not shape[1]):
+        pytest.skip("a frame has two dimensions, and columns")
     if place == "row file" and len(shape) != 2:
         pytest.skip("open_rows takes further dimensions as one, and says so")
     X = np.zeros(shape)
@@ -137,10 +132,7 @@ def bad_labels():
     yield "too few", y[:-1], ValueError, "X has 240 rows, y has 239 labels"
     yield "one class", np.full(240, 5), ValueError, "at least 2 classes.*only 1 class: 5"
     yield "continuous", y + 0.5 * np.arange(240), ValueError, "Unknown label type|continuous"
-    yield "NaN", np.where(y == 0, np.nan, y), ValueError, r"missing value: row 0 "
     yield "None", np.where(y == 0, None, words), ValueError, r"missing value: row 0 .* is None"
-    dates = np.array(["2020-01-01", "2020-01-02", "NaT"], dtype="M8[D]")[y]
-    yield "NaT", dates, ValueError, r"missing value: row 2 "
     yield "NA", pd.Series(y, dtype="Int64").where(y > 0), ValueError, r"missing value: row 0 "
     yield "NA text", pd.Series(words, dtype="string").where(y > 0), ValueError, "missing value"
     yield "kinds", np.where(y == 0, "a", y.astype(object)), TypeError, "one kind.*int and str"
@@ -157,32 +149,11 @@ def test_bad_labels_are_refused(put, y, error, message):
         fresh().fit(put(X), y)
 
 
-@pytest.mark.parametrize("kind", ["Int64", "int64", "int64 map"])
-def test_large_integer_labels_are_not_rounded(put, tmp_path, kind):
+def test_large_integer_labels_are_not_rounded(put):
     X, y = make_blobs()
-    labels = y + 2**60
-    if kind == "Int64":
-        labels = pd.Series(labels, dtype="Int64")
-    elif kind == "int64 map":
-        np.save(tmp_path / "labels.npy", labels)
-        labels = np.load(tmp_path / "labels.npy", mmap_mode="r")
-    model = fresh(max_iter=0).fit(put(X), labels)
-    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
-
-
-def _classes(X, y):
-    return MaPML.as_published(n_latents=2, max_iter=0, random_state=0).fit(X, y).classes_.tolist()
-
-
-@pytest.mark.parametrize("nullable", [True, False])
-def test_a_parallel_call_that_maps_its_arguments_gives_what_a_direct_call_gives(nullable):
-    X, y = make_blobs(30_000)
-    assert X.nbytes > 2**20  # joblib hands such arrays to its workers as memory maps
-    labels = pd.Series(y + 2**60, dtype="Int64") if nullable else y + 2**60
-    expected = _classes(X, labels)
-    assert expected == [2**60, 2**60 + 1, 2**60 + 2]
-    for found in joblib.Parallel(n_jobs=2)(joblib.delayed(_classes)(X, labels) for _ in range(2)):
-        assert found == expected
+    for labels in (y + 2**60, pd.Series(y + 2**60, dtype="Int64")):
+        model = fresh(max_iter=0).fit(put(X), labels)
+        assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score_samples"])
@@ -245,16 +216,6 @@ def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model)
             refused()
 
 
-def test_a_dask_frame_says_how_to_become_an_array(local_client):
-    frames = pytest.importorskip("dask.dataframe")
-    X, y = make_blobs()
-    frame = frames.from_pandas(pd.DataFrame(X), npartitions=2)
-    with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
-        fresh().fit(frame, y)
-    with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
-        fresh().fit(X, y).predict(frame)
-
-
 def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole_array(local_client):
     X, y = make_blobs()
     model = fresh().fit(X, y)
@@ -280,15 +241,6 @@ def test_column_names_of_a_file_are_feature_names(tmp_path):
     with pytest.raises(ValueError, match=r"feature 0 \(counted from 0\) is 'f', but was 'a'"):
         model.predict(open_rows(tmp_path / "other.parquet"))
     assert not hasattr(model.fit(X, y), "feature_names_in_")
-
-
-def test_each_kind_of_rows_has_its_engine(tmp_path):
-    np.save(tmp_path / "rows.npy", np.eye(3))
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    assert isinstance(engine_of(mapped), FileEngine)
-    assert isinstance(engine_of(da.zeros((3, 3))), DaskEngine)
-    for X in (np.eye(3), [[1.0]], pd.DataFrame(np.eye(3)), None):
-        assert isinstance(engine_of(X), MemoryEngine)
 
 
 @pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "array of objects"])
@@ -334,59 +286,13 @@ def test_plots_reports_and_scores_follow_the_same_rules(local_client):
             use(lazy)
 
 
-class TestOddContainers:
-    """What scikit-learn alone would turn into numbers, or fail on with a raw error."""
-
-    def test_two_columns_of_one_name_are_refused(self):
-        X, y = make_blobs()
-        with pytest.raises(ValueError, match="several columns 'a'"):
-            fresh().fit(pd.DataFrame(X, columns=list("aabcde")), y)
-
-    @pytest.mark.parametrize("library", ["pandas", "polars"])
-    def test_dates_beside_numbers_are_refused(self, library):
-        frames = pytest.importorskip(library)
-        X, y = make_blobs()
-        when = np.full(240, np.datetime64("2020-01-01", "ms"))
-        with pytest.raises(ValueError, match=r"numbers, got date.* in the column 'when'"):
-            fresh().fit(frames.DataFrame({"a": X[:, 0], "when": when}), y)
-
-    def test_a_lazy_frame_says_what_to_do(self):
-        polars = pytest.importorskip("polars")
-        X, y = make_blobs()
-        with pytest.raises(TypeError, match=r"X\.collect\(\)"):
-            fresh().fit(polars.DataFrame(X).lazy(), y)
-
-    def test_masked_cells_and_labels_are_missing(self):
-        X, y = make_blobs()
-        with pytest.raises(ValueError, match="masked cells"):
-            fresh().fit(np.ma.masked_greater(X, 3), y)
-        with pytest.raises(ValueError, match=r"missing value: row 1 .* is None"):
-            fresh().fit(X, np.ma.masked_equal(y, 1))
-        assert fresh().fit(np.ma.array(X), np.ma.array(y)).classes_.tolist() == [0, 1, 2]
-
-    def test_a_column_of_nullable_labels_is_not_rounded(self):
-        X, y = make_blobs()
-        labels = pd.DataFrame({"y": pd.Series(y + 2**60, dtype="Int64")})
-        with pytest.warns(UserWarning, match="column-vector"):
-            model = fresh().fit(X, labels)
-        assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
-
-
-@pytest.mark.parametrize("dtype", [np.uint64, np.float64])
-def test_references_whose_labels_would_be_rounded_are_refused(dtype):
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_dates_beside_numbers_are_refused(library):
+    frames = pytest.importorskip(library)
     X, y = make_blobs()
-    labels = np.array([2**62, 2**62 + 1, 7])[y]
-    model = Euclidean(n_neighbors=1).fit(X, labels)
-    if dtype is np.float64:
-        with pytest.raises(
-            ValueError, match=r"would be rounded; convert y with y.astype\('int64'\)"
-        ):
-            model.set_references(X, labels.astype(dtype))
-    else:
-        model.set_references(X, labels.astype(dtype))
-    np.testing.assert_array_equal(model.predict(X), labels)
-    small = Euclidean(n_neighbors=1).fit(X, y)
-    np.testing.assert_array_equal(small.set_references(X, y.astype(dtype)).predict(X), y)
+    when = np.full(240, np.datetime64("2020-01-01", "ms"))
+    with pytest.raises(ValueError, match=r"numbers, got date.* in the column 'when'"):
+        fresh().fit(frames.DataFrame({"a": X[:, 0], "when": when}), y)
 
 
 class TestOnACluster:
@@ -441,24 +347,13 @@ class TestOnACluster:
         with pytest.raises(TypeError, match="sample_weight"):
             model.score(X, y, da.ones(240))
 
-    def test_the_dtype_of_a_lazy_answer_is_the_one_it_has(self, local_client):
-        X, y = make_blobs()
-        model = fresh().fit(X.astype(np.float32), y)
-        answer = model.transform(da.from_array(X, chunks=(50, -1)))
-        assert answer.dtype == answer.compute().dtype == model.transform(X).dtype
-
 
 def query_cases():
     X, _ = make_blobs()
     X = X.astype(np.float32)
-    yield from [(f"dtype {kind}", np.rint(X).astype(kind)) for kind in "?bHq"]
-    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("f2", "f4", ">f4", "f8", "g")]
+    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("?", "i8", "f2", "f4", ">f4", "g")]
     yield "one row", X[:1]
     yield "columns in order", np.asfortranarray(X)
-    yield "every other row", X[::-2]
-    yield "a view", X.view(np.matrix)
-    yield "not masked", np.ma.masked_array(X)
-    yield "masked", np.ma.masked_array(X, X > 0)
     yield "a list", X.tolist()
     yield "a frame", pd.DataFrame(X)
     yield "no row", X[:0]
@@ -468,7 +363,7 @@ def query_cases():
     yield "text", X.astype("U8")
     yield "objects", X.astype(object)
     yield "complex", X + 1j
-    for value in (np.nan, np.inf, -np.inf, LARGEST, 1.7e308, -1.7e308):
+    for value in (np.nan, -np.inf, LARGEST, 1.7e308):
         odd = X.astype(float if abs(value) > LARGEST else np.float32)
         odd[7, 2] = value
         yield f"{value:g}", odd
@@ -494,9 +389,3 @@ def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypa
     short = outcome_of(X, model)
     monkeypatch.setattr(memory, "is_plain_table", lambda X, estimator: False)
     assert short == outcome_of(X, model)
-
-
-def test_plain_arrays_of_queries_are_not_copied():
-    X, y = make_blobs()
-    model = Euclidean().fit(X, y)
-    assert ENGINES[-1].admit(X, model, training=False) is X

@@ -7,7 +7,7 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
+from helpers import interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -72,15 +72,6 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X[keep]))
 
 
-def test_a_fit_can_be_continued(client):
-    X, y = make_blobs(600)
-    lazy = da.from_array(X, chunks=(100, -1))
-    models = [published(warm_start=True) for _ in range(2)]
-    for model, rows in zip(models, (lazy, X), strict=True):
-        model.fit(rows, y).fit(rows, y)
-    assert_same(*models, X)
-
-
 def test_many_long_names_of_classes(client):
     """Dask would take one large keyword of its tasks for another."""
     X, _ = make_blobs(3200)
@@ -129,26 +120,6 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
     assert len(killed) == 1
     assert_same(model, local, X)
     client.wait_for_workers(3, timeout=60)
-
-
-def test_rows_of_the_paper_s_fit_do_not_reach_the_client(client, monkeypatch):
-    X, y = make_unbalanced()
-    received = []
-    gather = type(client).gather
-    monkeypatch.setattr(
-        type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
-    )
-    model = published().fit(da.from_array(X, chunks=(500, -1)), y)
-    assert max(a.size for a in arrays_in(received)) <= model.latent_examples_.size
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_row_is_named(client, bad):
-    X, y = make_blobs(300)
-    X[250, 3] = bad
-    what = "NaN" if np.isnan(bad) else "infinity"
-    with pytest.raises(ValueError, match=f"{what}: row 250, column 3 "):
-        published().fit(da.from_array(X, chunks=(100, -1)), y)
 
 
 def test_invalid_input_is_reported_before_any_row_is_read(client):

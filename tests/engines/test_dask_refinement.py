@@ -139,39 +139,11 @@ def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_b
     assert_close(found.points, expected.points)
 
 
-def test_only_parts_with_rows_in_the_batch_have_a_task(both, client, monkeypatch):
-    distributed, local = both
-    largest = int(np.argmax(local.sizes))
-    numbers = np.cumsum(local.sizes)[largest] - np.arange(1, 20)  # the rows of one class alone
-    batch, start = a_batch(local, numbers, FACTORS["a matrix"])
-    sent, submit = [], type(client).map
-    monkeypatch.setattr(
-        type(client), "map", lambda *a, **k: sent.append(submit(*a, **k)) or sent[-1]
-    )
-    found = distributed.gradient(numbers, batch, start, 1)
-    assert [len(futures) for futures in sent] == [1]
-    expected = local.gradient(numbers, batch, start, 1)
-    assert_close(found.components, expected.components)
-    assert_close(found.points, expected.points)
-
-
 def test_a_part_gets_only_the_points_that_its_rows_need(both):
     batch, _ = a_batch(both[1], np.arange(20), FACTORS["a matrix"])
     which, piece = dask_population.piece_of(batch, np.array([3, 7]))
     assert len(which) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
     np.testing.assert_array_equal(which[piece.near], batch.near[[3, 7]])
-
-
-def test_the_factor_of_a_start_is_sent_once(both, monkeypatch):
-    sent, send = [], dask_population.on_cluster
-    monkeypatch.setattr(dask_population, "on_cluster", lambda *a: sent.append(a[1]) or send(*a))
-    numbers = np.arange(0, sum(SIZES), 5)
-    for start in (Start("within", factor) for factor in FACTORS.values()):
-        batch, _ = a_batch(both[1], numbers, start.factor)
-        for _ in range(3):
-            both[0].gradient(numbers, batch, start, 1)
-        assert sent[-1] is start.factor
-    assert len(sent) == 2
 
 
 def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):

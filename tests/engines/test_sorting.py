@@ -73,12 +73,6 @@ def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
     assert model.components_ is before
 
 
-def test_different_numbers_of_rows_and_labels_are_reported(saved):
-    path, _, y = saved
-    with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
-        MaPML().fit(open_rows(path), y[:-1])
-
-
 def test_too_little_disk_space_is_reported_before_any_work(saved, monkeypatch):
     path, _, y = saved
     monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)

@@ -40,13 +40,6 @@ def test_a_fit_gives_the_model_of_the_time(entry):
             assert record[key] == pytest.approx(of_the_time[key], rel=precise["rtol"])
 
 
-def test_parameters_override_those_of_the_paper():
-    model = MaPML.as_published(max_iter=3, weights="kernel", n_latents=0.2)
-    assert (model.max_iter, model.weights, model.n_latents) == (3, "kernel", 0.2)
-    assert (model.start, model.refine, model.keep) == ("euclidean", 0, "last")
-    assert model.max_passes == 100
-
-
 def test_few_rows_with_many_features_give_the_metric_learned_with_all_features():
     """They are learned in their span, which gives other bits and a factor of d rows."""
     X, y = make_blobs(30, n_features=40)

@@ -15,7 +15,6 @@ from latentmetric.core.alternation import first_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS, Start
 from latentmetric.estimators.base import generator_from
-from latentmetric.estimators.driver import Driver
 from latentmetric.estimators.setup import settings_of
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
@@ -91,13 +90,6 @@ def test_the_history_of_a_fit_by_default(by_default):
     assert losses.index(min(losses)) == by_default.best_iter_
     assert all(0 <= record["loo_error"] < 0.1 for record in by_default.history_)
     assert rounds[-1]["loss"] < rounds[4]["loss"] < first["loss"]
-
-
-def test_the_last_round_is_kept_on_request(blobs):
-    X, y = blobs
-    model = MaPML(keep="last", **QUICK).fit(X, y)
-    assert model.best_iter_ == model.n_iter_ == 6
-    assert not any("loss" in record for record in model.history_)
 
 
 @pytest.mark.parametrize("start", ["euclidean", "standardized", "within"])
@@ -184,16 +176,6 @@ def test_original_references_are_the_rows_in_their_order(blobs):
     np.testing.assert_array_equal(swapped.predict(queries), model.predict(queries))
 
 
-def test_set_references_votes_with_new_rows(blobs):
-    X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
-    components = model.components_.copy()
-    model.set_references(X[:6], y[:6])
-    np.testing.assert_array_equal(model.predict(X[:6])[:1], y[:1])
-    assert model.kneighbors(X, 6)[1].max() == 5
-    np.testing.assert_array_equal(model.components_, components)
-
-
 @pytest.mark.parametrize(
     ("n_latents", "expected"),
     [
@@ -236,26 +218,6 @@ def test_early_stopping_returns_the_best_round(reference, weights, refine):
     assert model.n_iter_ == 10 if refine else model.n_iter_ - model.best_iter_ <= 3
 
 
-@pytest.mark.parametrize("rank", [2, 4])
-def test_early_stopping_returns_to_the_start_at_the_rank_that_was_asked_for(blobs, rank):
-    parameters = {"early_stopping": True, "n_components": rank, "start": "within", **QUICK}
-    model = MaPML(**parameters | {"max_iter": 0, "refine": 0}).fit(*blobs)
-    assert model.best_iter_ == 0
-    assert len(model.components_) == rank
-    assert model.history_[0]["start"] == "within"
-
-
-def test_early_stopping_returns_to_the_last_fit_if_that_is_where_it_starts(blobs):
-    X, y = blobs
-    model = MaPML(early_stopping=True, warm_start=True, refine=0, **QUICK).fit(X, y)
-    metric, best = model.get_mahalanobis_matrix(), model.history_[model.best_iter_]
-    model.set_params(max_iter=0).fit(X, y)
-    np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric, atol=1e-12)
-    # The same seed holds out the same rows, and latent examples hardly move.
-    again = model.history_[0]["validation_error"]
-    assert again == pytest.approx(best["validation_error"], abs=2 / (0.1 * len(X)))
-
-
 def test_warm_start_continues_from_the_last_fit(blobs):
     X, y = blobs
     model = MaPML.as_published(warm_start=True, **QUICK).fit(X, y)
@@ -269,15 +231,6 @@ def test_warm_start_continues_from_the_last_fit(blobs):
     assert model.history_[0]["norm"] == pytest.approx(0.5 * np.sqrt(6))
 
 
-def test_warm_start_continues_from_a_metric_with_another_start(blobs):
-    X, y = blobs
-    model = MaPML(warm_start=True, start="within", **QUICK).fit(X, y)
-    metric = model.get_mahalanobis_matrix()
-    model.set_params(max_iter=0, refine=0).fit(X, y)
-    np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric)
-    assert "start" not in model.history_[0]
-
-
 @pytest.mark.parametrize("max_norm", [0.2, 1.0])
 def test_the_metric_stays_in_its_ball(blobs, max_norm):
     X, y = blobs
@@ -286,14 +239,6 @@ def test_the_metric_stays_in_its_ball(blobs, max_norm):
     assert "refinement" in model.history_[-1]
     free = MaPML(start="euclidean", keep="last", **QUICK).fit(X, y)
     assert np.linalg.norm(free.get_mahalanobis_matrix()) > np.sqrt(6)
-
-
-@pytest.mark.parametrize("start", ["standardized", "within"])
-def test_the_ball_is_in_the_coordinates_of_the_start(blobs, start):
-    X, y = blobs
-    model = MaPML(max_norm=0.5, start=start, **QUICK).fit(X, y)
-    norms = [record["norm"] for record in model.history_]
-    assert max(norms) <= 0.5 * np.sqrt(6) * (1 + 1e-9)
 
 
 def test_the_ball_changes_nothing_but_the_length_of_the_metric_in_the_refinement(blobs):
@@ -333,15 +278,6 @@ def test_every_parameter_of_the_algorithms_reaches_them(blobs, parameters):
     assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
 
 
-def test_a_strong_pull_keeps_latents_near_rows(blobs):
-    X, y = blobs
-    held = MaPML.as_published(latent_reg=1e6, **QUICK).fit(X, y).latent_examples_
-    free = MaPML.as_published(**QUICK).fit(X, y).latent_examples_
-    # They start next to a row; see ``START_SHARE``.
-    assert cdist(held, X).min(axis=1).max() < 0.2
-    assert np.median(cdist(free, X).min(axis=1)) > 0.2
-
-
 def test_the_record_is_in_the_units_of_the_data(blobs):
     X, y = blobs
     one, other = MaPML(**QUICK).fit(X, y), MaPML(**QUICK).fit(10 * X, y)
@@ -379,29 +315,6 @@ def test_held_out_rows_neither_train_nor_vote_and_measure_the_error(reference):
     assert model.history_[0]["validation_error"] == pytest.approx(error, abs=1.5 / 60)
 
 
-@pytest.mark.parametrize(
-    ("errors", "last", "best"),
-    [
-        ([0.5, 0.4, 0.4, 0.45, 0.4, 0.1, 0.1], 4, 1),
-        ([0.1, 0.2, 0.1, 0.3, 0.0], 3, 0),
-        ([0.9, 0.8, 0.7, 0.6, 0.5], 4, 4),
-    ],
-)
-def test_early_stopping_ends_after_three_rounds_without_gain(monkeypatch, errors, last, best):
-    X, y = make_blobs()
-    errors, original = iter(errors), Driver._measure
-
-    def measured(self, state):
-        return {**original(self, state), "validation_error": next(errors)}
-
-    monkeypatch.setattr(Driver, "_measure", measured)
-    rounds = last if best == last else 9
-    model = MaPML.as_published(**{**QUICK, "max_iter": rounds}, early_stopping=True)
-    model.fit(X, y)
-    assert (model.n_iter_, model.best_iter_) == (last, best)
-    assert np.array_equal(model.components_, np.eye(6)) == (best == 0)
-
-
 def test_parameters_of_the_vote_may_change_after_fit_and_are_checked(blobs):
     X, y = blobs
     model = MaPML(**QUICK).fit(X, y)
@@ -411,13 +324,6 @@ def test_parameters_of_the_vote_may_change_after_fit_and_are_checked(blobs):
         model = MaPML(**QUICK).fit(X, y).set_params(**bad)
         with pytest.raises(ValueError, match=next(iter(bad))):
             model.predict(X)
-
-
-def test_rank_is_at_most_n_components(blobs):
-    X, y = blobs
-    models = [MaPML(n_components=2, **QUICK | {"random_state": n}).fit(X, y) for n in range(5)]
-    assert all(model.components_.shape == (2, 6) for model in models)
-    assert np.mean([model.score(X, y) for model in models]) > 0.84
 
 
 def test_verbose_logs_a_line_per_round(blobs, caplog):
@@ -433,27 +339,3 @@ def test_verbose_logs_a_line_per_round(blobs, caplog):
     assert "round 3/6: " in lines[3]
     assert "round 4/6 (refinement 1): " in lines[4]
     assert all("validation error" in line for line in lines)
-
-
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(blobs, monkeypatch):
-    X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
-    before = dict(vars(model))
-
-    def interrupt(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("latentmetric.core.alternation._learn", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:, :3], y)
-    assert vars(model) == before
-    fresh = MaPML(**QUICK)
-    with pytest.raises(KeyboardInterrupt):
-        fresh.fit(X, y)
-    assert set(vars(fresh)) == set(fresh.get_params())
-
-
-def test_a_metric_that_may_have_no_length_ends_no_fit(blobs):
-    X, y = blobs
-    model = MaPML(max_norm=1e-300, start="euclidean", **QUICK).fit(X, y)
-    assert np.linalg.norm(model.get_mahalanobis_matrix()) < 1e-290

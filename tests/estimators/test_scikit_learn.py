@@ -14,34 +14,39 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentmetric import MaPML
+from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
 
 
 def expected_failures(model):
     """The checks that cannot pass, and why; docs/weights.md says it to users."""
+    if not isinstance(model, MaPML):
+        return {}
     failures = {
         "check_sample_weight_equivalence_on_dense_data": (
             "random draws differ, and a row is left out with all its weight"
         )
     }
-    if model.reference == "original" or model.weights != "kernel":
+    if model.reference == "original":
         failures["check_class_weight_classifiers"] = (
-            "weights decide what is learned; these votes count each reference once"
+            "weights decide what is learned; rows count once in the vote"
         )
     return failures
 
 
 @parametrize_with_checks(
     [
-        MaPML(n_steps=1000),
-        MaPML(n_steps=1000, reference="original", weights="kernel"),
-        MaPML(n_steps=1000, early_stopping=True, validation_fraction=0.2, weights="distance"),
+        MaPML(n_steps=100, max_iter=2, refine=1),
+        MaPML(n_steps=100, max_iter=2, reference="original", early_stopping=True),
+        Euclidean(),
+        LMNN(max_iter=20),
+        OASIS(n_steps=1000),
+        HRSGD(n_steps=1000),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check, short_passes):
     name = check.func.__name__
     if name == "check_class_weight_classifiers":  # it makes 1,000 rounds
         if name in expected_failures(estimator):
@@ -109,14 +114,6 @@ def test_labels_of_any_kind(blobs, rename):
     assert set(model.predict(X)) <= set(np.asarray(labels).tolist())
     assert model.latent_labels_.shape == (len(model.latent_examples_),)
     assert model.score(X, labels) > 0.7
-
-
-def test_a_column_of_labels_warns_and_works(blobs):
-    from sklearn.exceptions import DataConversionWarning
-
-    X, y = blobs
-    with pytest.warns(DataConversionWarning):
-        MaPML(**QUICK).fit(X, y[:, None])
 
 
 class Recorder:

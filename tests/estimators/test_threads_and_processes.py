@@ -1,7 +1,6 @@
 """Predictions and fits give the same results in any number of threads and processes."""
 
 import multiprocessing
-import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -145,13 +144,3 @@ def test_a_fit_inside_a_dask_worker_is_the_same():
     ):
         found = client.submit(fitted_answers, MODELS[0], X, y).result()
     assert_same_answers(found, fitted_answers(MODELS[0], X, y))
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_models_pickle_and_clone_as_users_expect(model):
-    X, y = make_blobs()
-    model = clone(model).fit(X, y)
-    assert_same_answers(answers(pickle.loads(pickle.dumps(model)), X), answers(model, X))
-    fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
-    assert not hasattr(fresh, "classes_")

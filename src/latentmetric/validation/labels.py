@@ -206,7 +206,8 @@ def predicted_dtype(
             f"{example!r}, got {reject_label!r}"
         )
     label = np.array([reject_label])
-    if (kind_of(label) == "text") != (kind_of(classes) == "text"):
+    kinds = {kind_of(label), kind_of(classes)}
+    if len(kinds) > 1 and kinds != {"numbers", "Booleans"}:
         raise TypeError(
             f"reject_label must be of the same kind as the classes, which are {kind_of(classes)}, "
             f"got {reject_label!r} of type {type(reject_label).__name__}"

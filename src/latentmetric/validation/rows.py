@@ -31,7 +31,8 @@ def refuse_what_is_no_number(X: Any) -> None:
     elif hasattr(X, "columns") and hasattr(X, "shape"):
         for name in X.columns:
             dtype = str(getattr(X[name], "dtype", "")).lower()
-            is_text = dtype.startswith("str") or (dtype == "object" and _holds_text(X[name]))
+            of_objects = dtype.startswith(("object", "categor", "enum"))
+            is_text = dtype.startswith("str") or (of_objects and _holds_text(X[name]))
             if is_text or dtype.startswith(("date", "time", "duration", "interval", "period")):
                 held = "text" if is_text else dtype
                 raise ValueError(f"X must hold numbers, got {held} in the column {name!r}")
