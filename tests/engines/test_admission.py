@@ -11,7 +11,7 @@ from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.engines import memory
-from latentmetric.engines.admission import ENGINES
+from latentmetric.engines.admission import MEMORY
 
 QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
 ESTIMATORS = [
@@ -374,7 +374,7 @@ def outcome_of(X, model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            rows = ENGINES[-1].admit(X, model, training=False)
+            rows = MEMORY.admit(X, model, training=False)
         except (TypeError, ValueError) as error:
             return type(error), str(error)
     return rows.dtype, rows.shape, rows.tobytes(), [str(warning.message) for warning in caught]

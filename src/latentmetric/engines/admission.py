@@ -15,13 +15,19 @@ from latentmetric.engines.memory import MemoryEngine
 from latentmetric.engines.protocol import BlockFunction, Engine, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
-ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine(), MemoryEngine())
-"""The first of these engines that holds the rows is used; the last one holds anything."""
+ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
+"""The first of these engines that holds the rows is used."""
+
+MEMORY = MemoryEngine()
+"""Holds everything else that scikit-learn can turn into an array."""
 
 
 def engine_of(X: Any) -> Engine:
     """The engine that holds these rows."""
-    return next(engine for engine in ENGINES if engine.holds(X))
+    for engine in ENGINES:
+        if engine.holds(X):
+            return engine
+    return MEMORY
 
 
 def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:

@@ -38,6 +38,10 @@ class LearnedLatents:
     """T of the kernel vote, in squared units of the rows; 0 means from their spacing."""
     components: Floats | None = None
     """(r, d): the factor of the metric; None for the Euclidean one."""
+    counts: Floats | None = None
+    """(m,): the rows of each latent example, if they are known."""
+    spreads: Floats | None = None
+    """(C,): E[D²(x, z)] of each class in squared units of the rows, if it is known."""
 
     @property
     def n_features(self) -> int:
@@ -94,7 +98,7 @@ def _attributes(
     n_features, dtype = rows.shape[1], rows.dtype
     factor: Floats = (np.eye(n_features) if components is None else components).astype(dtype)
     inner, codes = InnerRows(rows, into).under(factor), partition.codes
-    latents = _places(learned, rows, factor, codes)
+    latents = _in_row_space(learned, rows, factor, codes)
     of_latents = learned.codes
     degree = learned.temperature / into.unit or None
     points = InnerRows(latents, into).under(factor)
@@ -121,10 +125,10 @@ def _attributes(
     }
 
 
-def _places(learned: LearnedLatents, rows: Floats, factor: Floats, codes: Ints) -> Floats:
+def _in_row_space(learned: LearnedLatents, rows: Floats, factor: Floats, codes: Ints) -> Floats:
     """Latent examples in the space of the rows.
 
-    Where the metric has a rank below the number of features, many places lie at one point: the
+    Where the metric has a rank below the number of features, many rows are mapped to one point: the
     one nearest to the mean of the rows of the latent example is taken.
     """
     points: Floats = learned.points.astype(rows.dtype)
@@ -144,21 +148,12 @@ def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tupl
     own, squared = np.empty(len(points), dtype=np.intp), np.empty(len(points))
     for code in np.unique(codes):
         rows, members = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
-        nearest, places = k_nearest(points[rows], References.of(latents[members]), 1)
-        own[rows], squared[rows] = members[places[:, 0]], nearest[:, 0]
+        nearest, indices = k_nearest(points[rows], References.of(latents[members]), 1)
+        own[rows], squared[rows] = members[indices[:, 0]], nearest[:, 0]
     return own, squared
 
 
-@dataclass(frozen=True)
-class KnownLatents(LearnedLatents):
-    """The latent examples of a fitted model, with what is known of their rows."""
-
-    counts: Floats | None = None
-    spreads: Floats | None = None
-    """E[D²(x, z)] of each class, in squared units of the rows."""
-
-
-def disassembled(model: Any) -> KnownLatents:
+def disassembled(model: Any) -> LearnedLatents:
     """The latent examples of a fitted MaPML under its metric."""
     check_latents(model)
     fitted = fitted_model(model)
@@ -175,7 +170,7 @@ def disassembled(model: Any) -> KnownLatents:
     unit = fitted.coordinates.unit
     with np.errstate(under="ignore"):
         points = model.latent_examples_ @ model.components_.T
-    return KnownLatents(
+    return LearnedLatents(
         points, sizes, fitted.temperature * unit, model.components_,
         model.latent_counts_, np.maximum(model.margins_ - unit, 0),
     )  # fmt: skip

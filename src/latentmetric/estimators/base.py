@@ -437,32 +437,30 @@ class ReferenceClassifier(
         """A search that replaces the exact one; None for the exact one."""
         return None
 
-    def _nearest(self, rows: Floats, start: int, k: int) -> Neighbors:
+    def _nearest(self, rows: Floats, start: int, k: int | None = None) -> Neighbors:
+        """The k references nearest to each row; None means those that vote."""
         self.model_.check_reach(rows, start)
+        if k is None:
+            k = n_voters(self.weights, self.n_neighbors, len(self.model_.references))
         return self.model_.nearest(rows, k, self.n_jobs, self._search())
-
-    def _voters(self, rows: Floats, start: int) -> Neighbors:
-        """The references that vote on each row."""
-        n_references = len(self.model_.references)
-        return self._nearest(rows, start, n_voters(self.weights, self.n_neighbors, n_references))
 
     def _transform_block(self, rows: Floats, start: int) -> Floats:
         self.model_.check_reach(rows, start)
         return self.model_.embedded(rows)
 
     def _predict_block(self, rows: Floats, start: int) -> np.ndarray[Any, Any]:
-        return self.classes_[self.model_.vote(self._voters(rows, start), self.weights)]
+        return self.classes_[self.model_.vote(self._nearest(rows, start), self.weights)]
 
     def _predict_or_reject_block(
         self, reject_below: float, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
-        neighbors = self._voters(rows, start)
+        neighbors = self._nearest(rows, start)
         predicted = self.classes_[self.model_.vote(neighbors, self.weights)].astype(dtype)
         predicted[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
         return predicted
 
     def _proba_block(self, rows: Floats, start: int) -> Floats:
-        return self.model_.shares(self._voters(rows, start), self.weights)
+        return self.model_.shares(self._nearest(rows, start), self.weights)
 
     def _score_block(self, rows: Floats, start: int) -> Floats:
         return self.model_.scores(self._nearest(rows, start, 1))

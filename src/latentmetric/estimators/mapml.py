@@ -15,6 +15,7 @@ import numpy as np
 from latentmetric.core.alternation import State, class_margins, reduced
 from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.passes import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
@@ -25,7 +26,7 @@ from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.rejection import QUANTILES, score_quantiles
-from latentmetric.estimators.setup import first_of, in_their_span, plan_of, settings_of
+from latentmetric.estimators.setup import first_of, in_their_span, settings_of
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import Unlabelled, divided
 from latentmetric.estimators.warm_start import (
@@ -419,7 +420,6 @@ class MaPML(OnlineLatents):
 
     def _ready(self, *names: str) -> Self:
         ready = super()._ready("index", *names)
-        ready._check_combinations()
         if self.reference_ not in (self.reference, "set"):
             raise ValueError(
                 f"reference={self.reference!r} was set after fit, which used "
@@ -440,7 +440,9 @@ class MaPML(OnlineLatents):
 
     def _steps(self, data: TrainingData) -> Steps[State]:
         first = first_of_last_fit(self, data) if is_warm(self) else first_of(self, data)
-        return learning(data.training, settings_of(self), self.max_iter, plan_of(self), first)
+        settings = settings_of(self)
+        plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
+        return learning(data.training, settings, self.max_iter, plan, first)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)

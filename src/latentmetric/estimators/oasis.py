@@ -15,7 +15,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import THREADED_FEATURES, thread_count
 from latentmetric.core.psd import psd_factor
 from latentmetric.core.steps import Steps
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Floats
 from latentmetric.core.votes import VOTES
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
@@ -53,8 +53,9 @@ class OASIS(MetricLearner[oasis.State]):
 
     With ``psd``, the default, the similarity is turned into a metric once, at the end: the nearest
     rows vote, and there is a ``transform``. Without ``psd``, W is in general not a metric. Then the
-    most similar rows vote; because an inner product favours rows with a large norm, this suits rows
-    that are about equally far from their mean.
+    most similar rows vote, and ``kneighbors`` returns negated similarities, so that they ascend as
+    distances do. Because an inner product favours rows with a large norm, this suits rows that are
+    about equally far from their mean.
 
     Parameters
     ----------
@@ -156,30 +157,6 @@ class OASIS(MetricLearner[oasis.State]):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> tuple[Floats, Ints] | Ints:
-        """The most similar training rows of each row, or the nearest with ``psd``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows whose neighbours to find, with the features of the fit.
-        n_neighbors : int, default=None
-            The number of neighbours; None means ``n_neighbors`` of the estimator.
-        return_distance : bool, default=True
-            Whether to return the distances as well.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_neighbors)
-            Only if ``return_distance``. Without ``psd``, the negated similarities, so that they
-            also ascend.
-        indices : ndarray of shape (n_samples, n_neighbors)
-            Row numbers of the references: the rows passed to ``fit`` or ``set_references``.
-        """
-        return super().kneighbors(X, n_neighbors, return_distance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

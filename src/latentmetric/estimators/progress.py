@@ -89,6 +89,8 @@ _FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
 def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
     """Log a line about the last step."""
+    if not estimator.verbose and not logger.isEnabledFor(logging.DEBUG):
+        return
     record, left = history[-1], seconds_left(history, n_rounds)
     _log(
         estimator.verbose, "%s round %d/%d%s: %s%.1f s%s",

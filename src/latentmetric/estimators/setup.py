@@ -23,7 +23,6 @@ from latentmetric.core.learning import (
     begin_from,
 )
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.passes import Plan
 from latentmetric.core.population import LocalPopulation, positions_of, weights_by_class
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
@@ -58,12 +57,6 @@ def settings_of(model: Any) -> Settings:
         temperature_share=share,
         exponent=WRONG_LABELS_EXPONENT if model.label_noise else 0.0,
     )
-
-
-def plan_of(model: Any) -> Plan:
-    """The plan of the refinement."""
-    exponent = WRONG_LABELS_EXPONENT if model.label_noise else 0.0
-    return Plan(model.refine, model.latent_reg, exponent, thread_count(model.n_jobs))
 
 
 def first_of(model: Any, data: TrainingData) -> First:
