@@ -1,15 +1,19 @@
-"""The base class of the rivals of MaPML, which keep all rows in memory and let them vote."""
+"""The base classes of the rivals of MaPML, which keep all rows in memory and let them vote."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.steps import AnyState
-from latentmetric.core.types import Floats
+from latentmetric.core.steps import AnyState, Record, Steps, check_arrays
+from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.base import ReferenceClassifier
@@ -33,9 +37,40 @@ class MetricLearner(ReferenceClassifier[AnyState]):
 
     @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:
-        """The factor of the metric of a state."""
+        """The factor of the metric of a state, for inner rows."""
 
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
         points, codes = data.references(components, all_rows)
         return FittedModel.of_metric(data.coordinates, components, points, codes, len(data.classes))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The only state of an algorithm without iterations."""
+
+    components: Floats
+    record: Record = field(default_factory=lambda: {"round": 0, "seconds": {}})
+    finished: bool = True
+
+
+class ClosedFormLearner(MetricLearner[Solved]):
+    """k-NN with all rows under a metric that a subclass computes in one step."""
+
+    @abstractmethod
+    def _solve(self, rows: InnerRows, codes: Ints) -> Floats:
+        """The factor of the metric for these training rows."""
+
+    def _steps(self, data: TrainingData) -> Steps[Solved]:
+        rows, codes = data.training_rows
+
+        def first(generator: np.random.Generator) -> Solved:
+            return Solved(self._solve(rows, codes).astype(rows.dtype))
+
+        def check(state: Solved) -> None:
+            check_arrays((len(state.components), rows.n_features), state.components)
+
+        return Steps(first, lambda state, generator: state, 0, Solved, check)
+
+    def _components(self, data: TrainingData, state: Solved) -> Floats:
+        return state.components
