@@ -7,7 +7,7 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from helpers import interrupt_round, make_blobs, make_unbalanced
+from helpers import make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -29,21 +29,7 @@ def assert_same(distributed, local, X):
     assert np.mean(distributed.predict(X) == local.predict(X)) >= 0.999
 
 
-def test_a_fit_on_the_cluster_is_resumed(client, tmp_path, monkeypatch):
-    X, y = make_unbalanced()
-    rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
-    whole = published().fit(rows, labels)
-    with monkeypatch.context() as patched:
-        interrupt_round(patched, 2)
-        with pytest.raises(KeyboardInterrupt):
-            published().fit(rows, labels, checkpoint=tmp_path)
-    resumed = published().fit(rows, labels, checkpoint=tmp_path, resume=True)
-    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
-    np.testing.assert_array_equal(resumed.components_, whole.components_)
-
-
-@pytest.mark.parametrize("chunks", [3000, 700, 61])
-@pytest.mark.parametrize("init", ["random", "k-means++"])
+@pytest.mark.parametrize(("chunks", "init"), [(3000, "random"), (61, "k-means++")])
 def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
     X, y = make_unbalanced()
     model = published(init=init)
@@ -100,8 +86,9 @@ def test_answers_are_dask_arrays(client):
     np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
+def test_a_worker_lost_in_the_middle_changes_nothing(processes, monkeypatch):
     X, y = make_unbalanced()
     local = published().fit(X, y)
     killed = []
@@ -109,8 +96,8 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
 
     def kill_then_move(self, *arguments):
         if arguments[-1] is not None and not killed:
-            holder = client.who_has(self._parts)[self._parts[0].key][0]
-            pids = client.run(os.getpid)
+            holder = processes.who_has(self._parts)[self._parts[0].key][0]
+            pids = processes.run(os.getpid)
             killed.append(pids[holder])
             os.kill(pids[holder], signal.SIGKILL)
         return move(self, *arguments)
@@ -119,7 +106,6 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
     model = published().fit(da.from_array(X, chunks=(300, -1)), y)
     assert len(killed) == 1
     assert_same(model, local, X)
-    client.wait_for_workers(3, timeout=60)
 
 
 def test_invalid_input_is_reported_before_any_row_is_read(client):

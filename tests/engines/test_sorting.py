@@ -44,7 +44,7 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
     assert isinstance(store, np.ndarray) == (place == "memory")
 
 
-@pytest.mark.parametrize("options", [{}, {"reference": "original"}, {"early_stopping": True}])
+@pytest.mark.parametrize("options", [{}, {"reference": "original", "early_stopping": True}])
 def test_a_file_gives_the_model_that_its_rows_give(saved, place, options):
     path, X, y = saved
     model = MaPML(max_iter=3, n_steps=300, random_state=0, **options)

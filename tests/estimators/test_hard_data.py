@@ -142,18 +142,6 @@ def test_parameters_out_of_range_are_refused_and_change_nothing(blobs, parameter
     assert {n: v for n, v in vars(model).items() if n not in parameters} == before
 
 
-def test_a_failed_refit_leaves_the_model_as_it_was(blobs):
-    X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
-    expected, before = model.predict(X), dict(vars(model))
-    with_nan = np.full((10, 3), np.nan)
-    for bad in ((X[:, :4], y[:-1]), (X[:, :4], np.zeros(len(X))), (with_nan, y[:10])):
-        with pytest.raises(ValueError, match=r"."):
-            model.fit(*bad)
-        assert vars(model) == before
-    np.testing.assert_array_equal(model.predict(X), expected)
-
-
 def test_warm_start_refuses_other_classes_and_features(blobs):
     X, y = blobs
     model = MaPML(warm_start=True, **QUICK).fit(X, y)
@@ -161,17 +149,3 @@ def test_warm_start_refuses_other_classes_and_features(blobs):
         model.fit(X, y > 0)
     with pytest.raises(ValueError, match=r"X has 4.*it had 6"):
         model.fit(X[:, :4], y)
-
-
-def test_latents_are_found_in_groups_of_a_class_that_are_far_apart():
-    """Which side of a group a class is on differs between groups, so both need several latents."""
-    generator = np.random.default_rng(0)
-    y, group = np.arange(2000) % 2, generator.integers(0, 2, 2000)
-    X = generator.standard_normal((2000, 8)).astype(np.float32)
-    X[:, 1] += 2.5 * y * (1 - 2 * group)
-    X[:, 0] += 10_000 * group
-    right = Euclidean().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
-    model = MaPML(0.1, max_iter=1, n_steps=1000, random_state=0).fit(X[:1000], y[:1000])
-    assert model.score(X[1000:], y[1000:]) >= right
-    in_one = model.latent_examples_[:, 0] > 5_000
-    assert 0.3 < in_one.mean() < 0.7

@@ -35,6 +35,7 @@ def test_most_neighbours_are_found_at_exact_distances(model, made):
 
 
 @needs_forks
+@pytest.mark.slow
 def test_a_forked_child_builds_an_index_of_its_own(model, made):
     model.predict(made.X[5000:])
 

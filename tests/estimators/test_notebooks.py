@@ -36,11 +36,6 @@ def test_after_the_fit_it_tells_what_was_found(blobs):
         assert all(name in html for name in facts)
 
 
-def test_the_error_of_held_out_rows(blobs):
-    model = MaPML(early_stopping=True, **QUICK).fit(*blobs)
-    assert fitted_facts(model)["error"].endswith("of the rows that were held out")
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_is_shown(name, blobs):
     facts = fitted_facts(estimator_class(name)(random_state=0).fit(*blobs))

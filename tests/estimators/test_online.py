@@ -217,17 +217,6 @@ class TestMembership:
         nearest = eight.kneighbors(X_test, 1, return_distance=False)[:, 0]
         np.testing.assert_array_equal(eight.apply(X_test), nearest)
 
-    def test_counts_are_the_rows_of_each_latent(self, digits):
-        X, y, _, _ = digits
-        model = MaPML.as_published(max_iter=1, n_steps=200, random_state=0).fit(X, y)
-        assert model.latent_counts_.sum() == len(X)
-        for label in range(10):
-            rows = X[y == label]
-            own = model.latent_labels_ == label
-            gaps = (rows[:, None] - model.latent_examples_[own]) @ model.components_.T
-            counts = np.bincount(np.square(gaps).sum(2).argmin(1), minlength=own.sum())
-            assert np.abs(counts - model.latent_counts_[own]).sum() <= 4
-
 
 class TestLabelScores:
     def test_wrong_labels_have_low_scores(self, digits, rng):
@@ -257,9 +246,3 @@ class TestRejectThreshold:
         X, y, _, _ = digits
         with pytest.raises(ValueError, match="other references vote"):
             copied(eight).set_references(X, y).reject_threshold(0.1)
-
-    def test_a_model_of_an_older_file_has_no_thresholds(self, eight):
-        model = copied(eight)
-        del model.score_quantiles_
-        with pytest.raises(ValueError, match="fit it again"):
-            model.reject_threshold(0.1)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from latentmetric import OASIS, Euclidean, MaPML
 
@@ -54,15 +52,6 @@ def test_labels_of_every_kind(blobs, names, reject_label, dtype):
     kept = model.predict(X, reject_below=-1.0, reject_label=reject_label)
     assert kept.dtype == dtype
     np.testing.assert_array_equal(kept, names[y])
-
-
-def test_a_pipeline_passes_on_the_threshold(blobs):
-    X, y = blobs
-    pipeline = make_pipeline(StandardScaler(), Euclidean()).fit(X, y)
-    scores = pipeline.score_samples(X + 1)
-    threshold = float(np.median(scores))
-    predicted = pipeline.predict(X + 1, reject_below=threshold, reject_label=-1)
-    np.testing.assert_array_equal(predicted == -1, scores < threshold)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,8 @@
-"""Whole fits with the refinement: what they record and keep, and what must not matter.
-
-With any start, neither one scale of all features nor their position, the order of the rows or the
-names of the classes matter. With the Euclidean start, a rotation does not matter, either; with the
-others, the units of single features do not.
-"""
+"""Whole fits with the refinement: what they record, what they keep, and what interrupts leave."""
 
 import numpy as np
 import pytest
 from helpers import make_blobs
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from latentmetric import MaPML
 from latentmetric.core import learning
@@ -58,8 +51,9 @@ def test_passes_follow_the_rounds(blobs, parameters):
     assert judged == [not parameters] * 6
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("parameters", [{}, {"label_noise": True}, {"n_components": 2}])
+@pytest.mark.parametrize(
+    ("seed", "parameters"), [(0, {}), (1, {"label_noise": True}), (2, {"n_components": 2})]
+)
 def test_the_best_state_is_kept(seed, parameters):
     """Never one under which labels are less likely than before learning."""
     model = fit(*make_blobs(seed=seed), random_state=seed, **parameters)
@@ -170,8 +164,7 @@ def test_the_published_algorithm_has_none_of_this():
     assert not any(record.keys() & {"loss", "refinement"} for record in model.history_)
 
 
-@pytest.mark.parametrize("n_components", [1, 2, 3, 5])
-@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize(("n_components", "keep"), [(1, "last"), (3, "best"), (5, "last")])
 def test_a_refined_metric_has_at_most_the_rank_it_is_given(blobs, n_components, keep):
     X, y = blobs
     model = fit(X, y, n_components=n_components, keep=keep)
@@ -183,34 +176,11 @@ def test_a_refined_metric_has_at_most_the_rank_it_is_given(blobs, n_components, 
     np.testing.assert_allclose(model.model_.references.rows, mapped, atol=1e-9)
 
 
-def test_a_map_tells_classes_apart():
-    X, y = make_blobs(600)
-    queries, truth = make_blobs(600, seed=1)
-    assert fit(X, y, n_components=2).score(queries, truth) > 0.8
-    assert fit(X, y, n_components=2, refine=0).score(queries, truth) < 0.8
-
-
 def test_refinement_lowers_the_error_on_new_rows():
     X, y = make_blobs(600)
     queries, truth = make_blobs(2000, seed=1)
     refined, plain = (fit(X, y, refine=refine).score(queries, truth) for refine in (3, 0))
     assert refined > plain + 0.01
-
-
-def test_wrong_labels_are_trusted_less():
-    """Of 30 % of the rows, the label is replaced by a random one."""
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X.astype("f4"), y, test_size=600, random_state=0)
-    generator = np.random.default_rng(0)
-    wrong = generator.random(len(y)) < 0.3
-    y[wrong] = generator.integers(10, size=wrong.sum())
-    parameters = {"n_latents": 0.1, "n_steps": 1000, "refine": 2}
-    errors = [
-        1 - fit(X, y, label_noise=label_noise, **parameters).score(X_test, y_test)
-        for label_noise in (True, False)
-    ]
-    assert errors[0] < 0.05
-    assert errors[1] > errors[0] + 0.02
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -241,8 +211,7 @@ def interrupt_pass(monkeypatch, number):
     monkeypatch.setattr(learning, "refine", interrupted)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("keep", ["best", "last"])
+@pytest.mark.parametrize(("number", "keep"), [(1, "best"), (2, "last"), (3, "best")])
 def test_an_interrupted_refinement_may_keep_the_best_so_far(blobs, monkeypatch, number, keep):
     X, y = blobs
     with monkeypatch.context() as patched:
@@ -264,9 +233,8 @@ def test_an_interrupted_refinement_may_keep_the_best_so_far(blobs, monkeypatch, 
 @pytest.mark.parametrize(
     ("number", "parameters"),
     [
-        (1, {}), (2, {}), (3, {}), (2, {"keep": "last"}), (2, {"start": "auto"}),
-        (3, {"start": "within", "label_noise": True}), (1, {"n_components": 2}),
-        (2, {"n_components": 2}), (2, {"early_stopping": True}), (3, {"latent_reg": 1.0}),
+        (1, {}), (2, {"keep": "last"}), (3, {"start": "within", "label_noise": True}),
+        (1, {"n_components": 2}), (2, {"early_stopping": True}),
     ],
     ids=str,
 )  # fmt: skip

@@ -1,7 +1,5 @@
 """Euclidean, OASIS and HR-SGD with the interface of MaPML."""
 
-import pickle
-
 import numpy as np
 import pytest
 from helpers import make_blobs
@@ -71,21 +69,6 @@ def test_history(name, blobs):
     )
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_the_same_seed_gives_the_same_model(name, blobs):
-    X, y = blobs
-    one, other = fit(name, X, y), fit(name, X, y)
-    np.testing.assert_array_equal(matrix_of(one), matrix_of(other))
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-    np.testing.assert_array_equal(
-        one.predict_proba(X), pickle.loads(pickle.dumps(one)).predict_proba(X)
-    )
-    if name != "Euclidean":
-        assert not np.array_equal(
-            matrix_of(one), matrix_of(clone(RIVALS[name]).set_params(random_state=1).fit(X, y))
-        )
-
-
 @pytest.mark.parametrize("name", [name for name in RIVALS if name != "OASIS"])
 def test_distances_are_those_of_the_transformed_rows(name, blobs):
     X, y = blobs
@@ -119,14 +102,6 @@ class TestSimilarity:
         np.testing.assert_allclose(negated, np.sort(-expected, axis=1)[:, :7], atol=1e-10)
         most_similar = clone(model).set_params(n_neighbors=1).fit(X, y)
         np.testing.assert_array_equal(most_similar.predict(queries), y[np.argmax(expected, axis=1)])
-
-    def test_other_references(self, blobs):
-        X, y = blobs
-        model = fit("OASIS", X, y)
-        expected = self.similarities(model, X, X)[:, ::2]
-        model.set_references(X[::2], y[::2])
-        indices = model.kneighbors(X, 3, return_distance=False)
-        np.testing.assert_array_equal(indices, np.argsort(-expected, axis=1)[:, :3])
 
     def test_methods_that_need_a_metric_exist_only_with_one(self, blobs):
         X, y = blobs

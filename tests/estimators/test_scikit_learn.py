@@ -154,14 +154,3 @@ def test_callbacks_follow_every_round_and_can_stop_the_fit():
     assert recorder.scores[-1] == plain.score(X, y)
     stopped = MaPML(**QUICK).set_callbacks(Recorder(stop_after=2)).fit(X, y)
     assert stopped.n_iter_ == 1
-
-
-def test_scoring_monitor_and_progress_bar_of_scikit_learn(blobs, capsys):
-    callback = pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
-    X, y = blobs
-    monitor = callback.ScoringMonitor(scoring="accuracy")
-    MaPML(**QUICK).set_callbacks(monitor, callback.ProgressBar()).fit(X, y)
-    log = monitor.get_logs()
-    log = log[0] if isinstance(log, list) else log
-    assert len(log.data) >= 4
-    assert "MaPML" in capsys.readouterr().out

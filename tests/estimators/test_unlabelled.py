@@ -78,12 +78,6 @@ def test_weights_count_for_unlabelled_rows_too(partly):
     np.testing.assert_allclose(model.latent_counts_.sum(), fewer.latent_counts_.sum(), rtol=1e-6)
 
 
-def test_without_such_rows_it_is_a_plain_fit(blobs):
-    X, y = blobs
-    plain, model = quick().fit(X, y), quick(unlabelled=-1).fit(X, y)
-    np.testing.assert_array_equal(plain.latent_examples_, model.latent_examples_)
-
-
 @pytest.mark.parametrize(
     ("mark", "labels"), [("-1", int), (-1, str), (True, int), (-1, bool), ("?", bool)]
 )

@@ -14,27 +14,12 @@ def quick(**parameters):
     return MaPML(**({"n_steps": 500, "max_iter": 2, "random_state": 0} | parameters))
 
 
-def equal_models(one, other):
-    for name in ("components_", "latent_examples_", "margins_", "latent_counts_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
 @pytest.mark.parametrize("weight", [0.25, 3000])
 def test_equal_weights_change_no_bit_of_what_votes(blobs, weight):
     X, y = blobs
     plain, weighted = quick().fit(X, y), quick().fit(X, y, np.full(len(X), weight))
     for name in ("components_", "latent_examples_", "margins_"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(weighted, name))
-
-
-@pytest.mark.parametrize("n_latents", [0.1, 4])
-def test_only_ratios_matter(blobs, n_latents):
-    X, y = blobs
-    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
-    one = quick(n_latents=n_latents).fit(X, y, weights)
-    other = quick(n_latents=n_latents).fit(X, y, 1024 * weights)
-    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6)
-    np.testing.assert_allclose(1024 * one.latent_counts_, other.latent_counts_, rtol=1e-6)
 
 
 def test_counts_are_in_the_callers_units(blobs):
@@ -102,28 +87,6 @@ def test_files_take_weights_too(blobs, tmp_path):
     one = quick(class_weight="balanced").fit(X, y, weights)
     other = quick(class_weight="balanced").fit(open_rows(tmp_path / "rows.npy"), y, weights)
     np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-4, atol=1e-4)
-
-
-def test_early_stopping_weighs_the_held_out_rows(blobs):
-    X, y = blobs
-    y = np.where(np.arange(len(y)) % 5, y, (y + 1) % 3)
-    weights = np.where(np.arange(len(y)) % 5, 1.0, 1e-6)
-    model = quick(early_stopping=True, validation_fraction=0.3).fit(X, y, weights)
-    plain = quick(early_stopping=True, validation_fraction=0.3).fit(X, y)
-    errors = [record["validation_error"] for record in model.history_]
-    assert min(errors) < min(record["validation_error"] for record in plain.history_)
-
-
-def test_a_checkpoint_knows_the_weights(blobs, tmp_path):
-    X, y = blobs
-    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
-    model = quick().fit(X, y, weights, checkpoint=tmp_path)
-    again = quick().fit(X, y, weights, checkpoint=tmp_path, resume=True)
-    equal_models(model, again)
-    with pytest.raises(ValueError, match="checkpoint"):
-        quick().fit(X, y, 2 - weights / 2, checkpoint=tmp_path, resume=True)
-    with pytest.raises(ValueError, match="class_weight"):
-        quick(class_weight="balanced").fit(X, y, weights, checkpoint=tmp_path, resume=True)
 
 
 def test_partial_fit_takes_weights(blobs):
