@@ -26,15 +26,17 @@ from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.rejection import QUANTILES, score_quantiles
-from latentmetric.estimators.setup import first_of, in_their_span, settings_of
-from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import Unlabelled, divided
-from latentmetric.estimators.warm_start import (
+from latentmetric.estimators.setup import (
     check_warm_start,
     digest_of,
+    first_of,
     first_of_last_fit,
+    in_their_span,
     is_warm,
+    settings_of,
 )
+from latentmetric.estimators.training import TrainingData
+from latentmetric.estimators.unlabelled import Unlabelled, divided
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
