@@ -67,14 +67,14 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     equal = bool((sizes == sizes[0]).all())
     estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
     with np.errstate(under="ignore"):
-        admitted = admit(X, y, estimator)
-        if len(admitted.classes) != len(sizes):
+        labelled = admit(X, y, estimator)
+        if len(labelled.classes) != len(sizes):
             raise ValueError(
                 f"latent examples of {len(sizes)} classes were learned, but y has "
-                f"{len(admitted.classes)} classes; pass rows of every class"
+                f"{len(labelled.classes)} classes; pass rows of every class"
             )
         if not equal:
-            named = zip(admitted.classes.tolist(), sizes.tolist(), strict=True)
+            named = zip(labelled.classes.tolist(), sizes.tolist(), strict=True)
             estimator.n_latents = dict(named)
         width = learned.n_features
         if estimator.n_features_in_ != width:
@@ -82,8 +82,8 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
                 f"X has {estimator.n_features_in_} features, but the latent examples were learned "
                 f"with {width}; pass the outputs of the network that they were learned with"
             )
-        partition = admitted.engine.partition(admitted, 1, ReadingLog("MaPML", 0))
-        attributes = _attributes(learned, partition, admitted.classes)
+        partition = labelled.engine.partition(labelled, 1, ReadingLog("MaPML", 0))
+        attributes = _attributes(learned, partition, labelled.classes)
     estimator.__dict__.update(attributes)
     return estimator
 

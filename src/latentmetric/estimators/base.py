@@ -167,15 +167,15 @@ class ReferenceClassifier(
         keep_on_interrupt: bool,
     ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
-        admitted = admit(X, y, self)
-        self.check_against(admitted.classes)
+        labelled = admit(X, y, self)
+        self.check_against(labelled.classes)
         class_weight = getattr(self, "class_weight", None)
-        weights = row_weights(sample_weight, class_weight, admitted.codes, admitted.classes)
+        weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
         generator = generator_from(self.random_state)
         checkpoints = None
         if checkpoint is not None or resume:
             checkpoints = self._checkpoints(checkpoint, resume, generator)
-        data = self._training_data(replace(admitted, weights=weights), generator)
+        data = self._training_data(replace(labelled, weights=weights), generator)
         steps = self._steps(data)
         listener = Listener(owner, steps.limit, X, y)
         driver = Driver(self, data, steps, generator, listener, checkpoints, keep_on_interrupt)
@@ -221,18 +221,18 @@ class ReferenceClassifier(
         return "rows"
 
     def _training_data(
-        self, admitted: LabelledRows, generator: np.random.Generator
+        self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class; with early stopping, some of them are held out."""
-        partition = self._partition(admitted)
+        partition = self._partition(labelled)
         if not getattr(self, "early_stopping", False):
-            return TrainingData(admitted.classes, partition, partition.population)
+            return TrainingData(labelled.classes, partition, partition.population)
         fraction: float = self.validation_fraction
-        return TrainingData.held_out_of(admitted.classes, partition, fraction, generator)
+        return TrainingData.held_out_of(labelled.classes, partition, fraction, generator)
 
-    def _partition(self, admitted: LabelledRows) -> Partition:
+    def _partition(self, labelled: LabelledRows) -> Partition:
         progress = ReadingLog(type(self).__name__, self.verbose)
-        return admitted.engine.partition(admitted, thread_count(self.n_jobs), progress)
+        return labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         """What states are judged by, and how many steps may pass without a better one."""

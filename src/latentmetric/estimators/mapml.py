@@ -261,13 +261,6 @@ class MaPML(OnlineLatents):
         "reference_": StoredWord(("latent", "original", "set")),
     }
 
-    latent_examples_: Floats
-    latent_labels_: np.ndarray[Any, Any]
-    latent_counts_: Floats
-    margins_: Floats
-    score_quantiles_: Floats
-    reference_: str
-
     def __init__(
         self,
         n_latents: int | float | Mapping[Any, int] = 0.1,
@@ -434,9 +427,9 @@ class MaPML(OnlineLatents):
         return digest_of(self) if is_warm(self) else super()._begun_from()
 
     def _training_data(
-        self, admitted: LabelledRows, generator: np.random.Generator
+        self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        data = super()._training_data(admitted, generator)
+        data = super()._training_data(labelled, generator)
         # A metric that was learned from other rows may be anything outside the span of these.
         return data if is_warm(self) else in_their_span(self, data, generator)
 

@@ -30,10 +30,10 @@ class MetricLearner(ReferenceClassifier[AnyState]):
         caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
         refuse_remote(caller, instead, X=X)
 
-    def _partition(self, admitted: LabelledRows) -> Partition:
-        rows = admitted.engine.gather(admitted.rows, f"{type(self).__name__}.fit")
-        population = LocalPopulation.of(rows, admitted.codes, thread_count(self.n_jobs))
-        return Partition(population, rows, admitted.codes)
+    def _partition(self, labelled: LabelledRows) -> Partition:
+        rows = labelled.engine.gather(labelled.rows, f"{type(self).__name__}.fit")
+        population = LocalPopulation.of(rows, labelled.codes, thread_count(self.n_jobs))
+        return Partition(population, rows, labelled.codes)
 
     @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:
