@@ -125,7 +125,7 @@ class HeapEngine:
     def holds(self, X):
         return isinstance(X, Heap)
 
-    def admit(self, X, estimator, *, training):
+    def validate(self, X, estimator, *, training):
         note = set_features if training else check_features
         note(estimator, X.shape[1], None)
         return X

@@ -25,7 +25,7 @@ class Whitened(ClosedFormLearner):
         1 logs a line a round.
     """
 
-    parameter_rules = {**ClosedFormLearner.parameter_rules, "shrinkage": Number(0)}  # noqa: RUF012
+    _parameter_rules = {**ClosedFormLearner._parameter_rules, "shrinkage": Number(0)}  # noqa: RUF012
 
     def __init__(
         self, n_neighbors=3, *, shrinkage=0.1, weights="uniform", n_jobs=None, random_state=None,

@@ -512,7 +512,7 @@ def test_wrong_calls(arguments):
 
 
 @pytest.mark.parametrize(
-    ("where", "code"), [("check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
+    ("where", "code"), [("_check_parameters", 2), ("fit", 1)], ids=["parameters", "fit"]
 )
 def test_an_overflow_is_reported_as_bad_input(folder, tmp_path, monkeypatch, where, code):
     def overflow(*_, **__):

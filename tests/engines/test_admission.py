@@ -374,7 +374,7 @@ def outcome_of(X, model):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            rows = MEMORY.admit(X, model, training=False)
+            rows = MEMORY.validate(X, model, training=False)
         except (TypeError, ValueError) as error:
             return type(error), str(error)
     return rows.dtype, rows.shape, rows.tobytes(), [str(warning.message) for warning in caught]

@@ -298,7 +298,7 @@ def test_scikit_learn_keeps_feature_names_and_counts():
 
 def test_scikit_learn_refuses_votes_that_it_does_not_have(monkeypatch):
     monkeypatch.setitem(VOTES, "cubic", VOTES["distance"])
-    monkeypatch.setitem(Euclidean.parameter_rules, "weights", OneOf(("cubic",)))
+    monkeypatch.setitem(Euclidean._parameter_rules, "weights", OneOf(("cubic",)))
     model = Euclidean(weights="cubic").fit(*make_blobs())
     with pytest.raises(ValueError, match="weights='cubic' has no equivalent"):
         to_sklearn(model)

@@ -71,7 +71,7 @@ def _option(name: str, kinds: list[type[Any]]) -> inspect.Parameter:
         defaults = [SEED] * len(kinds)
     text = f"{_first_sentence(TEXTS[kinds[0]].get(name, ''))} {_default(kinds, defaults)}"
     shown: dict[str, Any] = {"help": text, "rich_help_panel": panel}
-    rule = kinds[0].parameter_rules.get(name)
+    rule = kinds[0]._parameter_rules.get(name)
     if isinstance(rule, OrNone):
         rule = rule.rule
     if isinstance(rule, Boolean):
@@ -160,7 +160,7 @@ def make_estimator(name: str, parameters: Mapping[str, Any]) -> Any:
     seed = {"random_state": SEED} if "random_state" in own else {}
     estimator = kind(**seed | dict(parameters))
     try:
-        estimator.check_parameters()
+        estimator._check_parameters()
     except (OverflowError, TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     return estimator

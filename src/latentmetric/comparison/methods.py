@@ -15,7 +15,7 @@ from latentmetric.core.votes import n_voters
 from latentmetric.engines.admission import in_this_process
 from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, fit_rival
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.parameters import VOTING, validated_copy
 
 ORIGINAL = "-O"
 """The paper's suffix for a method whose references are all rows, not latent examples."""
@@ -64,7 +64,7 @@ def answering(method: str, fitted: Any, X: Any, y: Labels) -> Answering:
 
 def _predicted(estimator: Any, model: FittedModel, X: Any) -> Labels:
     """Labels by the estimator's vote, with the references of ``model``."""
-    estimator = plain(estimator, VOTING)
+    estimator = validated_copy(estimator, VOTING)
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
     rows = in_this_process(X, estimator, "compare")
     with small_numbers_may_vanish():

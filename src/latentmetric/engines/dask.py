@@ -71,7 +71,7 @@ class DaskEngine:
         """See ``Engine``."""
         return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
         """See ``Engine``."""
         _refuse_other_collections(X, "X")
         n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]

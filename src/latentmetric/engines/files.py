@@ -32,7 +32,7 @@ class FileEngine:
         """See ``Engine``."""
         return is_lazy(X)
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> RowFile:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> RowFile:
         """See ``Engine``."""
         check_description(X.shape, np.dtype(X.dtype), 2 if training else 1)
         note = set_features if training else check_features

@@ -16,7 +16,7 @@ from latentmetric.validation.labels import (
     checked_labels,
     classes_and_codes,
 )
-from latentmetric.validation.rows import as_floats, refuse_what_is_no_number
+from latentmetric.validation.rows import as_floats, check_numeric
 
 
 class MemoryEngine:
@@ -28,11 +28,11 @@ class MemoryEngine:
         """See ``Engine``."""
         return True
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; returns rows of floats with all values checked."""
         if not training and is_plain_table(X, estimator):
             return as_floats(X)
-        refuse_what_is_no_number(X)
+        check_numeric(X)
         rows = validate_data(
             estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
             ensure_min_samples=2 if training else 1,

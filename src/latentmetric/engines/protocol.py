@@ -56,7 +56,7 @@ class Engine(Protocol):
     def holds(self, X: Any) -> bool:
         """Whether this engine is responsible for ``X``; does not import any library."""
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
         """Check shape, dtype and features, and return ``X`` in the form the other methods take.
 
         Training stores the features on the estimator; queries are compared with them.

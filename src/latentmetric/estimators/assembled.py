@@ -18,7 +18,7 @@ from latentmetric.core.likelihood import JUDGED_ROWS, left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.refinement import preimages
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import admit, refuse_remote
+from latentmetric.engines.admission import refuse_remote, validate
 from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
@@ -67,7 +67,7 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     equal = bool((sizes == sizes[0]).all())
     estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
     with np.errstate(under="ignore"):
-        labelled = admit(X, y, estimator)
+        labelled = validate(X, y, estimator)
         if len(labelled.classes) != len(sizes):
             raise ValueError(
                 f"latent examples of {len(sizes)} classes were learned, but y has "

@@ -23,7 +23,7 @@ from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
-from latentmetric.engines.admission import admit, engine_of, map_blocks, refuse_remote
+from latentmetric.engines.admission import engine_of, map_blocks, refuse_remote, validate
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.driver import PATIENCE, Driver
 from latentmetric.estimators.notebooks import ShownInNotebooks
@@ -46,7 +46,7 @@ from latentmetric.validation.parameters import (
     OneOf,
     Rule,
     Verbosity,
-    plain,
+    validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
 from latentmetric.validation.weights import row_weights
@@ -84,7 +84,7 @@ class ReferenceClassifier(
     and turns a state into a model.
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
@@ -92,10 +92,10 @@ class ReferenceClassifier(
     }
     """The rule of each parameter; subclasses add their own."""
 
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {}
+    _stored_attributes: ClassVar[dict[str, StoredValue]] = {}
     """Fitted attributes that model files hold in addition to those that all estimators have."""
 
-    learns: ClassVar[bool] = True
+    _learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""
 
     n_neighbors: int
@@ -149,7 +149,7 @@ class ReferenceClassifier(
         self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
         keep_on_interrupt: bool,
     ) -> Self:  # fmt: skip
-        fitting = plain(self)
+        fitting = validated_copy(self)
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
         resume = Boolean().check("resume", resume)
         if not engine_of(X).in_process:
@@ -167,8 +167,8 @@ class ReferenceClassifier(
         keep_on_interrupt: bool,
     ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
-        labelled = admit(X, y, self)
-        self.check_against(labelled.classes)
+        labelled = validate(X, y, self)
+        self._check_against(labelled.classes)
         class_weight = getattr(self, "class_weight", None)
         weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
         generator = generator_from(self.random_state)
@@ -185,9 +185,9 @@ class ReferenceClassifier(
         """The fitted attributes after all steps, for what an estimator does with its model then."""
         return attributes
 
-    def check_parameters(self) -> None:
+    def _check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        plain(self)
+        validated_copy(self)
 
     def _check_combinations(self) -> None:
         """Raise on checked parameters that do not fit each other, or lack a library."""
@@ -203,7 +203,7 @@ class ReferenceClassifier(
                     f"{name}={default!r}"
                 )
 
-    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+    def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
     def _checkpoints(
@@ -291,7 +291,7 @@ class ReferenceClassifier(
         -------
         ndarray of shape (n_samples,)
         """
-        voting = self.check_voting()
+        voting = self._voting()
         dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
         predict_block = voting._predict_block
         if reject_below is not None:
@@ -313,7 +313,7 @@ class ReferenceClassifier(
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        voting = self.check_voting()
+        voting = self._voting()
         shares: Floats = map_blocks(
             voting._proba_block, X, voting, np.float64, len(voting.classes_)
         )
@@ -427,9 +427,9 @@ class ReferenceClassifier(
         """
         if "model_" not in vars(self):
             check_is_fitted(self)
-        return plain(self, ("n_jobs", *names))
+        return validated_copy(self, ("n_jobs", *names))
 
-    def check_voting(self) -> Self:
+    def _voting(self) -> Self:
         """A checked copy to vote with, which no other thread changes."""
         return self._ready("n_neighbors", "weights")
 

@@ -48,7 +48,7 @@ class Euclidean(ClosedFormLearner):
     ['b']
     """
 
-    learns: ClassVar[bool] = False
+    _learns: ClassVar[bool] = False
 
     def __init__(
         self,

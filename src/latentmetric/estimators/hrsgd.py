@@ -92,8 +92,8 @@ class HRSGD(MetricLearner[hrsgd.State]):
     (450, 64)
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **MetricLearner.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner._parameter_rules,
         **EARLY_STOPPING,
         "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
         "update": OneOf(hrsgd.UPDATES),

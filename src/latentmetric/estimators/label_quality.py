@@ -11,7 +11,7 @@ from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.labels import known_codes
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 
 
 def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) -> Floats:
@@ -21,7 +21,7 @@ def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) 
     if estimator.reference_ != "latent":
         model = model.with_references(estimator.latent_examples_, of_latents)
     scores = np.empty(len(rows))
-    n_threads = thread_count(plain(estimator, ("n_jobs",)).n_jobs)
+    n_threads = thread_count(validated_copy(estimator, ("n_jobs",)).n_jobs)
     with np.errstate(under="ignore"), blas_threads(n_threads):
         for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
             scores[block] = label_likelihoods(

@@ -226,8 +226,8 @@ class MaPML(OnlineLatents):
     (1347, 134)
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **ReferenceClassifier.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **ReferenceClassifier._parameter_rules,
         **EARLY_STOPPING,
         "n_latents": CountOrShare(),
         "reference": OneOf(("latent", "original")),
@@ -250,7 +250,7 @@ class MaPML(OnlineLatents):
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {
+    _stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "latent_examples_": StoredArray((None, "n_features")),
         "latent_labels_": StoredLabels("latent_codes", "latent_examples_"),
         "latent_counts_": StoredArray(
@@ -404,7 +404,7 @@ class MaPML(OnlineLatents):
                 caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
                 refuse_remote(caller, f"{name}=None", X=X)
 
-    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+    def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)

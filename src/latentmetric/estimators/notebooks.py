@@ -64,7 +64,7 @@ def fitted_facts(model: Any) -> dict[str, str]:
         errors = history[0].get("start_errors", {})
         tried = ", ".join(f"{name} {_percent(error)}" for name, error in errors.items())
         facts["start"] = history[0]["start"] + (f"; tried on a sample: {tried}" if tried else "")
-    if model.learns:
+    if model._learns:
         passes = sum("refinement" in record for record in history)
         plural = "passes" if passes > 1 else "pass"
         refined = f" and {passes} {plural} of the refinement" if passes else ""

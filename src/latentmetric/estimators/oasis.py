@@ -120,14 +120,14 @@ class OASIS(MetricLearner[oasis.State]):
     False
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **MetricLearner.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner._parameter_rules,
         **EARLY_STOPPING,
         "psd": Boolean(),
         "aggressiveness": Number(0, open_low=True),
         "n_steps": Integer(1),
     }
-    stored_attributes: ClassVar[dict[str, StoredValue]] = {
+    _stored_attributes: ClassVar[dict[str, StoredValue]] = {
         "similarity_": StoredArray(("n_features", "n_features"))
     }
 
@@ -164,9 +164,9 @@ class OASIS(MetricLearner[oasis.State]):
             tags.transformer_tags = None
         return tags
 
-    def check_voting(self) -> Self:
+    def _voting(self) -> Self:
         """A checked copy to vote with, which no other thread changes."""
-        voting = super().check_voting()
+        voting = super()._voting()
         voting._check_combinations()
         return voting
 

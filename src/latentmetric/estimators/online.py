@@ -34,7 +34,7 @@ from latentmetric.validation.labels import (
     joined_classes,
     known_codes,
 )
-from latentmetric.validation.parameters import Boolean, Number, plain
+from latentmetric.validation.parameters import Boolean, Number, validated_copy
 from latentmetric.validation.weights import MIN_WEIGHT, checked_weights
 
 Attributes = dict[str, Any]
@@ -118,7 +118,7 @@ class OnlineLatents(ReferenceClassifier[State]):
         known_codes(labels, every)
         joined_classes(classes_and_codes(labels)[0], every)
         later = set(every.tolist()) - set(labels.tolist())
-        fitted = _without(plain(self), later)._fit(X, y, sample_weight, None, False, False)
+        fitted = _without(validated_copy(self), later)._fit(X, y, sample_weight, None, False, False)
         joined = joined_classes(fitted.classes_, every)
         model = recoded(fitted.model_, fitted.classes_, joined)
         margins = np.full(len(joined), model.coordinates.unit)

@@ -19,7 +19,7 @@ from latentmetric.validation.labels import (
     known_codes,
     refuse_known,
 )
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 
 
 def recoded(model: FittedModel, before: Labels, classes: Labels) -> FittedModel:
@@ -111,7 +111,7 @@ class ReferencesMixin:
     def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
         """A checked copy of this estimator to change, and labelled rows to change it with."""
         check_is_fitted(self)
-        changing = plain(self)
+        changing = validated_copy(self)
         rows, labels = labelled_queries(X, y, self, f"{type(self).__name__}.{method}")
         return changing, rows, labels
 

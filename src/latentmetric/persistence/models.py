@@ -48,7 +48,7 @@ from latentmetric.persistence.values import (
     rounds_from_json,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 
 SMALLEST_SCALE = 5e-324
 """The smallest number above 0: the scale is a divisor and must not be 0."""
@@ -101,9 +101,9 @@ def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
             f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
             f"ends in one{found}"
         )
-    model = plain(model)
-    model.check_parameters()
-    model.check_voting()
+    model = validated_copy(model)
+    model._check_parameters()
+    model._voting()
     return _contents(model)
 
 
@@ -181,7 +181,7 @@ def _contents(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     }
     if model.components is not None:
         arrays["components"] = model.components
-    for attribute, kind in estimator.stored_attributes.items():
+    for attribute, kind in estimator._stored_attributes.items():
         if not hasattr(estimator, attribute):
             continue
         value = getattr(estimator, attribute)
@@ -220,9 +220,9 @@ def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
     checked = _CheckedArrays(arrays, n_features, len(classes))
     attributes = _common_attributes(document, checked, classes)
     components = None
-    if "similarity_" not in kind.stored_attributes or checked.has("components"):
+    if "similarity_" not in kind._stored_attributes or checked.has("components"):
         components = attributes["components_"] = checked.components()
-    for attribute, stored in kind.stored_attributes.items():
+    for attribute, stored in kind._stored_attributes.items():
         value = _restored_value(attribute, stored, document, checked, attributes)
         if value is not None:
             attributes[attribute] = value
@@ -230,9 +230,9 @@ def _restored_estimator(document: dict[str, Any], arrays: Arrays) -> Any:
     checked.expect_no_more()
     vars(estimator).update(attributes)
     try:
-        estimator.check_parameters()
-        estimator.check_against(classes, fitting=False)
-        estimator.check_voting()
+        estimator._check_parameters()
+        estimator._check_against(classes, fitting=False)
+        estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
     return estimator

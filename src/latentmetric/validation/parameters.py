@@ -167,7 +167,7 @@ VOTING = ("n_jobs", "n_neighbors", "weights")
 """The parameters that decide how references vote; they may be set after a fit."""
 
 
-def plain(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator:
+def validated_copy(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator:
     """A shallow copy of an estimator to compute with, its parameters checked and plain.
 
     ``names`` are the parameters that matter; None means all. The estimator itself keeps what its
@@ -176,7 +176,7 @@ def plain(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator
     copied: Any = object.__new__(type(estimator))
     values = copied.__dict__
     values.update(vars(estimator))
-    rules: Mapping[str, Rule] = copied.parameter_rules
+    rules: Mapping[str, Rule] = copied._parameter_rules
     for name in rules if names is None else names:
         if name in values:
             values[name] = rules[name].check(name, values[name])

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array
 from latentmetric.core.types import Floats
 
 
-def refuse_what_is_no_number(X: Any) -> None:
+def check_numeric(X: Any) -> None:
     """Raise on what scikit-learn would refuse without advice, or turn into numbers: text, dates."""
     if issparse(X):
         raise TypeError(

@@ -22,7 +22,7 @@ from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
 from latentmetric.evaluation.sampling import hold_out, sample
-from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.clusters import latent_codes
 from latentmetric.viz.report.baselines import Baseline, fitted_baselines
@@ -166,13 +166,13 @@ def gather(
     votes, verdict = _votes(estimator, rows, given.codes[queries], originals, references)
     fitted: list[Baseline] = []
     if baselines and X_train is not None and len(np.unique(originals.codes)) > 1:
-        n_jobs = plain(estimator, VOTING).n_jobs
+        n_jobs = validated_copy(estimator, VOTING).n_jobs
         fitted = fitted_baselines(originals.rows, originals.codes, rows, n_jobs, about_to)
     doubts = None
     if hasattr(estimator, "latent_counts_"):
         about_to("doubtful labels")
         doubts = find_doubts(
-            plain(estimator, VOTING), _with_latents(estimator), given, originals,
+            validated_copy(estimator, VOTING), _with_latents(estimator), given, originals,
             X_train is not None, generator,
         )  # fmt: skip
     has_latents = hasattr(estimator, "latent_examples_")
@@ -218,10 +218,10 @@ def _votes(
     codes, name = originals.codes[references], type(estimator).__name__
     comparable = len(np.unique(codes)) > 1
     has_latents = hasattr(estimator, "latent_examples_")
-    own_name = name if estimator.learns else EUCLID
+    own_name = name if estimator._learns else EUCLID
     votes: list[Vote] = []
     verdict = None
-    if comparable and estimator.learns:
+    if comparable and estimator._learns:
         euclid = euclidean_model(originals.rows[references], codes, model.n_classes)
         votes.append(cast(euclid, EUCLID, "original", references))
     if has_latents:
@@ -250,7 +250,7 @@ def _cast(
     numbers: Ints | None = None,
 ) -> Vote:  # fmt: skip
     """Let the references of a model vote; ``numbers`` are their rows in ``originals``."""
-    estimator, n_references = plain(estimator, VOTING), len(model.references)
+    estimator, n_references = validated_copy(estimator, VOTING), len(model.references)
     k = n_voters(estimator.weights, estimator.n_neighbors, n_references)
     neighbors = model.nearest(queries, k, estimator.n_jobs)
     nearest = neighbors.first(SHOWN_NEIGHBORS)

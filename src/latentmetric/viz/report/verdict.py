@@ -8,7 +8,7 @@ from math import sqrt
 from latentmetric.characters import in_a_sentence
 from latentmetric.core.votes import n_voters
 from latentmetric.evaluation.significance import Paired, paired
-from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.viz.report.advice import next_steps
 from latentmetric.viz.report.bars import Bar, bar_chart
 from latentmetric.viz.report.baselines import SUPPORT, SUPPORT_CLASSES, Baseline
@@ -344,7 +344,7 @@ def _legend(evidence: Evidence) -> str:
 def _nearest(evidence: Evidence) -> str:
     """Which rows vote in Euclid: as many as in the model, with the same weights."""
     vote = next(vote for vote in evidence.votes if vote.name == EUCLID)
-    estimator = plain(evidence.model, VOTING)
+    estimator = validated_copy(evidence.model, VOTING)
     n_nearest = n_voters(estimator.weights, estimator.n_neighbors, vote.n_references)
     if n_nearest == 1:
         return "the nearest row decides"
