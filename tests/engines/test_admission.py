@@ -66,16 +66,6 @@ def test_numbers_of_every_type_become_the_same_floats(put, dtype):
     assert model.components_.dtype == fresh(max_iter=1).fit(X, y).components_.dtype == expected
 
 
-def test_float32_near_its_maximum_is_widened(put):
-    X, y = make_blobs()
-    X = X.astype(np.float32)
-    X[0, 1] = -LARGEST
-    model = fresh().fit(put(X), y)
-    assert model.components_.dtype == np.float64
-    assert np.all(np.isfinite(model.latent_examples_))
-    assert np.all(np.isfinite(np.asarray(model.score_samples(put(X)))))
-
-
 def bad_rows():
     X, _ = make_blobs()
     with_nan, with_inf, too_large = X.copy(), X.copy(), X.copy()
@@ -259,33 +249,6 @@ def test_text_is_refused_even_if_it_looks_like_numbers(kind):
         fresh().fit(rows, y)
 
 
-def test_plots_reports_and_scores_follow_the_same_rules(local_client):
-    """Nothing gathers a Dask array silently, and a missing label is refused everywhere."""
-    from latentmetric import evaluation, export, viz
-
-    X, y = make_blobs()
-    model = fresh().fit(X, y)
-    lazy, labels = da.from_array(X, chunks=50), da.from_array(y, chunks=50)
-    missing = np.where(y == 0, None, y.astype(object))
-    index = export.to_faiss(model)
-    takes_labels = (
-        model.score, model.set_references, evaluation.clustering_nmi, evaluation.retrieval_scores,
-        lambda X, y: viz.plot_errors_by_class(model, X, y),
-        lambda X, y: viz.plot_latents(model, X, y),
-        lambda X, y: viz.plot_latent_examples(model, X, y, (2, 3)),
-        lambda X, y: viz.write_report(model, X, y, "never-written.html"),
-    )  # fmt: skip
-    for use in takes_labels:
-        for given in ((lazy, y), (X, labels)):
-            with pytest.raises(TypeError, match=r"in the memory of one process.*compute\(\)"):
-                use(*given)
-        with pytest.raises(ValueError, match=r"contains NaN or another missing value: row 0 "):
-            use(X, missing)
-    for use in (lambda X: index.search(X, 3), index.queries):
-        with pytest.raises(TypeError, match=r"compute\(\)"):
-            use(lazy)
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_dates_beside_numbers_are_refused(library):
     frames = pytest.importorskip(library)
@@ -322,12 +285,6 @@ class TestOnACluster:
         with pytest.raises(error):
             model.fit(rows, da.from_array(y, chunks=50))
         assert not read
-
-    def test_rivals_are_refused_without_a_client_too(self, monkeypatch):
-        X, y = make_blobs()
-        monkeypatch.setattr("latentmetric.engines.dask.active_client", None)
-        with pytest.raises(TypeError, match=r"OASIS.fit needs X .* X.compute\(\)"):
-            OASIS(psd=False).fit(da.from_array(X), da.from_array(y))
 
     def test_a_missing_label_is_named_by_its_row_in_the_whole(self, local_client):
         X, y = make_blobs()

@@ -8,7 +8,6 @@ from dataclasses import replace
 import dask.array as da
 import numpy as np
 import pytest
-from hard_cases import hard_cases
 from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
@@ -25,7 +24,6 @@ from latentmetric.engines.dask_population import DaskPopulation
 SIZES = (1, 400, 7, 90, 33, 60, 2)
 N_FEATURES = 9
 QUICK = {"max_iter": 1, "n_steps": 200, "random_state": 0}
-HARD = ("one row a class", "all features constant")
 
 
 def make_rows():
@@ -163,17 +161,6 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
     np.testing.assert_allclose(
         model.latent_examples_ / scale, local.latent_examples_ / scale, atol=1e-3
     )
-
-
-@pytest.mark.usefixtures("short_passes")
-@pytest.mark.parametrize("name", HARD)
-def test_hard_data_is_refined(client, name):
-    X, y = next((X, y) for found, X, y in hard_cases() if found == name)
-    expected = MaPML(**QUICK).fit(X, y)
-    model = MaPML(**QUICK).fit(da.from_array(X, chunks=(7, -1)), y)
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-    assert np.all(np.isfinite(model.get_mahalanobis_matrix()))
-    assert np.all(np.isfinite(model.latent_examples_))
 
 
 def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, short_passes):

@@ -80,13 +80,3 @@ def test_too_little_disk_space_is_reported_before_any_work(saved, monkeypatch):
     monkeypatch.setattr(sorting.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(OSError, match=f"{tempfile.gettempdir()}, which has 0.0 GB free.*TMPDIR"):
         MaPML().fit(open_rows(path), y)
-
-
-def test_reading_is_logged_if_verbose(saved, monkeypatch, caplog):
-    path, _, y = saved
-    monkeypatch.setattr(sorting, "READ_BYTES", 1000)
-    with caplog.at_level("INFO", logger="latentmetric"):
-        MaPML.as_published(max_iter=2, n_steps=50, verbose=1).fit(open_rows(path), y)
-    assert "read 300 of 300 rows, about 0 s left" in caplog.text
-    assert "round 1/2" in caplog.text
-    assert "s left" in caplog.text.splitlines()[-2]
