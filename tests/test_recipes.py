@@ -17,7 +17,7 @@ from latentmetric.engines.memory import encoded
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.io import formats, open_rows, open_table
 from latentmetric.io.arrays import open_npy
-from latentmetric.validation.rows import as_floats, check_features, set_features
+from latentmetric.validation.rows import as_floats, check_features
 
 QUICK = {"max_iter": 2, "n_steps": 100, "random_state": 0}
 
@@ -126,8 +126,7 @@ class HeapEngine:
         return isinstance(X, Heap)
 
     def validate(self, X, estimator, *, training):
-        note = set_features if training else check_features
-        note(estimator, X.shape[1], None)
+        check_features(estimator, X.shape[1], None, reset=training)
         return X
 
     def labelled(self, rows, y, owner):

@@ -33,7 +33,6 @@ from latentmetric.validation.rows import (
     first_fault,
     float_dtypes,
     has_room,
-    set_features,
 )
 
 
@@ -76,8 +75,7 @@ class DaskEngine:
         _refuse_other_collections(X, "X")
         n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]
         check_description((n_rows, *X.shape[1:]), X.dtype, 2 if training else 1)
-        note = set_features if training else check_features
-        note(estimator, int(X.shape[1]), None)
+        check_features(estimator, int(X.shape[1]), None, reset=training)
         return X
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:

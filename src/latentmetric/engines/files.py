@@ -19,7 +19,6 @@ from latentmetric.validation.rows import (
     check_description,
     check_features,
     float_dtypes,
-    set_features,
 )
 
 
@@ -35,8 +34,8 @@ class FileEngine:
     def validate(self, X: Any, estimator: Any, *, training: bool) -> RowFile:
         """See ``Engine``."""
         check_description(X.shape, np.dtype(X.dtype), 2 if training else 1)
-        note = set_features if training else check_features
-        note(estimator, int(X.shape[1]), getattr(X, "feature_names", None))
+        names = getattr(X, "feature_names", None)
+        check_features(estimator, int(X.shape[1]), names, reset=training)
         return as_row_file(X)
 
     def labelled(self, rows: RowFile, y: Any, owner: str) -> LabelledRows:

@@ -15,7 +15,7 @@ from latentmetric.validation.parameters import validated_copy
 
 
 def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) -> Floats:
-    """The score of each admitted row's label; ``training`` leaves it out of its latent example."""
+    """The score of each checked row's label; ``training`` leaves it out of its latent example."""
     of_latents = known_codes(estimator.latent_labels_, estimator.classes_)
     model = estimator.model_
     if estimator.reference_ != "latent":

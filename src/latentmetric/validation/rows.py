@@ -54,17 +54,16 @@ def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: in
     check_array(few, ensure_min_samples=min_rows, input_name="X")
 
 
-def set_features(estimator: Any, n_features: int, names: Sequence[str] | None) -> None:
-    """Set the estimator's feature attributes, as scikit-learn's ``validate_data`` does."""
-    estimator.n_features_in_ = n_features
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-
-
-def check_features(estimator: Any, n_features: int, names: Sequence[str] | None) -> None:
-    """Raise unless queries have the features that the estimator was fitted with."""
+def check_features(
+    estimator: Any, n_features: int, names: Sequence[str] | None, *, reset: bool
+) -> None:
+    """Set the estimator's feature attributes or compare with them, as ``validate_data`` does."""
+    if reset:
+        estimator.n_features_in_ = n_features
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
     if n_features != estimator.n_features_in_:
         raise ValueError(
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
