@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.labels import Labels
@@ -57,21 +58,13 @@ class RowWeights:
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     """One weight for each row, as floats; raise unless they are from 0 to ``MAX_WEIGHT``."""
-    try:
-        weights = np.asarray(sample_weight).astype(np.float64, casting="safe")
-    except TypeError as error:
-        raise ValueError(f"sample_weight must hold numbers: {error}") from error
-    if weights.shape != (n_rows,):
+    weights: Floats = _check_sample_weight(
+        sample_weight, np.empty(n_rows), dtype=np.float64, ensure_non_negative=True
+    )
+    if weights.max(initial=0) > MAX_WEIGHT:
         raise ValueError(
-            f"sample_weight must have one number for each of {n_rows} rows, got an array of shape "
-            f"{weights.shape}"
-        )
-    wrong = np.flatnonzero(~((weights >= 0) & (weights <= MAX_WEIGHT)))
-    if len(wrong):
-        raise ValueError(
-            f"sample_weight must be at least 0 and at most {MAX_WEIGHT:g}, but it is "
-            f"{weights[wrong[0]]} for row {wrong[0]} (counted from 0), and {len(wrong)} of "
-            f"{n_rows} are not"
+            f"sample_weight must be at most {MAX_WEIGHT:g}, but it is {weights.max():g} for row "
+            f"{weights.argmax()} (counted from 0); divide all weights by one number"
         )
     return weights
 
