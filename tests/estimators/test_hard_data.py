@@ -135,7 +135,7 @@ def test_an_unfitted_model_says_so(blobs):
 )
 def test_parameters_out_of_range_are_refused_and_change_nothing(blobs, parameters, error, message):
     X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
+    model = MaPML(**QUICK | {"max_iter": 0}, refine=0, start="euclidean").fit(X, y)
     before = {name: value for name, value in vars(model).items() if name not in parameters}
     with pytest.raises(error, match=message):
         model.set_params(**parameters).fit(X, y)

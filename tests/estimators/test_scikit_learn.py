@@ -37,12 +37,12 @@ def expected_failures(model):
 
 @parametrize_with_checks(
     [
-        MaPML(n_steps=100, max_iter=2, refine=1),
-        MaPML(n_steps=100, max_iter=2, reference="original", early_stopping=True),
+        MaPML(n_steps=50, max_iter=1, refine=1),
+        MaPML(n_steps=50, max_iter=1, refine=0, reference="original", weights="distance"),
         Euclidean(),
-        LMNN(max_iter=20),
-        OASIS(n_steps=1000),
-        HRSGD(n_steps=1000),
+        LMNN(max_iter=10),
+        OASIS(n_steps=500),
+        HRSGD(n_steps=500),
     ],
     expected_failed_checks=expected_failures,
 )
