@@ -194,14 +194,8 @@ class ReferenceClassifier(
 
     def _check_on_cluster(self, X: Any) -> None:
         """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
-        for name, value, default in (
-            ("early_stopping", True, False), ("reference", "original", "latent")
-        ):  # fmt: skip
-            if getattr(self, name, None) == value:
-                raise ValueError(
-                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
-                    f"{name}={default!r}"
-                )
+        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
+        refuse_remote(caller, instead, X=X)
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""

@@ -398,7 +398,14 @@ class MaPML(OnlineLatents):
             import_faiss()
 
     def _check_on_cluster(self, X: Any) -> None:
-        super()._check_on_cluster(X)
+        for name, value, other in (
+            ("early_stopping", True, False), ("reference", "original", "latent")
+        ):  # fmt: skip
+            if getattr(self, name) == value:
+                raise ValueError(
+                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
+                    f"{name}={other!r}"
+                )
         for name in ("class_weight", "unlabelled"):
             if getattr(self, name) is not None:
                 caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.steps import AnyState, Record, Steps, check_arrays
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
@@ -25,10 +23,6 @@ REPORTS = 10
 
 class MetricLearner(ReferenceClassifier[AnyState]):
     """k-NN with all rows under a metric that a subclass learns in the memory of one process."""
-
-    def _check_on_cluster(self, X: Any) -> None:
-        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
-        refuse_remote(caller, instead, X=X)
 
     def _partition(self, labelled: LabelledRows) -> Partition:
         rows = labelled.engine.gather(labelled.rows, f"{type(self).__name__}.fit")
