@@ -36,7 +36,7 @@ from latentmetric.estimators.setup import (
     settings_of,
 )
 from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import Unlabelled, divided
+from latentmetric.estimators.unlabelled import divided, join
 from latentmetric.persistence.values import (
     StoredArray,
     StoredLabels,
@@ -383,15 +383,14 @@ class MaPML(OnlineLatents):
         return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
 
     def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
-        self._unlabelled: Unlabelled | None = None
         if self.unlabelled is not None:
-            y, sample_weight, self._unlabelled = divided(self, y, sample_weight)
+            y, sample_weight, self._unlabelled_weights = divided(self, y, sample_weight)
         return super()._learn(owner, X, y, sample_weight, *options)
 
     def _completed(self, attributes: dict[str, Any], data: TrainingData) -> dict[str, Any]:
-        if self._unlabelled is None:
+        if self.unlabelled is None:
             return attributes
-        return self._unlabelled.joined(self, attributes, data)
+        return join(self, attributes, data, self._unlabelled_weights)
 
     def _check_combinations(self) -> None:
         if self.index == "faiss":

@@ -7,13 +7,13 @@ nobody has labelled must not say how wide a class is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.estimators.online import grown, respaced
 from latentmetric.estimators.training import TrainingData
@@ -29,29 +29,11 @@ TIMES = 2
 Attributes = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Unlabelled:
-    """Which of the rows passed to a fit have no label."""
+def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Floats]:
+    """Labels to learn from, the weights of the labelled rows, and those of the other rows.
 
-    marked: Bools
-    given: Floats | None
-    """The weights passed to the fit."""
-
-    def joined(self, estimator: Any, attributes: Attributes, data: TrainingData) -> Attributes:
-        """The fitted attributes of MaPML after these rows have joined; see ``join``."""
-        order = data.partition.order
-        order = np.arange(len(self.marked)) if order is None else order
-        numbers = np.flatnonzero(self.marked[order])
-        if self.given is None:
-            return join(estimator, attributes, data.rows, numbers, None)
-        numbers = numbers[self.given[order[numbers]] > 0]
-        return join(estimator, attributes, data.rows, numbers, self.given[order[numbers]])
-
-
-def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
-    """Labels and weights to learn from, and the rows whose label is the mark.
-
-    These rows get a label of others, and the weight 0. Raise if they cannot join a latent example.
+    Rows whose label is the mark get a label of others, and the weight 0 among the labelled ones.
+    Raise if they cannot join a latent example.
     """
     mark = estimator.unlabelled
     if estimator.reference != "latent":
@@ -74,11 +56,12 @@ def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats,
             f"all {len(labels)} labels are {mark!r}, which marks rows without a label; rows of at "
             "least 2 classes need one"
         )
-    given = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-    weights = np.where(marked, 0.0, 1.0 if given is None else given)
+    weights: Floats = np.ones(len(labels))
+    if sample_weight is not None:
+        weights = checked_weights(sample_weight, len(labels))
     learned = labels.copy()
     learned[marked] = labels[np.argmin(marked)]
-    return learned, weights, Unlabelled(marked, given)
+    return learned, np.where(marked, 0.0, weights), np.where(marked, weights, 0.0)
 
 
 def are_marked(labels: Labels, mark: Any) -> Bools:
@@ -87,22 +70,24 @@ def are_marked(labels: Labels, mark: Any) -> Bools:
     return marked
 
 
-def join(
-    estimator: Any, attributes: Attributes, rows: Any, numbers: Ints, weights: Floats | None
-) -> Attributes:
-    """The fitted attributes of MaPML after the rows with these numbers have joined.
+def join(estimator: Any, attributes: Attributes, data: TrainingData, weights: Floats) -> Attributes:
+    """The fitted attributes of MaPML after the rows with a weight above 0 have joined.
 
     They vote, join, vote once more among the latent examples that they have moved, and join again.
-    ``estimator`` has the parameters of the fit; ``weights`` are those of the rows.
+    ``estimator`` has the parameters of the fit.
     """
+    rows, order = data.rows, data.partition.order
+    weights = weights if order is None else weights[order]
+    numbers = np.flatnonzero(weights)
     voting = _with(estimator, attributes)
     row_bytes = rows.shape[1] * rows.dtype.itemsize
     for _ in range(TIMES):
         joining = _with(estimator, attributes)
         for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
-            some = rows[numbers[block]]
+            own = numbers[block]
+            some = rows[own]
             shares = voting._proba_block(some, 0)
-            posterior = shares.max(axis=1) * (1 if weights is None else weights[block])
+            posterior = shares.max(axis=1) * weights[own]
             arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
             after = grown(joining, replace(arriving, weights=posterior))
             model = respaced(after["model_"], joining.model_)
