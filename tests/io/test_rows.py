@@ -135,7 +135,6 @@ def test_rows_are_sorted_on_disk_where_the_system_only_seeks(
         open_rows(write(".npy", table, tmp_path)),
         codes,
         table.dtype,
-        lambda block, start: block,
         lambda done, total: None,
     )
     np.testing.assert_array_equal(store[:], table[order])
