@@ -81,7 +81,7 @@ html_show_sphinx = False
 
 LINK_TO_EXAMPLE = re.compile(r"\]\((?:\.\./)?examples/(\w+)\.(?:py|rst)\)")
 
-INNER = ("learns", "parameter_rules", "stored_attributes")
+INNER = ("_learns", "_parameter_rules", "_stored_attributes")
 """What estimators have for the rest of this package."""
 
 

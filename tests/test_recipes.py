@@ -13,11 +13,10 @@ from latentmetric import MaPML, evaluation, export, registry, viz
 from latentmetric.core import votes
 from latentmetric.core.population import LocalPopulation
 from latentmetric.engines import admission
-from latentmetric.engines.memory import LabelledArray, coded
-from latentmetric.engines.protocol import Partition
+from latentmetric.engines.memory import encoded
+from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.io import formats, open_rows, open_table
-from latentmetric.validation.features import check_features, remember_features
-from latentmetric.validation.rows import as_floats
+from latentmetric.validation.rows import as_floats, check_features
 
 QUICK = {"max_iter": 2, "n_steps": 100, "random_state": 0}
 
@@ -50,7 +49,7 @@ class TestAnEstimator:
 
     def test_it_is_interrupted_and_resumed(self, blobs, tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
-            interrupt_round(patched, 1)
+            interrupt_round(patched, 0)
             with pytest.raises(KeyboardInterrupt):
                 self.kind().fit(*blobs, checkpoint=tmp_path)
         resumed = self.kind().fit(*blobs, checkpoint=tmp_path, resume=True)
@@ -125,33 +124,25 @@ class HeapEngine:
     def holds(self, X):
         return isinstance(X, Heap)
 
-    def admit(self, X, estimator, *, training):
-        note = remember_features if training else check_features
-        note(estimator, X.shape[1], None)
+    def validate(self, X, estimator, *, training):
+        check_features(estimator, X.shape[1], None, reset=training)
         return X
 
     def labelled(self, rows, y, owner):
-        classes, codes = coded(rows.shape[0], y, owner)
-        return LabelledHeap(np.concatenate(rows.blocks), codes, classes)
+        return LabelledRows(self, rows, *encoded(rows.shape[0], y, owner))
 
-    def answer(self, rows, estimator, method, dtype, width, **keywords):
+    def partition(self, labelled, n_threads, progress):
+        rows = np.concatenate(labelled.rows.blocks)
+        return Partition(LocalPopulation.of(rows, labelled.codes, n_threads))
+
+    def map_blocks(self, function, rows, dtype, width):
         starts = np.cumsum([0, *map(len, rows.blocks)])
         return [
-            getattr(estimator, method)(as_floats(block), int(start), **keywords)
+            function(as_floats(block), int(start))
             for start, block in zip(starts, rows.blocks, strict=False)
         ]
 
     def gather(self, rows, caller):
-        raise TypeError(f"{caller}: rows of a heap stay there")
-
-
-class LabelledHeap(LabelledArray):
-    in_process = False
-
-    def partition(self, n_threads, progress):
-        return Partition(LocalPopulation.of(self.rows, self.codes, n_threads))
-
-    def in_memory(self, caller):
         raise TypeError(f"{caller}: rows of a heap stay there")
 
 

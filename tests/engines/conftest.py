@@ -19,16 +19,26 @@ def local_client():
         yield client
 
 
-@pytest.fixture(scope="module")
-def client():
-    """A cluster of three processes."""
+def cluster_of_three(processes):
     with (
         LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0"
+            n_workers=3, threads_per_worker=1, processes=processes, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of three threads."""
+    yield from cluster_of_three(processes=False)
+
+
+@pytest.fixture
+def processes():
+    """A cluster of three processes, which can be killed."""
+    yield from cluster_of_three(processes=True)
 
 
 @pytest.fixture(params=PLACES)

@@ -7,7 +7,7 @@ import sys
 import dask.array as da
 import numpy as np
 import pytest
-from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
+from helpers import make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.engines import dask as engine
@@ -29,21 +29,7 @@ def assert_same(distributed, local, X):
     assert np.mean(distributed.predict(X) == local.predict(X)) >= 0.999
 
 
-def test_a_fit_on_the_cluster_is_resumed(client, tmp_path, monkeypatch):
-    X, y = make_unbalanced()
-    rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
-    whole = published().fit(rows, labels)
-    with monkeypatch.context() as patched:
-        interrupt_round(patched, 2)
-        with pytest.raises(KeyboardInterrupt):
-            published().fit(rows, labels, checkpoint=tmp_path)
-    resumed = published().fit(rows, labels, checkpoint=tmp_path, resume=True)
-    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
-    np.testing.assert_array_equal(resumed.components_, whole.components_)
-
-
-@pytest.mark.parametrize("chunks", [3000, 700, 61])
-@pytest.mark.parametrize("init", ["random", "k-means++"])
+@pytest.mark.parametrize(("chunks", "init"), [(3000, "random"), (61, "k-means++")])
 def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
     X, y = make_unbalanced()
     model = published(init=init)
@@ -70,15 +56,6 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
     model = published().fit(lazy, labels)
     assert_same(model, published().fit(X[keep], y[keep]), X)
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X[keep]))
-
-
-def test_a_fit_can_be_continued(client):
-    X, y = make_blobs(600)
-    lazy = da.from_array(X, chunks=(100, -1))
-    models = [published(warm_start=True) for _ in range(2)]
-    for model, rows in zip(models, (lazy, X), strict=True):
-        model.fit(rows, y).fit(rows, y)
-    assert_same(*models, X)
 
 
 def test_many_long_names_of_classes(client):
@@ -109,8 +86,9 @@ def test_answers_are_dask_arrays(client):
     np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
+def test_a_worker_lost_in_the_middle_changes_nothing(processes, monkeypatch):
     X, y = make_unbalanced()
     local = published().fit(X, y)
     killed = []
@@ -118,8 +96,8 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
 
     def kill_then_move(self, *arguments):
         if arguments[-1] is not None and not killed:
-            holder = client.who_has(self._parts)[self._parts[0].key][0]
-            pids = client.run(os.getpid)
+            holder = processes.who_has(self._parts)[self._parts[0].key][0]
+            pids = processes.run(os.getpid)
             killed.append(pids[holder])
             os.kill(pids[holder], signal.SIGKILL)
         return move(self, *arguments)
@@ -128,27 +106,6 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, monkeypatch):
     model = published().fit(da.from_array(X, chunks=(300, -1)), y)
     assert len(killed) == 1
     assert_same(model, local, X)
-    client.wait_for_workers(3, timeout=60)
-
-
-def test_rows_of_the_paper_s_fit_do_not_reach_the_client(client, monkeypatch):
-    X, y = make_unbalanced()
-    received = []
-    gather = type(client).gather
-    monkeypatch.setattr(
-        type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
-    )
-    model = published().fit(da.from_array(X, chunks=(500, -1)), y)
-    assert max(a.size for a in arrays_in(received)) <= model.latent_examples_.size
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_row_is_named(client, bad):
-    X, y = make_blobs(300)
-    X[250, 3] = bad
-    what = "NaN" if np.isnan(bad) else "infinity"
-    with pytest.raises(ValueError, match=f"{what}: row 250, column 3 "):
-        published().fit(da.from_array(X, chunks=(100, -1)), y)
 
 
 def test_invalid_input_is_reported_before_any_row_is_read(client):

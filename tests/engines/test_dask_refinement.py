@@ -8,7 +8,6 @@ from dataclasses import replace
 import dask.array as da
 import numpy as np
 import pytest
-from hard_cases import hard_cases
 from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
@@ -25,7 +24,6 @@ from latentmetric.engines.dask_population import DaskPopulation
 SIZES = (1, 400, 7, 90, 33, 60, 2)
 N_FEATURES = 9
 QUICK = {"max_iter": 1, "n_steps": 200, "random_state": 0}
-HARD = ("one row a class", "two rows", "duplicate rows", "all features constant")
 
 
 def make_rows():
@@ -40,7 +38,8 @@ def both(client):
     """The same rows on the cluster and in memory."""
     rows, codes = make_rows()
     lazy, labels = da.from_array(rows, chunks=(150, 4)), da.from_array(codes, chunks=99)
-    partition = DaskEngine().labelled(lazy, labels, "MaPML").partition(1, lambda *_: None)
+    engine = DaskEngine()
+    partition = engine.partition(engine.labelled(lazy, labels, "MaPML"), 1, lambda *_: None)
     assert len(partition.population._parts) == 3
     return partition.population, LocalPopulation.of(rows, codes)
 
@@ -110,9 +109,10 @@ def test_samples_are_those_of_one_machine(both):
         assert_close(both[0].sample(numbers), both[1].sample(numbers))
 
 
-@pytest.mark.parametrize("visit", [Visit(), Visit(4, 3), Visit(1_000, 999)])
-@pytest.mark.parametrize("share", [0.05, 0.5])
-@pytest.mark.parametrize("message_bytes", [dask_population.MESSAGE_BYTES, 300])
+@pytest.mark.parametrize(
+    ("visit", "share", "message_bytes"),
+    [(Visit(), 0.05, 300), (Visit(4, 3), 0.5, 2**20), (Visit(1_000, 999), 0.5, 300)],
+)
 def test_nearby_latent_examples_are_those_of_one_machine(
     both, monkeypatch, visit, share, message_bytes
 ):
@@ -127,8 +127,7 @@ def test_nearby_latent_examples_are_those_of_one_machine(
         assert getattr(found, name).dtype == getattr(expected, name).dtype
 
 
-@pytest.mark.parametrize("factor", FACTORS)
-@pytest.mark.parametrize("message_bytes", [dask_population.MESSAGE_BYTES, 300])
+@pytest.mark.parametrize(("factor", "message_bytes"), list(zip(FACTORS, (2**20, 300), strict=True)))
 def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_bytes):
     monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
     numbers = np.random.default_rng(4).permutation(sum(SIZES))[:200]
@@ -138,39 +137,11 @@ def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_b
     assert_close(found.points, expected.points)
 
 
-def test_only_parts_with_rows_in_the_batch_have_a_task(both, client, monkeypatch):
-    distributed, local = both
-    largest = int(np.argmax(local.sizes))
-    numbers = np.cumsum(local.sizes)[largest] - np.arange(1, 20)  # the rows of one class alone
-    batch, start = a_batch(local, numbers, FACTORS["a matrix"])
-    sent, submit = [], type(client).map
-    monkeypatch.setattr(
-        type(client), "map", lambda *a, **k: sent.append(submit(*a, **k)) or sent[-1]
-    )
-    found = distributed.gradient(numbers, batch, start, 1)
-    assert [len(futures) for futures in sent] == [1]
-    expected = local.gradient(numbers, batch, start, 1)
-    assert_close(found.components, expected.components)
-    assert_close(found.points, expected.points)
-
-
 def test_a_part_gets_only_the_points_that_its_rows_need(both):
     batch, _ = a_batch(both[1], np.arange(20), FACTORS["a matrix"])
-    piece = dask_population._piece_of(batch, np.array([3, 7]))
-    assert len(piece.points) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
-    np.testing.assert_array_equal(piece.points[piece.batch.near], batch.points[batch.near[[3, 7]]])
-
-
-def test_the_factor_of_a_start_is_sent_once(both, monkeypatch):
-    sent, send = [], dask_population.on_cluster
-    monkeypatch.setattr(dask_population, "on_cluster", lambda *a: sent.append(a[1]) or send(*a))
-    numbers = np.arange(0, sum(SIZES), 5)
-    for start in (Start("within", factor) for factor in FACTORS.values()):
-        batch, _ = a_batch(both[1], numbers, start.factor)
-        for _ in range(3):
-            both[0].gradient(numbers, batch, start, 1)
-        assert sent[-1] is start.factor
-    assert len(sent) == 2
+    which, piece = dask_population.piece_of(batch, np.array([3, 7]))
+    assert len(which) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
+    np.testing.assert_array_equal(which[piece.near], batch.near[[3, 7]])
 
 
 def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
@@ -192,27 +163,13 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
     )
 
 
-@pytest.mark.usefixtures("short_passes")
-@pytest.mark.parametrize("name", HARD)
-def test_hard_data_is_refined(client, name):
-    X, y = next((X, y) for found, X, y in hard_cases() if found == name)
-    expected = MaPML(**QUICK).fit(X, y)
-    model = MaPML(**QUICK).fit(da.from_array(X, chunks=(7, -1)), y)
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-    assert np.all(np.isfinite(model.get_mahalanobis_matrix()))
-    assert np.all(np.isfinite(model.latent_examples_))
-
-
-@pytest.mark.parametrize("number", [2, 3])
-def test_a_fit_is_resumed_within_the_refinement(
-    client, tmp_path, monkeypatch, short_passes, number
-):
+def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, short_passes):
     X, y = make_unbalanced()
     rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
     parameters = QUICK | {"refine": 3, "start": "within"}
     whole = MaPML(**parameters).fit(rows, labels)
     with monkeypatch.context() as patched:
-        interrupt_round(patched, number)
+        interrupt_round(patched, 3)
         with pytest.raises(KeyboardInterrupt):
             MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path)
     resumed = MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path, resume=True)
@@ -220,10 +177,9 @@ def test_a_fit_is_resumed_within_the_refinement(
     np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-@pytest.mark.usefixtures("short_passes")
-@pytest.mark.parametrize("lost", ["one", "all"])
-def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, lost):
+def test_workers_lost_during_the_refinement_change_nothing(processes, monkeypatch, short_passes):
     X, y = make_unbalanced()
     parameters = QUICK | {"refine": 1, "start": "within"}
     whole = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
@@ -232,9 +188,7 @@ def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, 
     def kill_then_step(self, *arguments):
         steps.append(None)
         if len(steps) == 5:
-            pids = client.run(os.getpid)
-            holder = client.who_has(self._parts)[self._parts[0].key][0]
-            killed.extend(pids.values() if lost == "all" else [pids[holder]])
+            killed.extend(processes.run(os.getpid).values())
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
         return gradient(self, *arguments)
@@ -242,9 +196,8 @@ def test_workers_lost_during_the_refinement_change_nothing(client, monkeypatch, 
     monkeypatch.setattr(DaskPopulation, "gradient", kill_then_step)
     model = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
     assert len(steps) == refinement.FEWEST_STEPS
-    assert len(killed) == (3 if lost == "all" else 1)
+    assert len(killed) == 3
     np.testing.assert_allclose(model.latent_examples_, whole.latent_examples_, rtol=1e-4, atol=1e-4)
-    client.wait_for_workers(3, timeout=60)
 
 
 @pytest.mark.usefixtures("short_passes")

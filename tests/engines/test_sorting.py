@@ -35,7 +35,6 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
         open_rows(path),
         y,
         X.dtype,
-        lambda block, start: block,
         lambda done, total: said.append((done, total)),
     )
     np.testing.assert_array_equal(store[slice(0, 300)], X[order])
@@ -45,7 +44,7 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
     assert isinstance(store, np.ndarray) == (place == "memory")
 
 
-@pytest.mark.parametrize("options", [{}, {"reference": "original"}, {"early_stopping": True}])
+@pytest.mark.parametrize("options", [{}, {"reference": "original", "early_stopping": True}])
 def test_a_file_gives_the_model_that_its_rows_give(saved, place, options):
     path, X, y = saved
     model = MaPML(max_iter=3, n_steps=300, random_state=0, **options)
@@ -74,12 +73,6 @@ def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
     assert model.components_ is before
 
 
-def test_different_numbers_of_rows_and_labels_are_reported(saved):
-    path, _, y = saved
-    with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
-        MaPML().fit(open_rows(path), y[:-1])
-
-
 def test_too_little_disk_space_is_reported_before_any_work(saved, monkeypatch):
     path, _, y = saved
     monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
@@ -87,13 +80,3 @@ def test_too_little_disk_space_is_reported_before_any_work(saved, monkeypatch):
     monkeypatch.setattr(sorting.shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(OSError, match=f"{tempfile.gettempdir()}, which has 0.0 GB free.*TMPDIR"):
         MaPML().fit(open_rows(path), y)
-
-
-def test_reading_is_logged_if_verbose(saved, monkeypatch, caplog):
-    path, _, y = saved
-    monkeypatch.setattr(sorting, "READ_BYTES", 1000)
-    with caplog.at_level("INFO", logger="latentmetric"):
-        MaPML.as_published(max_iter=2, n_steps=50, verbose=1).fit(open_rows(path), y)
-    assert "read 300 of 300 rows, about 0 s left" in caplog.text
-    assert "round 1/2" in caplog.text
-    assert "s left" in caplog.text.splitlines()[-2]

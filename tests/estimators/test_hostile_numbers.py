@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 
 
 @settings(
-    max_examples=150, deadline=None, derandomize=True, database=None,
+    max_examples=40, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(cases())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
@@ -21,6 +21,7 @@ def fit(X, y, make=MaPML, **parameters):
     return make(**{**QUICK, **parameters}).fit(X, y)
 
 
+@settings(max_examples=6)
 @given(seed=seeds, exponent=st.integers(-290, 290), factor=st.floats(1, 10), make=makers)
 def test_scale(seed, exponent, factor, make):
     X, y = make_blobs(seed=seed)
@@ -32,29 +33,19 @@ def test_scale(seed, exponent, factor, make):
     np.testing.assert_allclose(other.latent_examples_ / scale, one.latent_examples_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("make", "seed"), [(MaPML, 0), *((MaPML.as_published, seed) for seed in range(3))]
-)
-def test_scale_and_position_on_real_data_of_whole_numbers(make, seed, dtype):
+@pytest.mark.parametrize(("make", "dtype"), [(MaPML, np.float32), (MaPML.as_published, np.float64)])
+def test_scale_and_position_on_real_data_of_whole_numbers(make, dtype):
     """Rows of whole numbers tie exactly, and rounding breaks ties differently at another scale."""
-    X, y = load_digits(return_X_y=True)
+    X, y = (part[:900] for part in load_digits(return_X_y=True))
     X = X.astype(dtype)
-    parameters = {"make": make, "random_state": seed, "n_steps": 1000}
+    parameters = {"make": make, "n_steps": 1000}
     expected = fit(X, y, **parameters).predict(X)
-    for scale, shift in ((1000, 0), (10, 0), (1 / 3, 0), (1, 7)):
+    for scale, shift in ((1000, 0), (1 / 3, 7)):
         moved = dtype(scale) * X + dtype(shift)
         np.testing.assert_array_equal(fit(moved, y, **parameters).predict(moved), expected)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"label_noise": True}, {"early_stopping": True}])
-def test_a_thousandfold_scale_on_real_data_with_default_parameters(parameters):
-    X, y = load_digits(return_X_y=True)
-    one = MaPML(random_state=0, **parameters).fit(X, y)
-    other = MaPML(random_state=0, **parameters).fit(1000 * X, y)
-    np.testing.assert_array_equal(one.predict(X), other.predict(1000 * X))
-
-
+@settings(max_examples=6)
 @given(seed=seeds, shift=st.floats(-1e4, 1e4), make=makers)
 def test_translation(seed, shift, make):
     X, y = make_blobs(seed=seed)
@@ -63,6 +54,7 @@ def test_translation(seed, shift, make):
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries + shift))
 
 
+@settings(max_examples=6)
 @given(seed=seeds, make=makers)
 def test_rotation(seed, make):
     """Not with other starts, which depend on the axes."""
@@ -75,6 +67,7 @@ def test_rotation(seed, make):
     np.testing.assert_allclose(other.get_mahalanobis_matrix(), rotated, atol=1e-8)
 
 
+@settings(max_examples=6)
 @given(
     seed=seeds, reference=st.sampled_from(["latent", "original"]), stopping=st.booleans(),
     make=makers,
@@ -87,17 +80,6 @@ def test_order_of_rows(seed, reference, stopping, make):
     one, other = fit(X, y, make, **parameters), fit(X[order], y[order], make, **parameters)
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries))
     np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6, atol=1e-9)
-
-
-@given(seed=seeds, names=st.permutations(["10", "9", "zebra", "Apple", "apple"]), make=makers)
-def test_names_of_classes(seed, names, make):
-    X, y = make_blobs(n_classes=5, seed=seed)
-    queries, _ = make_blobs(seed=seed + 1)
-    names = np.array(names)
-    one, other = fit(X, y, make), fit(X, names[y], make)
-    np.testing.assert_array_equal(names[one.predict(queries)], other.predict(queries))
-    order = np.argsort(names)
-    np.testing.assert_array_equal(one.margins_[order], other.margins_)
 
 
 def read_only(X):
@@ -129,12 +111,8 @@ def test_layout_of_memory(blobs, layout):
     [
         (np.float32, np.float32),
         (np.float64, np.float64),
-        (np.float16, np.float32),
         (np.uint8, np.float32),
-        (np.int16, np.float32),
         (np.int64, np.float64),
-        (np.longdouble, np.float64),
-        (bool, np.float32),
     ],
 )
 def test_dtype_is_kept_or_converted_once(given_dtype, kept):
@@ -146,30 +124,6 @@ def test_dtype_is_kept_or_converted_once(given_dtype, kept):
     assert model.transform(X).dtype == kept
     assert model.kneighbors(X)[0].dtype == kept
     assert np.all(np.isfinite(model.components_))
-
-
-@pytest.mark.parametrize("offset", [0, 1e5, 1e6])
-def test_float32_learns_the_metric_of_float64_however_far_the_rows_are(rng, offset):
-    y = np.arange(300) % 3
-    rows = rng.standard_normal((300, 5)) * [1, 1, 1, 3, 1]
-    rows[:, 0] += 2 * y
-    single = (rows + offset).astype(np.float32)
-    metrics = [
-        MaPML.as_published(max_iter=3, random_state=0).fit(X, y).get_mahalanobis_matrix()
-        for X in (single, single.astype(np.float64))
-    ]
-    np.testing.assert_allclose(*metrics, atol=1e-5 * np.abs(metrics[1]).max())
-
-
-def test_float32_and_float64_find_nearly_the_same_metric():
-    X, y = make_blobs()
-    wide, narrow = fit(X, y), fit(X.astype(np.float32), y)
-    np.testing.assert_allclose(
-        narrow.components_.T @ narrow.components_,
-        wide.components_.T @ wide.components_,
-        rtol=0.01,
-        atol=0.01,
-    )
 
 
 @pytest.mark.parametrize("distance", [1e5, 1e6])
@@ -185,13 +139,3 @@ def test_an_embedding_is_as_precise_far_from_the_origin_as_near_it(estimator, di
     found = np.sqrt(np.take_along_axis(squared, nearest, axis=1))
     np.testing.assert_allclose(found, distances, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(found, np.sqrt(np.sort(squared, axis=1)[:, :4]), rtol=1e-5)
-
-
-@pytest.mark.parametrize(("fitted", "asked"), [("f4", "f8"), ("f8", "f4"), ("f4", "i4")])
-def test_rows_of_another_dtype_are_embedded_around_the_same_origin(fitted, asked):
-    X, y = make_blobs()
-    X = np.rint(X) + 2**20
-    model = Euclidean().fit(X.astype(fitted), y)
-    points = model.transform(X.astype(asked))
-    np.testing.assert_allclose(points, model.transform(X.astype(fitted)), atol=1e-6)
-    assert np.abs(points.mean(axis=0)).max() < 0.1

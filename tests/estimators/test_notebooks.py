@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from helpers import make_blobs
 from sklearn import config_context
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-import latentmetric
 from latentmetric import MaPML
 from latentmetric.estimators.notebooks import fitted_facts
 from latentmetric.registry import ESTIMATORS, estimator_class
@@ -39,24 +36,11 @@ def test_after_the_fit_it_tells_what_was_found(blobs):
         assert all(name in html for name in facts)
 
 
-def test_the_error_of_held_out_rows(blobs):
-    model = MaPML(early_stopping=True, **QUICK).fit(*blobs)
-    assert fitted_facts(model)["error"].endswith("of the rows that were held out")
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_is_shown(name, blobs):
     facts = fitted_facts(estimator_class(name)(random_state=0).fit(*blobs))
     assert ("rounds" in facts) == (name != "Euclidean")
     assert facts["references"].endswith(" rows")
-
-
-def test_rows_that_vote_are_counted(blobs):
-    model = MaPML(reference="original", **QUICK).fit(*blobs)
-    assert fitted_facts(model)["references"] == "240 rows"
-    model = MaPML(**QUICK).fit(*blobs)
-    model.set_references(blobs[0][:90], blobs[1][:90])
-    assert fitted_facts(model)["references"] == "90 rows"
 
 
 def test_labels_are_text_that_is_cut_and_escaped():
@@ -71,26 +55,7 @@ def test_labels_are_text_that_is_cut_and_escaped():
     assert "&lt;b&gt;0\\x1b" in model._repr_html_()
 
 
-def test_a_loaded_model_is_shown_alike(blobs, tmp_path):
-    model = MaPML(**QUICK).fit(*blobs)
-    latentmetric.save(model, tmp_path / "model")
-    assert fitted_facts(latentmetric.load(tmp_path / "model")) == fitted_facts(model)
-
-
-def test_a_history_of_another_tool_is_shown(blobs):
-    model = MaPML(**QUICK).fit(*blobs)
-    model.history_ = [{"start": None}, {"start_errors": 3}]
-    assert "start" not in fitted_facts(model)
-    model.history_ = [{"start": "mine", "start_errors": {"mine": None, "other": 0.5}}]
-    assert fitted_facts(model)["start"] == "mine; tried on a sample: mine None, other 50.00 %"
-
-
 def test_text_is_shown_where_scikit_learn_is_set_to_it():
     with config_context(display="text"):
         assert not hasattr(MaPML(), "_repr_html_")
         assert list(MaPML()._repr_mimebundle_()) == ["text/plain"]
-
-
-def test_a_pipeline_is_shown(blobs):
-    pipeline = make_pipeline(StandardScaler(), MaPML(**QUICK)).fit(*blobs)
-    assert "MaPML" in pipeline._repr_html_()

@@ -59,15 +59,6 @@ def test_each_counts_as_its_probability(partly, monkeypatch):
         labelled = model  # the second time, the rows vote among the latent examples they moved
 
 
-def test_blocks_of_rows_join_one_after_the_other(partly, monkeypatch):
-    X, few, y, _ = partly
-    together = quick(unlabelled=-1).fit(X, few)
-    monkeypatch.setattr(unlabelled, "JOINED_BYTES", 50 * X[:1].nbytes)
-    in_blocks = quick(unlabelled=-1).fit(X, few)
-    assert in_blocks.latent_counts_.sum() == pytest.approx(together.latent_counts_.sum(), rel=0.02)
-    assert in_blocks.score(X, y) > 0.9
-
-
 def test_rows_in_a_file(partly, tmp_path):
     X, few, _, _ = partly
     X = X.astype(np.float32)
@@ -85,26 +76,6 @@ def test_weights_count_for_unlabelled_rows_too(partly):
     model = quick(n_latents=4, unlabelled=-1).fit(X, few, weights)
     fewer = quick(n_latents=4, unlabelled=-1).fit(X[some], few[some])
     np.testing.assert_allclose(model.latent_counts_.sum(), fewer.latent_counts_.sum(), rtol=1e-6)
-
-
-@pytest.mark.parametrize("mark", ["", "?", "unknown"])
-def test_words_mark_them_too(partly, mark):
-    X, _, y, marked = partly
-    names = np.array(["cat", "dog", "emu"])[y]
-    model = quick(unlabelled=mark).fit(X, np.where(marked, mark, names))
-    assert model.classes_.tolist() == ["cat", "dog", "emu"]
-    assert model.score(X, names) > 0.9
-
-
-def test_without_such_rows_it_is_a_plain_fit(blobs):
-    X, y = blobs
-    plain, model = quick().fit(X, y), quick(unlabelled=-1).fit(X, y)
-    np.testing.assert_array_equal(plain.latent_examples_, model.latent_examples_)
-
-
-def test_minus_one_is_a_class_unless_it_is_the_mark(blobs):
-    X, y = blobs
-    assert quick().fit(X, y - 1).classes_.tolist() == [-1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -142,15 +113,3 @@ def test_what_cannot_work_is_refused(partly):
         quick(unlabelled=-1).fit(da.from_array(X), da.from_array(few))
     with pytest.raises(TypeError, match="unlabelled=-1 needs y in the memory"):
         quick(unlabelled=-1).fit(X, da.from_array(few))
-
-
-def test_a_loaded_model_knows_the_mark(partly, tmp_path):
-    from latentmetric import load, save
-
-    X, few, _, _ = partly
-    model = quick(unlabelled=-1, class_weight={0: 2.0}).fit(X, few)
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert again.unlabelled == -1
-    assert again.class_weight == {0: 2.0}
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

@@ -41,15 +41,6 @@ def test_it_can_end_a_fit_early(model):
     assert model.predict(X).shape == y.shape
 
 
-def test_a_fit_ended_early_keeps_its_best_round():
-    X, y = make_blobs()
-    with watched_by(Watcher(stop_after=3)):
-        model = MaPML(early_stopping=True, random_state=0).fit(X, y)
-    errors = [record["validation_error"] for record in model.history_]
-    assert len(errors) == 3
-    assert model.best_iter_ == int(np.argmin(errors))
-
-
 def test_it_is_notified_of_rows_read_only_inside_the_block(tmp_path):
     X, y = make_blobs()
     np.save(tmp_path / "rows.npy", X)

@@ -46,7 +46,7 @@ def make_estimator(
             raise typer.BadParameter(hint, param_hint="--set")
     estimator.set_params(**defaults | given)
     try:
-        estimator.check_parameters()
+        estimator._check_parameters()
     except (OverflowError, TypeError, ValueError) as error:
         raise typer.BadParameter(str(error)) from error
     return estimator

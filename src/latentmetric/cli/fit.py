@@ -22,7 +22,7 @@ from latentmetric.cli._reading import note_rare_labels, read_table
 from latentmetric.estimators.progress import iterations, refinement
 
 if TYPE_CHECKING:
-    from latentmetric.comparison import QuickCheck
+    from latentmetric.evaluation import QuickCheck
 
 QUICK_SECONDS = 10
 """A fit that took longer is not compared with other methods, because that might take as long."""
@@ -103,7 +103,7 @@ def fit(
 
 def _trial(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
     """How others do on the same rows; None if that cannot be known. Ctrl-C ends only this."""
-    from latentmetric.comparison import quick_check
+    from latentmetric.evaluation import quick_check
 
     title = "trial fits, to compare with k-NN and logistic regression"
     failures = (KeyboardInterrupt, ValueError, ArithmeticError, MemoryError)

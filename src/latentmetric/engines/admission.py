@@ -12,7 +12,7 @@ from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
 from latentmetric.engines.memory import MemoryEngine
-from latentmetric.engines.protocol import Engine, LabelledRows
+from latentmetric.engines.protocol import BlockFunction, Engine, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
 ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
@@ -30,7 +30,7 @@ def engine_of(X: Any) -> Engine:
     return MEMORY
 
 
-def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
+def validate(X: Any, y: Any, estimator: Any) -> LabelledRows:
     """Training rows with their labels, or an error before any work is done."""
     engine, of_labels = engine_of(X), engine_of(y)
     if not of_labels.in_process and of_labels is not engine:
@@ -38,18 +38,18 @@ def admit(X: Any, y: Any, estimator: Any) -> LabelledRows:
             f"y is a {type(y).__module__.split('.')[0]} {type(y).__name__}, but X is "
             f"{type(X).__name__}; pass both as Dask arrays, or pass y.compute()"
         )
-    rows = engine.admit(X, estimator, training=True)
+    rows = engine.validate(X, estimator, training=True)
     return engine.labelled(rows, y, type(estimator).__name__)
 
 
-def answer(
-    X: Any, estimator: Any, method: str, dtype: Any, width: int | None = None, **keywords: Any
+def map_blocks(
+    function: BlockFunction, X: Any, estimator: Any, dtype: Any, width: int | None = None
 ) -> Any:
-    """A fitted estimator's answers to queries, block by block; see ``Engine.answer``."""
+    """Call ``function(block, start)`` on every block of queries; see ``Engine.map_blocks``."""
     engine = engine_of(X)
     with small_numbers_may_vanish():
-        rows = engine.admit(X, estimator, training=False)
-        return engine.answer(rows, estimator, method, dtype, width, **keywords)
+        rows = engine.validate(X, estimator, training=False)
+        return engine.map_blocks(function, rows, dtype, width)
 
 
 def refuse_remote(caller: str, instead: str, **given: Any) -> None:
@@ -66,7 +66,7 @@ def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
     """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
     with small_numbers_may_vanish():
-        rows = engine.gather(engine.admit(X, estimator, training=False), caller)
+        rows = engine.gather(engine.validate(X, estimator, training=False), caller)
         estimator.model_.check_reach(rows)
     return rows
 

@@ -10,16 +10,15 @@ chunks of the array, and repeats the rounds so far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, peak_of
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask_population import DaskPopulation, Part, on_cluster
-from latentmetric.engines.protocol import Partition, Progress
-from latentmetric.validation.features import check_features, remember_features
+from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -30,12 +29,11 @@ from latentmetric.validation.rows import (
     Fault,
     as_floats,
     check_description,
+    check_features,
     first_fault,
     float_dtypes,
     has_room,
 )
-
-MISSING = "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
 
 
 def active_client() -> Any:
@@ -43,7 +41,9 @@ def active_client() -> Any:
     try:
         from distributed import get_client
     except ImportError as error:
-        raise ImportError(MISSING) from error
+        raise ImportError(
+            "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
+        ) from error
     try:
         return get_client()
     except ValueError as error:
@@ -51,6 +51,14 @@ def active_client() -> Any:
             "Dask arrays are fitted on a cluster, and no client is active; start one: "
             "client = dask.distributed.Client()"
         ) from error
+
+
+@dataclass(frozen=True)
+class LabelledChunks(LabelledRows):
+    """Rows and labels in chunks on the workers; ``codes`` are futures of the chunks of labels."""
+
+    sizes: Ints = field(kw_only=True)
+    """The number of rows of each class."""
 
 
 class DaskEngine:
@@ -62,13 +70,12 @@ class DaskEngine:
         """See ``Engine``."""
         return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
         """See ``Engine``."""
         _refuse_other_collections(X, "X")
         n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]
         check_description((n_rows, *X.shape[1:]), X.dtype, 2 if training else 1)
-        note = remember_features if training else check_features
-        note(estimator, int(X.shape[1]), None)
+        check_features(estimator, int(X.shape[1]), None, reset=training)
         return X
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:
@@ -83,12 +90,32 @@ class DaskEngine:
         sizes = np.zeros(len(classes), dtype=np.intp)
         for names, counts in counted:
             sizes[np.searchsorted(classes, names)] += counts
-        return LabelledChunks(client, X, labels, classes, sizes)
+        return LabelledChunks(self, X, classes, labels, sizes=sizes)
 
-    def answer(
-        self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
-        **keywords: Any,
-    ) -> Any:  # fmt: skip
+    def partition(self, labelled: Any, n_threads: int, progress: Progress) -> Partition:
+        """See ``Engine``: rows are sent to the workers of their classes."""
+        client, X, sizes = active_client(), labelled.rows, labelled.sizes
+        workers = client.nthreads()
+        owners = _owners(sizes, min(len(sizes), sum(workers.values())))
+        chunks = client.compute(X.to_delayed().ravel().tolist())
+        summaries = client.gather(client.map(_summarise, chunks, n_rows=X.shape[0]))
+        for start, summary in zip(np.cumsum([0, *X.chunks[0]]), summaries, strict=False):
+            if summary.fault is not None:
+                raise summary.fault.error(int(start))
+        dtype = _float_dtype(summaries, X.dtype)
+        addresses = [address for address, threads in workers.items() for _ in range(threads)]
+        classes, parts = [on_cluster(client, labelled.classes)] * len(chunks), []
+        for part, address in zip(range(owners.max() + 1), addresses, strict=False):
+            own = [on_cluster(client, owners == part)] * len(chunks)
+            pieces = client.map(_piece, chunks, labelled.codes, classes, own)
+            parts.append(
+                client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
+            )
+        del chunks, pieces  # so that the workers can release the chunks once the parts exist
+        coordinates = _coordinates(client, summaries, parts, X.shape, dtype)
+        return Partition(DaskPopulation(client, parts, owners, sizes, coordinates, dtype))
+
+    def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
         """See ``Engine``; returns a lazy Dask array."""
         from dask.delayed import delayed
 
@@ -96,67 +123,17 @@ class DaskEngine:
         shape: dict[str, Any] = {"drop_axis": 1}
         if width is not None:
             shape = {"chunks": (X.chunks[0], (width,))}
+        empty = np.empty((0,) if width is None else (0, width), dtype)
         return X.map_blocks(
-            _answer, estimator=delayed(estimator), method=method, keywords=keywords,
-            empty=np.empty((0,) if width is None else (0, width), dtype),
-            meta=np.empty((0,) if width is None else (0, width), dtype), dtype=dtype, **shape,
-        )  # fmt: skip
+            _answer, function=delayed(function), empty=empty, meta=empty, dtype=dtype, **shape
+        )
 
     def gather(self, rows: Any, caller: str) -> Floats:
         """See ``Engine``."""
-        raise _stays_on_the_cluster("X", caller)
-
-
-@dataclass(frozen=True)
-class LabelledChunks:
-    """Rows and labels in chunks on the workers."""
-
-    in_process: ClassVar[bool] = False
-    client: Any
-    rows: Any
-    labels: list[Any]
-    """Futures of the chunks of labels, which are as long as those of the rows."""
-    classes: np.ndarray[Any, Any]
-    sizes: Ints
-    """The number of rows of each class."""
-
-    def weighed(self, sample_weight: Any, class_weight: Any) -> LabelledChunks:
-        """See ``LabelledRows``; a fit on a cluster has no weights."""
-        assert sample_weight is None
-        assert class_weight is None
-        return self
-
-    def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """See ``LabelledRows``: rows are sent to the workers of their classes."""
-        client, workers = self.client, self.client.nthreads()
-        owners = _owners(self.sizes, min(len(self.classes), sum(workers.values())))
-        chunks = client.compute(self.rows.to_delayed().ravel().tolist())
-        n_rows = self.rows.shape[0]
-        summaries = client.gather(client.map(_summarise, chunks, n_rows=n_rows))
-        _refuse_faults(summaries, self.rows.chunks[0])
-        dtype = _float_dtype(summaries, self.rows.dtype)
-        addresses = [address for address, threads in workers.items() for _ in range(threads)]
-        classes, parts = [on_cluster(client, self.classes)] * len(chunks), []
-        for part, address in zip(range(owners.max() + 1), addresses, strict=False):
-            own = [on_cluster(client, owners == part)] * len(chunks)
-            pieces = client.map(_piece, chunks, self.labels, classes, own)
-            parts.append(
-                client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
-            )
-        del chunks, pieces  # so that the workers can release the chunks once the parts exist
-        coordinates = _coordinates(client, summaries, parts, self.rows.shape, dtype)
-        return Partition(DaskPopulation(client, parts, owners, self.sizes, coordinates, dtype))
-
-    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
-        """See ``LabelledRows``."""
-        raise _stays_on_the_cluster("X", caller)
-
-
-def _stays_on_the_cluster(name: str, caller: str) -> TypeError:
-    return TypeError(
-        f"{caller} needs {name} in the memory of one process, but it is a Dask array and is not "
-        f"gathered silently; if it fits, pass {name}.compute()"
-    )
+        raise TypeError(
+            f"{caller} needs X in the memory of one process, but it is a Dask array and is not "
+            "gathered silently; if it fits, pass X.compute()"
+        )
 
 
 def _refuse_other_collections(X: Any, name: str) -> None:
@@ -167,52 +144,36 @@ def _refuse_other_collections(X: Any, name: str) -> None:
         )
 
 
-def _answer(
-    rows: Any, estimator: Any, method: str, keywords: dict[str, Any], empty: Any,
-    block_info: Any = None,
-) -> Any:  # fmt: skip
+def _answer(rows: Any, function: BlockFunction, empty: Any, block_info: Any = None) -> Any:
     """The answers to one chunk, on a worker; error messages need the number of its first row."""
     if not len(rows):
         return empty
     first = block_info[0]["array-location"][0][0] if block_info else 0
     start = 0 if np.isnan(first) else int(first)
-    return getattr(estimator, method)(as_floats(rows, start), start, **keywords)
-
-
-@dataclass(frozen=True)
-class _Summary:
-    """What the coordinates need to know about a chunk."""
-
-    sums: Floats
-    low: Floats
-    high: Floats
-    fault: Fault | None
+    return function(as_floats(rows, start), start)
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
     """Rechunk X to whole rows, and y to chunks of the same rows."""
     from dask.array import from_array
 
-    if np.isnan(X.shape[0]):
-        X = X.compute_chunk_sizes()
-    X = _without_empty_chunks(X).rechunk({1: -1})
     if not DaskEngine().holds(y):
         y = from_array(checked_labels(y), chunks=-1)  # type: ignore[no-untyped-call]
     _refuse_other_collections(y, "y")
     if y.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead")
-    if np.isnan(y.shape[0]):
-        y = y.compute_chunk_sizes()
+    X, y = (part.compute_chunk_sizes() if np.isnan(part.shape[0]) else part for part in (X, y))
     check_same_length(X.shape[0], y.shape[0])
     if X.shape[0] < 2:
         raise ValueError(f"X has {X.shape[0]} rows; at least 2 are needed")
+    X = _without_empty_chunks(X).rechunk({1: -1})
     return X, _without_empty_chunks(y).rechunk((X.chunks[0],))
 
 
 def _without_empty_chunks(X: Any) -> Any:
     """Drop chunks without rows, which selections leave behind."""
     sizes = tuple(size for size in X.chunks[0] if size)
-    return X if len(sizes) in (0, X.numblocks[0]) else X.rechunk({0: sizes})
+    return X if len(sizes) == X.numblocks[0] else X.rechunk({0: sizes})
 
 
 def _owners(sizes: Ints, n_parts: int) -> Ints:
@@ -225,10 +186,14 @@ def _owners(sizes: Ints, n_parts: int) -> Ints:
     return owners
 
 
-def _refuse_faults(summaries: list[_Summary], chunk_sizes: Any) -> None:
-    for start, summary in zip(np.cumsum([0, *chunk_sizes]), summaries, strict=False):
-        if summary.fault is not None:
-            raise summary.fault.error(int(start))
+@dataclass(frozen=True)
+class _Summary:
+    """What the coordinates need to know about a chunk."""
+
+    sums: Floats
+    low: Floats
+    high: Floats
+    fault: Fault | None
 
 
 def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -275,9 +240,8 @@ def _piece(rows: Any, labels: Any, classes: Any, own: Any) -> tuple[Any, Ints]:
 def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> Part:
     codes = np.concatenate([codes for _, codes in pieces])
     rows = np.concatenate([rows for rows, _ in pieces]).astype(dtype, copy=False)
-    names = np.unique(codes)
-    bounds = np.searchsorted(codes[np.argsort(codes, kind="stable")], names[1:])
-    return Part(rows, np.split(np.argsort(codes, kind="stable"), bounds))
+    order = np.argsort(codes, kind="stable")
+    return Part(rows, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
 
 
 def _sum_of_radii(part: Part, unit: Coordinates) -> float:

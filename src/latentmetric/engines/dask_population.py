@@ -11,8 +11,9 @@ scheduler can rebuild whatever was on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -74,20 +75,20 @@ class DaskPopulation:
         self.n_features = len(coordinates.centre)
         self._parts = client.map(_by_class, parts, coordinates=coordinates)
         own_codes = [np.flatnonzero(owners == part) for part in range(len(parts))]
-        radii = np.empty(len(sizes))
-        for codes, means in zip(
-            own_codes, client.gather(client.map(_mean_radii, self._parts)), strict=True
-        ):
-            radii[codes] = means
-        self._mean_radii = radii
-        self.codes = np.argsort(radii, kind="stable")
+        self._mean_radii = np.empty(len(sizes))
+        found = client.gather(client.map(attrgetter("mean_radii"), self._parts))
+        self._mean_radii[np.concatenate(own_codes)] = np.concatenate(found)
+        self.codes = np.argsort(self._mean_radii, kind="stable")
         self.sizes: Ints = sizes[self.codes]
         self.weights: Floats | None = None
         positions = np.argsort(self.codes)
         self._positions = [positions[codes] for codes in own_codes]
         """The positions of every part's classes, in the order of the part."""
         self._owners = owners[self.codes]
-        self._shifts = _shifts(self._positions, self.sizes)
+        self._shifts = self.sizes - np.cumsum(self.sizes)
+        """What to add to drawing numbers of the class at each position to count within its part."""
+        for own in self._positions:
+            self._shifts[own] += np.cumsum(self.sizes[own]) - self.sizes[own]
         self._factor: tuple[Start, Any] | None = None
         """The start of the last gradient, and the future of its factor."""
 
@@ -96,19 +97,18 @@ class DaskPopulation:
 
     def fingerprint_parts(self) -> list[Floats | Ints]:
         """See ``Population``."""
-        checksums = np.empty(len(self), dtype=np.int64)
         found = self._client.gather(self._client.map(_checksums, self._parts))
-        for positions, own in zip(self._positions, found, strict=True):
-            checksums[positions] = own
+        checksums = self._joined([np.array(own, dtype=np.int64) for own in found])
         return [self._mean_radii, checksums, self.codes, self.sizes]
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
     ) -> Moved:
         """See ``Population``."""
-        counts = np.diff(class_starts)
         futures = [
-            self._client.submit(_first, part, [starts[position] for position in own], counts[own])
+            self._client.submit(
+                _first, part, [starts[position] for position in own], _starts_of(class_starts, own)
+            )
             for part, own in zip(self._parts, self._positions, strict=True)
         ]
         return self._together(futures, class_starts)
@@ -120,36 +120,44 @@ class DaskPopulation:
         """See ``Population``; the lineage is the list of futures of the parts' latent examples."""
         before = cast("list[Any] | None", lineage)
         if before is None:
-            before = [_share_of(own, latents, class_starts) for own in self._positions]
+            before = [_unmoved(latents[_indices(class_starts, own)]) for own in self._positions]
         futures = [
-            self._client.submit(_move, part, own, metric.components, latent_reg, max_passes)
-            for part, own in zip(self._parts, before, strict=True)
-        ]
+            self._client.submit(
+                _move, part, moved, _starts_of(class_starts, own), metric.components, latent_reg,
+                max_passes,
+            )
+            for part, own, moved in zip(self._parts, self._positions, before, strict=True)
+        ]  # fmt: skip
         return self._together(futures, class_starts)
 
     def _together(self, futures: list[Any], class_starts: Ints) -> Moved:
-        """The results of all parts, class by class in the order of the population."""
-        shares = self._client.gather(futures)
-        latents = np.empty((class_starts[-1], self.n_features), dtype=self.dtype)
-        counts = np.empty(class_starts[-1])
-        spreads = np.empty(len(self))
-        for own, share in zip(self._positions, shares, strict=True):
-            spreads[own] = share.spreads
-            for place, position in enumerate(own):
-                mine = slice(share.class_starts[place], share.class_starts[place + 1])
-                here = slice(class_starts[position], class_starts[position + 1])
-                latents[here], counts[here] = share.latents[mine], share.counts[mine]
-        return Moved(latents, spreads, counts, max(share.passes for share in shares), futures)
+        """The latent examples of all parts, class by class in the order of the population."""
+        found = self._client.gather(futures)
+        return Moved(
+            self._joined([moved.latents for moved in found], class_starts),
+            self._joined([moved.spreads for moved in found]),
+            self._joined([moved.counts for moved in found], class_starts),
+            max(moved.passes for moved in found),
+            futures,
+        )
+
+    def _joined(self, of_parts: list[Any], starts: Ints | None = None) -> Any:
+        """Arrays of all parts in the order of the population.
+
+        ``starts`` are the bounds of the classes in the result; None means one value per class.
+        """
+        starts = np.arange(len(self) + 1) if starts is None else starts
+        together = np.concatenate(of_parts)
+        joined = np.empty_like(together)
+        joined[np.concatenate([_indices(starts, own) for own in self._positions])] = together
+        return joined
 
     def sample(self, numbers: Ints) -> Floats:
         """See ``Population``; these rows come to the client."""
-        asked = self._asked(numbers)
-        found = self._client.map(
-            _sample, [a.part for a in asked], [a.numbers for a in asked], pure=False
-        )
+        parts, indices, within = zip(*self._asked(numbers), strict=True)
+        found = self._client.map(_Ready.sample, parts, within, pure=False)
         rows = np.empty((len(numbers), self.n_features), dtype=self.dtype)
-        for one, own in zip(asked, self._client.gather(found), strict=True):
-            rows[one.places] = own
+        rows[np.concatenate(indices)] = np.concatenate(self._client.gather(found))
         return rows
 
     def nearby(self, land: Landscape, n_threads: int) -> Nearby:
@@ -164,27 +172,31 @@ class DaskPopulation:
             )
             for part, own in zip(self._parts, self._positions, strict=True)
         ]  # fmt: skip
-        visited = np.array([len(range(size)[land.visit.of(size)]) for size in self.sizes.tolist()])
-        by_class: list[Nearby | None] = [None] * len(self)
-        for own, found in zip(self._positions, self._client.gather(futures), strict=True):
-            for position, of_class in zip(own, _split(found, visited[own]), strict=True):
-                by_class[position] = of_class
-        return Nearby.together(cast("list[Nearby]", by_class))
+        found = self._client.gather(futures)
+        visited = [len(range(size)[land.visit.of(size)]) for size in self.sizes.tolist()]
+        starts = np.cumsum([0, *visited])
+        return Nearby(
+            self._joined([part.near for part in found], starts),
+            self._joined([part.own for part in found], starts),
+            self._joined([part.likelihood for part in found], starts),
+            self._joined([part.spreads for part in found]),
+        )
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
         """See ``Population``; sums come from the parts, and are added in the order of the parts."""
-        asked = self._asked(numbers)
-        pieces = [_piece_of(batch, one.places) for one in asked]
-        components, *points = self._sent([batch.components, *(piece.points for piece in pieces)])
+        if self._factor is None or self._factor[0] is not start:  # sent once per start
+            self._factor = start, on_cluster(self._client, start.factor)
+        parts, indices, within = zip(*self._asked(numbers), strict=True)
+        pieces = [piece_of(batch, own) for own in indices]
+        components, *points = self._sent([batch.components, *(batch.points[w] for w, _ in pieces)])
         futures = self._client.map(
-            _gradient, [one.part for one in asked], [one.numbers for one in asked],
-            [piece.batch for piece in pieces], points, [components] * len(asked),
-            [self._factor_of(start)] * len(asked), pure=False,
+            _gradient, parts, within, [piece for _, piece in pieces], points,
+            [components] * len(parts), [self._factor[1]] * len(parts), pure=False,
         )  # fmt: skip
         total = Gradient(np.zeros_like(batch.components), np.zeros_like(batch.points))
-        for piece, found in zip(pieces, self._client.gather(futures), strict=True):
+        for (which, _), found in zip(pieces, self._client.gather(futures), strict=True):
             np.add(total.components, found.components, out=total.components)
-            total.points[piece.which] += found.points
+            total.points[which] += found.points
         return total
 
     def _sent(self, arrays: list[Floats]) -> list[Any]:
@@ -193,55 +205,17 @@ class DaskPopulation:
             return arrays
         return [on_cluster(self._client, array) for array in arrays]
 
-    def _factor_of(self, start: Start) -> Any:
-        """The future of the start's factor, which is sent once per start."""
-        if self._factor is None or self._factor[0] is not start:
-            self._factor = start, on_cluster(self._client, start.factor)
-        return self._factor[1]
+    def _asked(self, numbers: Ints) -> Iterator[tuple[Any, Ints, Ints]]:
+        """The parts with rows of these drawing numbers.
 
-    def _asked(self, numbers: Ints) -> list[_Asked]:
-        """The parts that have rows with these drawing numbers."""
+        With each, the indices of its rows in ``numbers``, and their numbers within the part.
+        """
         positions = positions_of(self, numbers)
         owners, within = self._owners[positions], numbers + self._shifts[positions]
-        places = [np.flatnonzero(owners == part) for part in range(len(self._parts))]
-        return [
-            _Asked(part, own, within[own])
-            for part, own in zip(self._parts, places, strict=True)
-            if len(own)
-        ]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A part that has some of the rows that are asked for."""
-
-    part: Any
-    places: Ints
-    """The places of its rows among those asked for."""
-    numbers: Ints
-    """The drawing numbers of its rows, counted within the part."""
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What the gradient of one part's rows of a batch needs."""
-
-    which: Ints
-    """The numbers of its points among those of the whole batch."""
-    points: Floats
-    batch: Batch
-    """The rest of it, without the factor of the metric."""
-
-
-@dataclass(frozen=True)
-class _Share:
-    """The latent examples of one part's classes."""
-
-    latents: Floats
-    class_starts: Ints
-    spreads: Floats
-    counts: Floats
-    passes: int
+        for number, part in enumerate(self._parts):
+            own = np.flatnonzero(owners == number)
+            if len(own):
+                yield part, own, within[own]
 
 
 @dataclass(frozen=True)
@@ -262,41 +236,26 @@ class _Ready:
         return self.rows[self.drawn[numbers]]
 
 
-def _shifts(positions: list[Ints], sizes: Ints) -> Ints:
-    """What to add to drawing numbers of the class at each position to count within its part."""
-    shifts = sizes - np.cumsum(sizes)
-    for own in positions:
-        shifts[own] += np.cumsum(sizes[own]) - sizes[own]
-    return shifts
+def _indices(starts: Ints, positions: Ints) -> Ints:
+    """The indices from ``starts[p]`` to ``starts[p + 1]`` of each position p, one after another."""
+    return np.concatenate([np.arange(starts[p], starts[p + 1]) for p in positions])
 
 
-def _share_of(own: Ints, latents: Floats, class_starts: Ints) -> _Share:
-    places = [latents[class_starts[position] : class_starts[position + 1]] for position in own]
-    starts = np.cumsum([0, *map(len, places)])
-    return _placed(np.concatenate(places), starts)
+def _starts_of(class_starts: Ints, positions: Ints) -> Ints:
+    """The bounds of the classes at these positions if they stand one after another."""
+    return np.concatenate(([0], np.cumsum(np.diff(class_starts)[positions])))
 
 
-def _placed(latents: Floats, class_starts: Ints) -> _Share:
-    """Latent examples that have no rows yet."""
-    nothing = np.zeros(len(latents))
-    return _Share(latents, class_starts, np.zeros(len(class_starts) - 1), nothing, 0)
+def _unmoved(latents: Floats) -> Moved:
+    return Moved(latents, np.zeros(0), np.zeros(len(latents)), 0)
 
 
-def _split(found: Nearby, sizes: Ints) -> list[Nearby]:
-    """The classes of a part, each on its own."""
-    bounds = np.cumsum(sizes)[:-1]
-    fields = (np.split(field, bounds) for field in (found.near, found.own, found.likelihood))
-    spreads = np.split(found.spreads, len(sizes))
-    return [Nearby(*of_class) for of_class in zip(*fields, spreads, strict=True)]
-
-
-def _piece_of(batch: Batch, places: Ints) -> _Piece:
-    which, near = np.unique(batch.near[places], return_inverse=True)
+def piece_of(batch: Batch, indices: Ints) -> tuple[Ints, Batch]:
+    """The points that these rows of a batch need, and the batch of the rows without the points."""
+    which, near = np.unique(batch.near[indices], return_inverse=True)
     nothing = batch.components[:0]
-    own = replace(
-        batch.part(places), components=nothing, points=nothing, near=near.reshape(len(places), -1)
-    )
-    return _Piece(which, batch.points[which], own)
+    near = near.reshape(len(indices), -1)
+    return which, replace(batch.part(indices), components=nothing, points=nothing, near=near)
 
 
 def _same(array: Any) -> Any:
@@ -319,27 +278,19 @@ def _checksums(part: _Ready) -> list[int]:
     return [rows.checksum() for rows in part.classes]
 
 
-def _mean_radii(part: _Ready) -> list[float]:
-    return part.mean_radii
-
-
-def _first(part: _Ready, starts: list[Ints | int], counts: Ints) -> _Share:
-    class_starts = np.concatenate(([0], np.cumsum(counts)))
-    return _placed(first_latents_of(part.classes, starts, class_starts, n_threads=1), class_starts)
+def _first(part: _Ready, starts: list[Ints | int], class_starts: Ints) -> Moved:
+    latents = first_latents_of(part.classes, starts, class_starts, n_threads=1)
+    return replace(_unmoved(latents), spreads=np.zeros(len(starts)))
 
 
 def _move(
-    part: _Ready, before: _Share, components: Floats, latent_reg: float, max_passes: int
-) -> _Share:
-    moved = move_latents_of(
-        part.classes, before.latents, before.class_starts, Metric(components), latent_reg,
-        max_passes, n_threads=1,
+    part: _Ready, before: Moved, class_starts: Ints, components: Floats, latent_reg: float,
+    max_passes: int,
+) -> Moved:  # fmt: skip
+    return move_latents_of(
+        part.classes, before.latents, class_starts, Metric(components), latent_reg, max_passes,
+        n_threads=1,
     )  # fmt: skip
-    return _Share(moved.latents, before.class_starts, moved.spreads, moved.counts, moved.passes)
-
-
-def _sample(part: _Ready, numbers: Ints) -> Floats:
-    return part.sample(numbers)
 
 
 def _nearby(

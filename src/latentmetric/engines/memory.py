@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.protocol import Partition, Progress
-from latentmetric.validation.features import is_plain_table
+from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
     checked_labels,
     classes_and_codes,
 )
-from latentmetric.validation.rows import (
-    as_floats,
-    check_number_dtype,
-    refuse_sparse,
-    refuse_what_is_no_number,
-    refusing_overflow,
-)
-from latentmetric.validation.weights import RowWeights, row_weights
-
-
-@dataclass(frozen=True)
-class LabelledArray:
-    """Rows as floats, with their codes."""
-
-    in_process: ClassVar[bool] = True
-    rows: Floats
-    codes: Ints
-    classes: np.ndarray[Any, Any]
-    weights: RowWeights | None = None
-
-    def weighed(self, sample_weight: Any, class_weight: Any) -> LabelledArray:
-        """See ``LabelledRows``."""
-        weights = row_weights(sample_weight, class_weight, self.codes, self.classes)
-        return replace(self, weights=weights)
-
-    def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """See ``LabelledRows``."""
-        of_rows = None if self.weights is None else self.weights.of_rows
-        population = LocalPopulation.of(self.rows, self.codes, n_threads, of_rows)
-        return Partition(population, self.rows, self.codes, weights=self.weights)
-
-    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
-        """See ``LabelledRows``."""
-        return self.rows, self.codes
+from latentmetric.validation.rows import as_floats, check_numeric
 
 
 class MemoryEngine:
@@ -63,38 +28,52 @@ class MemoryEngine:
         """See ``Engine``."""
         return True
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Floats:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Floats:
         """See ``Engine``; returns rows of floats with all values checked."""
         if not training and is_plain_table(X, estimator):
             return as_floats(X)
-        refuse_sparse(X)
-        refuse_what_is_no_number(X)
-        with refusing_overflow():
-            rows = validate_data(
-                estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
-                ensure_min_samples=2 if training else 1,
-            )  # fmt: skip
-        check_number_dtype(rows.dtype, X)
+        check_numeric(X)
+        rows = validate_data(
+            estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
+            ensure_min_samples=2 if training else 1,
+        )  # fmt: skip
         return as_floats(rows)
 
-    def labelled(self, rows: Floats, y: Any, owner: str) -> LabelledArray:
+    def labelled(self, rows: Floats, y: Any, owner: str) -> LabelledRows:
         """See ``Engine``."""
-        classes, codes = coded(len(rows), y, owner)
-        return LabelledArray(rows, codes, classes)
+        return LabelledRows(self, rows, *encoded(len(rows), y, owner))
 
-    def answer(
-        self, rows: Floats, estimator: Any, method: str, dtype: Any, width: int | None,
-        **keywords: Any,
-    ) -> Any:  # fmt: skip
+    def partition(self, labelled: LabelledRows, n_threads: int, progress: Progress) -> Partition:
         """See ``Engine``."""
-        return getattr(estimator, method)(rows, 0, **keywords)
+        rows, codes, weights = labelled.rows, labelled.codes, labelled.weights
+        of_rows = None if weights is None else weights.of_rows
+        population = LocalPopulation.of(rows, codes, n_threads, of_rows)
+        return Partition(population, rows, codes, weights=weights)
+
+    def map_blocks(
+        self, function: BlockFunction, rows: Floats, dtype: Any, width: int | None
+    ) -> Any:
+        """See ``Engine``; all rows are one block."""
+        return function(rows, 0)
 
     def gather(self, rows: Floats, caller: str) -> Floats:
         """See ``Engine``."""
         return rows
 
 
-def coded(n_rows: int, y: Any, owner: str) -> tuple[np.ndarray[Any, Any], Ints]:
+def is_plain_table(X: Any, estimator: Any) -> bool:
+    """Whether queries obviously pass scikit-learn's check, which takes as long as a search."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype.kind in "biuf"
+        and len(X) > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
+def encoded(n_rows: int, y: Any, owner: str) -> tuple[np.ndarray[Any, Any], Ints]:
     """Classes and codes of labels; raise unless there is one label for each of ``n_rows`` rows."""
     labels = checked_labels(y)
     check_same_length(n_rows, len(labels))

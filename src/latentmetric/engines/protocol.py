@@ -1,10 +1,10 @@
-"""The interface of an engine, so that estimators need not know where rows are stored."""
+"""What an engine does, so that estimators need not know where rows are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from latentmetric.validation.weights import RowWeights
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows read so far and the number of all rows."""
+
+BlockFunction = Callable[[Floats, int], Any]
+"""Called with a block of checked rows and the number of its first row."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +34,17 @@ class Partition:
     """The weights of ``rows``; None if each counts as one."""
 
 
-class LabelledRows(Protocol):
-    """Admitted rows with admitted labels."""
+@dataclass(frozen=True)
+class LabelledRows:
+    """Checked training rows with their labels."""
 
-    in_process: ClassVar[bool]
-    """Whether this process can read the rows itself."""
-
-    @property
-    def classes(self) -> np.ndarray[Any, Any]:
-        """The distinct labels, sorted."""
-
-    def weighed(self, sample_weight: Any, class_weight: Any) -> Self:
-        """The same rows with weights; both may be None."""
-
-    def partition(self, n_threads: int, progress: Progress) -> Partition:
-        """Sort the rows by class and check all values."""
-
-    def in_memory(self, caller: str) -> tuple[Floats, Ints]:
-        """All rows and codes as arrays; raise ``TypeError`` if the rows must stay on a cluster.
-
-        ``caller`` is the name of the method that needs them, for the error message.
-        """
+    engine: Engine
+    rows: Any
+    classes: np.ndarray[Any, Any]
+    """The distinct labels, sorted."""
+    codes: Any
+    """The class code of each row."""
+    weights: RowWeights | None = None
 
 
 class Engine(Protocol):
@@ -63,25 +56,27 @@ class Engine(Protocol):
     def holds(self, X: Any) -> bool:
         """Whether this engine is responsible for ``X``; does not import any library."""
 
-    def admit(self, X: Any, estimator: Any, *, training: bool) -> Any:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
         """Check shape, dtype and features, and return ``X`` in the form the other methods take.
 
         Training stores the features on the estimator; queries are compared with them.
         """
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledRows:
-        """Admitted rows with their labels; ``owner`` is the estimator's name, for messages."""
+        """Checked rows with their labels; ``owner`` is the estimator's name, for messages."""
 
-    def answer(
-        self, rows: Any, estimator: Any, method: str, dtype: Any, width: int | None,
-        **keywords: Any,
-    ) -> Any:  # fmt: skip
-        """Call ``estimator.method(block, start, **keywords)`` on every block of admitted queries.
+    def partition(self, labelled: LabelledRows, n_threads: int, progress: Progress) -> Partition:
+        """Sort the rows by class and check all values."""
 
-        ``start`` is the number of the block's first row. Answers have ``width`` columns, or one
-        value per row if it is None. They are computed where the rows are: immediately in this
-        process, lazily on a cluster.
+    def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
+        """Call ``function(block, start)`` on every block of checked queries.
+
+        Answers have ``width`` columns, or one value per row if it is None. They are computed where
+        the rows are: immediately in this process, lazily on a cluster.
         """
 
     def gather(self, rows: Any, caller: str) -> Floats:
-        """Admitted queries as one array; raise ``TypeError`` if they must stay on a cluster."""
+        """All checked rows as one array; raise ``TypeError`` if they must stay on a cluster.
+
+        ``caller`` is the name of the method that needs them, for the error message.
+        """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Ints
 from latentmetric.engines.protocol import Progress
 from latentmetric.io.rows import RawRows, RowFile
+from latentmetric.validation.rows import as_floats
 
 IN_MEMORY_BYTES = 256 * 2**20
 """Rows up to this size are kept in memory."""
@@ -19,26 +19,27 @@ IN_MEMORY_BYTES = 256 * 2**20
 READ_BYTES = 64 * 2**20
 """Bytes read at a time."""
 
-Convert = Callable[[Any, int], Floats]
-"""Converts a block of rows to floats, or raises; gets the number of the block's first row, too."""
-
 
 def sorted_by_class(
-    rows: RowFile, codes: Ints, dtype: np.dtype[Any], convert: Convert, progress: Progress
+    rows: RowFile, codes: Ints, dtype: np.dtype[Any], progress: Progress
 ) -> tuple[Any, Ints]:
     """The rows sorted by their codes, and the original number of each row.
+
+    Raise ``OverflowError`` on a value that is too large for this dtype, but not for a wider one.
 
     Rows of a class keep their order. Rows of more than ``IN_MEMORY_BYTES`` are written to an
     unnamed temporary file, which the system deletes when it is closed.
     """
     order = np.argsort(codes, kind="stable")
-    places = np.empty(len(codes), dtype=np.intp)
-    places[order] = np.arange(len(codes))
+    positions = np.empty(len(codes), dtype=np.intp)
+    positions[order] = np.arange(len(codes))
     store = _new_store(rows.shape, dtype)
     step = max(1, READ_BYTES // max(1, rows.shape[1] * dtype.itemsize))
     for start in range(0, len(rows), step):
-        block = convert(rows[slice(start, start + step)], start)
-        _put(store, block, places[start : start + len(block)])
+        block = as_floats(rows[slice(start, start + step)], start)
+        if block.dtype.itemsize > dtype.itemsize:
+            raise OverflowError(f"a value of the rows from {start} on does not fit into {dtype}")
+        _put(store, block.astype(dtype, copy=False), positions[start : start + len(block)])
         progress(start + len(block), len(rows))
     return store, order
 
@@ -57,13 +58,13 @@ def _new_store(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
     return RawRows(tempfile.TemporaryFile(), shape, dtype)
 
 
-def _put(store: Any, block: Any, places: Ints) -> None:
-    """Store the rows of a block; on disk, rows with consecutive places are written together."""
+def _put(store: Any, block: Any, positions: Ints) -> None:
+    """Store the rows of a block; on disk, rows with consecutive positions are written together."""
     if isinstance(store, np.ndarray):
-        store[places] = block
+        store[positions] = block
         return
-    by_place = np.argsort(places)
-    places, block = places[by_place], block[by_place]
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(places) != 1) + 1, [len(places)]))
+    order = np.argsort(positions)
+    positions, block = positions[order], block[order]
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(positions) != 1) + 1, [len(positions)]))
     for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        store.write(int(places[first]), block[first:end])
+        store.write(int(positions[first]), block[first:end])

@@ -16,11 +16,10 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.refinement import preimages
 from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import admit, refuse_remote
+from latentmetric.engines.admission import refuse_remote, validate
 from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
@@ -40,6 +39,10 @@ class LearnedLatents:
     """T of the kernel vote, in squared units of the rows; 0 means from their spacing."""
     components: Floats | None = None
     """(r, d): the factor of the metric; None for the Euclidean one."""
+    counts: Floats | None = None
+    """(m,): the rows of each latent example, if they are known."""
+    spreads: Floats | None = None
+    """(C,): E[D²(x, z)] of each class in squared units of the rows, if it is known."""
 
     @property
     def n_features(self) -> int:
@@ -64,15 +67,15 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     sizes = learned.sizes
     equal = bool((sizes == sizes[0]).all())
     estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
-    with small_numbers_may_vanish():
-        admitted = admit(X, y, estimator)
-        if len(admitted.classes) != len(sizes):
+    with np.errstate(under="ignore"):
+        labelled = validate(X, y, estimator)
+        if len(labelled.classes) != len(sizes):
             raise ValueError(
                 f"latent examples of {len(sizes)} classes were learned, but y has "
-                f"{len(admitted.classes)} classes; pass rows of every class"
+                f"{len(labelled.classes)} classes; pass rows of every class"
             )
         if not equal:
-            named = zip(admitted.classes.tolist(), sizes.tolist(), strict=True)
+            named = zip(labelled.classes.tolist(), sizes.tolist(), strict=True)
             estimator.n_latents = dict(named)
         width = learned.n_features
         if estimator.n_features_in_ != width:
@@ -80,8 +83,8 @@ def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
                 f"X has {estimator.n_features_in_} features, but the latent examples were learned "
                 f"with {width}; pass the outputs of the network that they were learned with"
             )
-        partition = admitted.partition(1, ReadingLog("MaPML", 0))
-        attributes = _attributes(learned, partition, admitted.classes)
+        partition = labelled.engine.partition(labelled, 1, ReadingLog("MaPML", 0))
+        attributes = _attributes(learned, partition, labelled.classes)
     estimator.__dict__.update(attributes)
     return estimator
 
@@ -96,7 +99,7 @@ def _attributes(
     n_features, dtype = rows.shape[1], rows.dtype
     factor: Floats = (np.eye(n_features) if components is None else components).astype(dtype)
     inner, codes = InnerRows(rows, into).under(factor), partition.codes
-    latents = _places(learned, rows, factor, codes)
+    latents = _in_row_space(learned, rows, factor, codes)
     of_latents = learned.codes
     degree = learned.temperature / into.unit or None
     points = InnerRows(latents, into).under(factor)
@@ -123,10 +126,10 @@ def _attributes(
     }
 
 
-def _places(learned: LearnedLatents, rows: Floats, factor: Floats, codes: Ints) -> Floats:
+def _in_row_space(learned: LearnedLatents, rows: Floats, factor: Floats, codes: Ints) -> Floats:
     """Latent examples in the space of the rows.
 
-    Where the metric has a rank below the number of features, many places lie at one point: the
+    Where the metric has a rank below the number of features, many rows are mapped to one point: the
     one nearest to the mean of the rows of the latent example is taken.
     """
     points: Floats = learned.points.astype(rows.dtype)
@@ -146,21 +149,12 @@ def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tupl
     own, squared = np.empty(len(points), dtype=np.intp), np.empty(len(points))
     for code in np.unique(codes):
         rows, members = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
-        nearest, places = k_nearest(points[rows], References.of(latents[members]), 1)
-        own[rows], squared[rows] = members[places[:, 0]], nearest[:, 0]
+        nearest, indices = k_nearest(points[rows], References.of(latents[members]), 1)
+        own[rows], squared[rows] = members[indices[:, 0]], nearest[:, 0]
     return own, squared
 
 
-@dataclass(frozen=True)
-class KnownLatents(LearnedLatents):
-    """The latent examples of a fitted model, with what is known of their rows."""
-
-    counts: Floats | None = None
-    spreads: Floats | None = None
-    """E[D²(x, z)] of each class, in squared units of the rows."""
-
-
-def disassembled(model: Any) -> KnownLatents:
+def disassembled(model: Any) -> LearnedLatents:
     """The latent examples of a fitted MaPML under its metric."""
     check_latents(model)
     fitted = fitted_model(model)
@@ -175,9 +169,9 @@ def disassembled(model: Any) -> KnownLatents:
     if model.reference_ != "latent":
         fitted = fitted.with_references(model.latent_examples_, codes)
     unit = fitted.coordinates.unit
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         points = model.latent_examples_ @ model.components_.T
-    return KnownLatents(
+    return LearnedLatents(
         points, sizes, fitted.temperature * unit, model.components_,
         model.latent_counts_, np.maximum(model.margins_ - unit, 0),
     )  # fmt: skip

@@ -8,45 +8,36 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
+from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
-from latentmetric.engines.admission import (
-    admit,
-    answer,
-    engine_of,
-    refuse_remote,
-)
+from latentmetric.engines.admission import engine_of, map_blocks, refuse_remote, validate
 from latentmetric.engines.protocol import LabelledRows, Partition
-from latentmetric.estimators.changing import ChangingReferences
-from latentmetric.estimators.compat import CallbackSupportMixin, with_callbacks
-from latentmetric.estimators.driver import PATIENCE, Driver, Policies
+from latentmetric.estimators.driver import PATIENCE, Driver
 from latentmetric.estimators.notebooks import ShownInNotebooks
-from latentmetric.estimators.outcome import FitOutcome
-from latentmetric.estimators.progress import Listener, ReadingLog
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import Unlabelled
-from latentmetric.persistence.checkpoints import Checkpoints, Identity
-from latentmetric.validation.labels import (
-    checked_labels,
-    predicted_dtype,
+from latentmetric.estimators.progress import (
+    CallbackSupportMixin,
+    Listener,
+    ReadingLog,
+    with_callbacks,
 )
+from latentmetric.estimators.references import ReferencesMixin
+from latentmetric.estimators.training import TrainingData
+from latentmetric.persistence.checkpoints import Checkpoints, Identity
+from latentmetric.validation.labels import checked_labels, predicted_dtype
 from latentmetric.validation.parameters import (
-    VOTING,
     Boolean,
     Integer,
     Jobs,
@@ -54,9 +45,10 @@ from latentmetric.validation.parameters import (
     OneOf,
     Rule,
     Verbosity,
-    plain,
+    validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
+from latentmetric.validation.weights import row_weights
 
 EARLY_STOPPING: dict[str, Rule] = {
     "early_stopping": Boolean(),
@@ -71,8 +63,13 @@ NOT_ALWAYS_SET = ("columns_in_", "components_", "feature_names_in_", "score_quan
 """Fitted attributes that a fit may lack although the one before had them."""
 
 
+def generator_from(random_state: Any) -> np.random.Generator:
+    """A generator seeded from anything that scikit-learn accepts as ``random_state``."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint32))
+
+
 class ReferenceClassifier(
-    ChangingReferences,
+    ReferencesMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
@@ -86,7 +83,7 @@ class ReferenceClassifier(
     and turns a state into a model.
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
@@ -94,7 +91,7 @@ class ReferenceClassifier(
     }
     """The rule of each parameter; subclasses add their own."""
 
-    learns: ClassVar[bool] = True
+    _learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""
 
     n_neighbors: int
@@ -148,75 +145,55 @@ class ReferenceClassifier(
         self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
         keep_on_interrupt: bool,
     ) -> Self:  # fmt: skip
-        fitting = plain(self)
-        fitting.check_parameters()
+        fitting = validated_copy(self)
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
         resume = Boolean().check("resume", resume)
-        fitting._check_libraries()
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
-        with blas_threads(thread_count(fitting.n_jobs)), small_numbers_may_vanish():
-            attributes = fitting._learned(self, X, y, sample_weight, checkpoint, resume, keep)
+        with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
+            attributes = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
             name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
         } | attributes
         return self
 
-    def _learned(
+    def _learn(
         self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
         keep_on_interrupt: bool,
     ) -> dict[str, Any]:  # fmt: skip
         """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
-        y, sample_weight, unlabelled = self._with_labels(y, sample_weight)
-        admitted = admit(X, y, self)
-        self.check_against(admitted.classes)
-        admitted = admitted.weighed(sample_weight, getattr(self, "class_weight", None))
+        labelled = validate(X, y, self)
+        self._check_against(labelled.classes)
+        class_weight = getattr(self, "class_weight", None)
+        weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
         generator = generator_from(self.random_state)
         checkpoints = None
         if checkpoint is not None or resume:
             checkpoints = self._checkpoints(checkpoint, resume, generator)
-        data = self._training_data(admitted, generator)
+        data = self._training_data(replace(labelled, weights=weights), generator)
         steps = self._steps(data)
-        judge, patience = self._stopping(data)
-        policies = Policies(judge, patience, keep_on_interrupt, checkpoints, data.fingerprint)
         listener = Listener(owner, steps.limit, X, y)
-        attributes = Driver(steps, generator, FitOutcome(self, data), policies, listener).follow()
-        if unlabelled is None:
-            return attributes
-        return unlabelled.joined(self, attributes, data)
+        driver = Driver(self, data, steps, generator, listener, checkpoints, keep_on_interrupt)
+        return self._completed(driver.run(), data)
 
-    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
-        """Labels and weights to learn from, and which rows have no label, if an estimator asks."""
-        return y, sample_weight, None
+    def _completed(self, attributes: dict[str, Any], data: TrainingData) -> dict[str, Any]:
+        """The fitted attributes after all steps, for what an estimator does with its model then."""
+        return attributes
 
-    def check_parameters(self) -> None:
+    def _check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        for name, rule in self.parameter_rules.items():
-            if hasattr(self, name):
-                rule.check(name, getattr(self, name))
+        validated_copy(self)
 
-    def check_voting(self) -> None:
-        """Raise unless the estimator is fitted and its voting parameters are valid."""
-        self._check_ready()
-        for name in ("n_neighbors", "weights"):
-            self.parameter_rules[name].check(name, getattr(self, name))
-
-    def _check_libraries(self) -> None:
-        """Raise ``ImportError`` if a parameter needs a library that is not installed."""
+    def _check_combinations(self) -> None:
+        """Raise on checked parameters that do not fit each other, or lack a library."""
 
     def _check_on_cluster(self, X: Any) -> None:
         """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
-        for name, value, default in (
-            ("early_stopping", True, False), ("reference", "original", "latent")
-        ):  # fmt: skip
-            if getattr(self, name, None) == value:
-                raise ValueError(
-                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
-                    f"{name}={default!r}"
-                )
+        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
+        refuse_remote(caller, instead, X=X)
 
-    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+    def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
     def _checkpoints(
@@ -234,22 +211,22 @@ class ReferenceClassifier(
         return "rows"
 
     def _training_data(
-        self, admitted: LabelledRows, generator: np.random.Generator
+        self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class; with early stopping, some of them are held out."""
-        partition = self._partition(admitted)
+        partition = self._partition(labelled)
         if not getattr(self, "early_stopping", False):
-            return TrainingData(admitted.classes, partition, partition.population)
+            return TrainingData(labelled.classes, partition, partition.population)
         fraction: float = self.validation_fraction
-        return TrainingData.held_out_of(admitted.classes, partition, fraction, generator)
+        return TrainingData.held_out_of(labelled.classes, partition, fraction, generator)
+
+    def _partition(self, labelled: LabelledRows) -> Partition:
+        progress = ReadingLog(type(self).__name__, self.verbose)
+        return labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         """What states are judged by, and how many steps may pass without a better one."""
         return ("validation_error", PATIENCE) if len(data.held_out) else (None, None)
-
-    def _partition(self, admitted: LabelledRows) -> Partition:
-        progress = ReadingLog(type(self).__name__, self.verbose)
-        return admitted.partition(thread_count(self.n_jobs), progress)
 
     def _record(self, data: TrainingData, state: AnyState) -> Record:
         """The record of a step, in the units of the data."""
@@ -281,7 +258,9 @@ class ReferenceClassifier(
         if not engine_of(X).in_process:
             _refuse_frames(self, X)
             dtype = np.result_type(dtype, float_dtypes(X.dtype)[0])
-        transformed: Floats = answer(X, self, "_transformed", dtype, len(self.components_))
+        transformed: Floats = map_blocks(
+            self._transform_block, X, self, dtype, len(self.components_)
+        )
         return transformed
 
     def predict(
@@ -304,11 +283,13 @@ class ReferenceClassifier(
         """
         voting = self._voting()
         dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
-        below = None if reject_below is None else float(reject_below)
-        elected: np.ndarray[Any, Any] = answer(
-            X, voting, "_elected", dtype, reject_below=below, reject_label=reject_label
-        )
-        return elected
+        predict_block = voting._predict_block
+        if reject_below is not None:
+            predict_block = partial(
+                voting._predict_or_reject_block, float(reject_below), reject_label, dtype
+            )
+        predicted: np.ndarray[Any, Any] = map_blocks(predict_block, X, voting, dtype)
+        return predicted
 
     def predict_proba(self, X: Any) -> Floats:
         """Each class's share of the vote, columns in the order of ``classes_``.
@@ -323,7 +304,9 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, n_classes)
         """
         voting = self._voting()
-        shares: Floats = answer(X, voting, "_shares", np.float64, len(voting.classes_))
+        shares: Floats = map_blocks(
+            voting._proba_block, X, voting, np.float64, len(voting.classes_)
+        )
         return shares
 
     def score_samples(self, X: Any) -> Floats:
@@ -343,7 +326,7 @@ class ReferenceClassifier(
             In the units of the distances of ``kneighbors``.
         """
         ready = self._ready()
-        scores: Floats = answer(X, ready, "_scores", ready.model_.dtype)
+        scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -400,7 +383,7 @@ class ReferenceClassifier(
             raise ValueError(
                 f"n_neighbors is {k}, but the model holds only {n_references} references"
             )
-        found = answer(X, ready, "_found", np.float64, 2 * k, k=k)
+        found = map_blocks(partial(ready._kneighbors_block, k), X, ready, np.float64, 2 * k)
         indices: Ints = found[:, k:].astype(np.intp)
         if not return_distance:
             return indices
@@ -414,7 +397,7 @@ class ReferenceClassifier(
         ndarray of shape (n_features, n_features)
         """
         check_is_fitted(self)
-        with small_numbers_may_vanish():
+        with np.errstate(under="ignore"):
             return self.components_.T @ self.components_
 
     @property
@@ -426,59 +409,55 @@ class ReferenceClassifier(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _check_ready(self) -> None:
-        """Check parameters again when they are used, because they may change after ``fit``."""
+    def _ready(self, *names: str) -> Self:
+        """A copy to answer with, which no other thread changes.
+
+        Parameters are checked again when they are used, because they may change after ``fit``:
+        ``names`` in addition to those of any search.
+        """
         if "model_" not in vars(self):
             check_is_fitted(self)
-        self.parameter_rules["n_jobs"].check("n_jobs", self.n_jobs)
-
-    def _ready(self) -> Self:
-        """A checked copy to answer with, which no other thread changes."""
-        self._check_ready()
-        return plain(self, ("n_jobs",))
+        return validated_copy(self, ("n_jobs", *names))
 
     def _voting(self) -> Self:
         """A checked copy to vote with, which no other thread changes."""
-        self.check_voting()
-        return plain(self, VOTING)
+        return self._ready("n_neighbors", "weights")
 
     def _search(self) -> Search | None:
         """A search that replaces the exact one; None for the exact one."""
         return None
 
-    def _neighbors(self, rows: Floats, start: int, k: int) -> Neighbors:
+    def _nearest(self, rows: Floats, start: int, k: int | None = None) -> Neighbors:
+        """The k references nearest to each row; None means those that vote."""
         self.model_.check_reach(rows, start)
+        if k is None:
+            k = n_voters(self.weights, self.n_neighbors, len(self.model_.references))
         return self.model_.nearest(rows, k, self.n_jobs, self._search())
 
-    def _voters(self, rows: Floats, start: int) -> Neighbors:
-        """The references that vote on each row."""
-        n_references = len(self.model_.references)
-        return self._neighbors(rows, start, n_voters(self.weights, self.n_neighbors, n_references))
-
-    def _transformed(self, rows: Floats, start: int) -> Floats:
+    def _transform_block(self, rows: Floats, start: int) -> Floats:
         self.model_.check_reach(rows, start)
         return self.model_.embedded(rows)
 
-    def _elected(
-        self, rows: Floats, start: int, reject_below: float | None, reject_label: Any
+    def _predict_block(self, rows: Floats, start: int) -> np.ndarray[Any, Any]:
+        return self.classes_[self.model_.vote(self._nearest(rows, start), self.weights)]
+
+    def _predict_or_reject_block(
+        self, reject_below: float, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
-        neighbors = self._voters(rows, start)
-        elected = self.classes_[self.model_.vote(neighbors, self.weights)]
-        if reject_below is None:
-            return elected
-        elected = elected.astype(predicted_dtype(self.classes_, reject_below, reject_label))
-        elected[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
-        return elected
+        neighbors = self._nearest(rows, start)
+        predicted = self.classes_[self.model_.vote(neighbors, self.weights)].astype(dtype)
+        predicted[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
+        return predicted
 
-    def _shares(self, rows: Floats, start: int) -> Floats:
-        return self.model_.shares(self._voters(rows, start), self.weights)
+    def _proba_block(self, rows: Floats, start: int) -> Floats:
+        return self.model_.shares(self._nearest(rows, start), self.weights)
 
-    def _scores(self, rows: Floats, start: int) -> Floats:
-        return self.model_.scores(self._neighbors(rows, start, 1))
+    def _score_block(self, rows: Floats, start: int) -> Floats:
+        return self.model_.scores(self._nearest(rows, start, 1))
 
-    def _found(self, rows: Floats, start: int, k: int) -> Floats:
+    def _kneighbors_block(self, k: int, rows: Floats, start: int) -> Floats:
         """Distances and indices side by side, in float64, which can hold both."""
-        neighbors = self._neighbors(rows, start, k)
+        neighbors = self._nearest(rows, start, k)
         distances = self.model_.distances(neighbors.squared)
         return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from latentmetric.core.steps import Record, Steps
-from latentmetric.core.types import Floats
-from latentmetric.estimators.rivals import MetricLearner
-from latentmetric.estimators.training import TrainingData
+from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.types import Floats, Ints
+from latentmetric.estimators.rivals import ClosedFormLearner
 
 
-@dataclass(frozen=True)
-class Unlearned:
-    """The only state of an algorithm that learns nothing."""
-
-    record: Record = field(default_factory=lambda: {"round": 0, "seconds": {}})
-    finished: bool = True
-
-
-class Euclidean(MetricLearner[Unlearned]):
+class Euclidean(ClosedFormLearner):
     """k-NN with the Euclidean distance, with the same interface as the other estimators.
 
     Parameters
@@ -58,7 +48,7 @@ class Euclidean(MetricLearner[Unlearned]):
     ['b']
     """
 
-    learns: ClassVar[bool] = False
+    _learns: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -75,11 +65,5 @@ class Euclidean(MetricLearner[Unlearned]):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _steps(self, data: TrainingData) -> Steps[Unlearned]:
-        return Steps(lambda generator: Unlearned(), lambda state, generator: state, 0, Unlearned,
-                     lambda state: None)  # fmt: skip
-
-    def _components(self, data: TrainingData, state: Unlearned) -> Floats:
-        training = data.training
-        identity: Floats = np.eye(training.n_features, dtype=training.dtype)
-        return identity
+    def _solve(self, rows: InnerRows, codes: Ints) -> Floats:
+        return np.eye(rows.n_features)

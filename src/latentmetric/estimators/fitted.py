@@ -14,7 +14,7 @@ def fitted_model(estimator: Any) -> FittedModel:
     model = getattr(estimator, "model_", None)
     if isinstance(model, FittedModel):
         return model
-    if hasattr(estimator, "parameter_rules"):
+    if hasattr(estimator, "_parameter_rules"):
         check_is_fitted(estimator)
     raise TypeError(
         "a fitted model of latentmetric is needed, such as MaPML, got "

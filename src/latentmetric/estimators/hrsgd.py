@@ -92,8 +92,8 @@ class HRSGD(MetricLearner[hrsgd.State]):
     (450, 64)
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **MetricLearner.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner._parameter_rules,
         **EARLY_STOPPING,
         "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
         "update": OneOf(hrsgd.UPDATES),
@@ -128,9 +128,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
         self.random_state = random_state
         self.verbose = verbose
 
-    def check_parameters(self) -> None:
-        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        super().check_parameters()
+    def _check_combinations(self) -> None:
         if self.n_steps < self.batch_size:
             raise ValueError(
                 f"n_steps is {self.n_steps}, less than one mini-batch: "

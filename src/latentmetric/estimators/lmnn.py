@@ -85,8 +85,8 @@ class LMNN(MetricLearner[lmnn.State]):
     True
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **MetricLearner.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner._parameter_rules,
         **EARLY_STOPPING,
         "target_neighbors": Integer(1),
         "push": Number(0, 1),

@@ -15,27 +15,28 @@ import numpy as np
 from latentmetric.core.alternation import State, class_margins, reduced
 from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.admission import refuse_remote
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
-from latentmetric.estimators.beginning import (
-    check_continuation,
-    continued,
-    continues,
+from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
+from latentmetric.estimators.online import OnlineLatents
+from latentmetric.estimators.progress import with_callbacks
+from latentmetric.estimators.rejection import score_quantiles
+from latentmetric.estimators.setup import (
+    check_warm_start,
     digest_of,
     first_of,
+    first_of_last_fit,
     in_their_span,
+    is_warm,
+    settings_of,
 )
-from latentmetric.estimators.compat import with_callbacks
-from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
-from latentmetric.estimators.living_latents import LivingLatents
-from latentmetric.estimators.rejection import score_quantiles
-from latentmetric.estimators.settings import plan_of, settings_of
 from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import Unlabelled, check_can_join, divided
+from latentmetric.estimators.unlabelled import divided, join
 from latentmetric.validation.parameters import (
     AnyLabel,
     Boolean,
@@ -63,7 +64,7 @@ MIN_METRIC_REG = 1e-9
 """With less, steps would be so long that the metric overflows in float32."""
 
 
-class MaPML(LivingLatents):
+class MaPML(OnlineLatents):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
     The rows of a class are treated as noisy observations of a few clean latent examples. Rounds
@@ -219,8 +220,8 @@ class MaPML(LivingLatents):
     (1347, 134)
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **ReferenceClassifier.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **ReferenceClassifier._parameter_rules,
         **EARLY_STOPPING,
         "n_latents": CountOrShare(),
         "reference": OneOf(("latent", "original")),
@@ -371,56 +372,68 @@ class MaPML(LivingLatents):
             refuse_remote(caller, instead, X=X, y=y, sample_weight=sample_weight)
         return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
 
+    def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
+        if self.unlabelled is not None:
+            y, sample_weight, self._unlabelled_weights = divided(self, y, sample_weight)
+        return super()._learn(owner, X, y, sample_weight, *options)
+
+    def _completed(self, attributes: dict[str, Any], data: TrainingData) -> dict[str, Any]:
+        if self.unlabelled is None:
+            return attributes
+        return join(self, attributes, data, self._unlabelled_weights)
+
+    def _check_combinations(self) -> None:
+        if self.index == "faiss":
+            import_faiss()
+
     def _check_on_cluster(self, X: Any) -> None:
-        super()._check_on_cluster(X)
+        for name, value, other in (
+            ("early_stopping", True, False), ("reference", "original", "latent")
+        ):  # fmt: skip
+            if getattr(self, name) == value:
+                raise ValueError(
+                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
+                    f"{name}={other!r}"
+                )
         for name in ("class_weight", "unlabelled"):
             if getattr(self, name) is not None:
                 caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
                 refuse_remote(caller, f"{name}=None", X=X)
 
-    def _with_labels(self, y: Any, sample_weight: Any) -> tuple[Any, Any, Unlabelled | None]:
-        if self.unlabelled is None:
-            return y, sample_weight, None
-        check_can_join(self, y)
-        return divided(y, self.unlabelled, sample_weight)
-
-    def check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
+    def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)
-        if not fitting:
-            return
-        if isinstance(self.n_latents, Mapping):
+        if fitting and isinstance(self.n_latents, Mapping):
             check_counts_by_class("n_latents", self.n_latents, classes.tolist())
-        if continues(self):
-            check_continuation(self, classes)
+        if fitting and is_warm(self):
+            check_warm_start(self, classes)
 
-    def _check_libraries(self) -> None:
-        if self.index == "faiss":
-            import_faiss()
-
-    def _check_ready(self) -> None:
-        super()._check_ready()
-        self.parameter_rules["index"].check("index", self.index)
-        self._check_libraries()
+    def _ready(self, *names: str) -> Self:
+        ready = super()._ready("index", *names)
         if self.reference_ not in (self.reference, "set"):
             raise ValueError(
                 f"reference={self.reference!r} was set after fit, which used "
                 f"reference={self.reference_!r}; fit again, or choose what votes with "
                 "set_references"
             )
-
-    def _steps(self, data: TrainingData) -> Steps[State]:
-        first = continued(self, data) if continues(self) else first_of(self, data)
-        return learning(data.training, settings_of(self), self.max_iter, plan_of(self), first)
+        return ready
 
     def _begun_from(self) -> str:
-        return digest_of(self) if continues(self) else super()._begun_from()
+        return digest_of(self) if is_warm(self) else super()._begun_from()
 
     def _training_data(
-        self, admitted: LabelledRows, generator: np.random.Generator
+        self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        return in_their_span(self, super()._training_data(admitted, generator), generator)
+        data = super()._training_data(labelled, generator)
+        # A metric that was learned from other rows may be anything outside the span of these.
+        return data if is_warm(self) else in_their_span(self, data, generator)
+
+    def _steps(self, data: TrainingData) -> Steps[State]:
+        first = first_of_last_fit(self, data) if is_warm(self) else first_of(self, data)
+        settings = settings_of(self)
+        plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
+        return learning(data.training, settings, self.max_iter, plan, first)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         judge, patience = super()._stopping(data)

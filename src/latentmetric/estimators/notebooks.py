@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -13,7 +13,7 @@ from latentmetric.characters import told_apart, visible
 CLASSES_SHOWN = 10
 LONGEST_LABEL = 20
 
-FOUND_BY = {
+ERRORS = {
     "validation_error": "of the rows that were held out",
     "loo_error": "of the training rows, each left out of its own latent example",
 }
@@ -49,58 +49,32 @@ def fitted_html(model: Any) -> str:
 
 def fitted_facts(model: Any) -> dict[str, str]:
     """What matters after a fit, in words: classes, references, start, rounds, error."""
-    facts = {"classes": _classes(model.classes_.tolist()), "references": _references(model)}
-    start = model.history_[0].get("start")
-    if isinstance(start, str):
-        facts["start"] = _start(start, model.history_[0].get("start_errors"))
-    if model.learns:
-        facts["rounds"] = _rounds(model)
-    error = _error(model)
-    if error:
-        facts["error"] = error
+    classes, history = model.classes_.tolist(), model.history_
+    shown = told_apart(classes[:CLASSES_SHOWN], LONGEST_LABEL)
+    shown += ["…"] * (len(classes) > CLASSES_SHOWN)
+    facts = {
+        "classes": f"{len(classes):,}: {', '.join(shown)}",
+        "references": f"{len(model.model_.references):,} rows",
+    }
+    if getattr(model, "reference_", "original") == "latent":
+        n_rows = round(float(model.latent_counts_.sum()))
+        latents = f"{len(model.model_.references):,} latent examples"
+        facts["references"] = f"{latents}, which stand for {n_rows:,} rows"
+    if "start" in history[0]:
+        errors = history[0].get("start_errors", {})
+        tried = ", ".join(f"{name} {_percent(error)}" for name, error in errors.items())
+        facts["start"] = history[0]["start"] + (f"; tried on a sample: {tried}" if tried else "")
+    if model._learns:
+        passes = sum("refinement" in record for record in history)
+        plural = "passes" if passes > 1 else "pass"
+        refined = f" and {passes} {plural} of the refinement" if passes else ""
+        facts["rounds"] = f"{model.n_iter_ - passes}{refined}; number {model.best_iter_} was kept"
+    for record in history:
+        if record.get("iterations", record["round"]) == model.best_iter_:
+            for name in [name for name in ERRORS if name in record][:1]:
+                facts["error"] = f"{_percent(record[name])} {ERRORS[name]}"
     return facts
 
 
-def _classes(classes: list[Any]) -> str:
-    shown = told_apart(classes[:CLASSES_SHOWN], LONGEST_LABEL)
-    more = ["…"] if len(classes) > CLASSES_SHOWN else []
-    return f"{len(classes):,}: {', '.join(shown + more)}"
-
-
-def _references(model: Any) -> str:
-    """What votes: latent examples or rows."""
-    n_references = len(model.model_.references)
-    if getattr(model, "reference_", "original") != "latent":
-        return f"{n_references:,} rows"
-    n_rows = round(float(model.latent_counts_.sum()))
-    return f"{n_references:,} latent examples, which stand for {n_rows:,} rows"
-
-
-def _start(chosen: str, errors: Any) -> str:
-    """Where the metric starts and, if several were tried, the error of each."""
-    if not isinstance(errors, Mapping) or len(errors) < 2:
-        return chosen
-    tried = ", ".join(f"{name} {_percent(error)}" for name, error in errors.items())
-    return f"{chosen}; tried on a sample: {tried}"
-
-
-def _rounds(model: Any) -> str:
-    passes = sum("refinement" in record for record in model.history_)
-    counted = f"{model.n_iter_ - passes}" + (
-        f" and {passes} {'passes' if passes > 1 else 'pass'} of the refinement" if passes else ""
-    )
-    return f"{counted}; number {model.best_iter_} was kept"
-
-
-def _error(model: Any) -> str:
-    """The error of the round that was kept, as it measured it; empty if it measured none."""
-    kept = [r for r in model.history_ if r.get("iterations", r.get("round")) == model.best_iter_]
-    for name, rows in FOUND_BY.items():
-        if kept and name in kept[0]:
-            return f"{_percent(kept[0][name])} {rows}"
-    return ""
-
-
-def _percent(share: Any) -> str:
-    """A share from a history, which another tool may have written."""
-    return f"{100 * share:.2f} %" if isinstance(share, int | float) else str(share)
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

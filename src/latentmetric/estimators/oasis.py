@@ -6,7 +6,7 @@ Ranking", JMLR 11, 2010. The algorithm is in ``latentmetric.core.oasis``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils.metaestimators import available_if
 
@@ -16,7 +16,7 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.psd import psd_factor
 from latentmetric.core.steps import Steps
 from latentmetric.core.tuning import THREADED_FEATURES
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Floats
 from latentmetric.core.votes import VOTES
 from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
@@ -53,8 +53,9 @@ class OASIS(MetricLearner[oasis.State]):
 
     With ``psd``, the default, the similarity is turned into a metric once, at the end: the nearest
     rows vote, and there is a ``transform``. Without ``psd``, W is in general not a metric. Then the
-    most similar rows vote; because an inner product favours rows with a large norm, this suits rows
-    that are about equally far from their mean.
+    most similar rows vote, and ``kneighbors`` returns negated similarities, so that they ascend as
+    distances do. Because an inner product favours rows with a large norm, this suits rows that are
+    about equally far from their mean.
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ class OASIS(MetricLearner[oasis.State]):
     False
     """
 
-    parameter_rules: ClassVar[dict[str, Rule]] = {
-        **MetricLearner.parameter_rules,
+    _parameter_rules: ClassVar[dict[str, Rule]] = {
+        **MetricLearner._parameter_rules,
         **EARLY_STOPPING,
         "psd": Boolean(),
         "aggressiveness": Number(0, open_low=True),
@@ -153,48 +154,20 @@ class OASIS(MetricLearner[oasis.State]):
         self.random_state = random_state
         self.verbose = verbose
 
-    def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> tuple[Floats, Ints] | Ints:
-        """The most similar training rows of each row, or the nearest with ``psd``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows whose neighbours to find, with the features of the fit.
-        n_neighbors : int, default=None
-            The number of neighbours; None means ``n_neighbors`` of the estimator.
-        return_distance : bool, default=True
-            Whether to return the distances as well.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_neighbors)
-            Only if ``return_distance``. Without ``psd``, the negated similarities, so that they
-            also ascend.
-        indices : ndarray of shape (n_samples, n_neighbors)
-            Row numbers of the references: the rows passed to ``fit`` or ``set_references``.
-        """
-        return super().kneighbors(X, n_neighbors, return_distance)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if not _is_metric(self):
             tags.transformer_tags = None
         return tags
 
-    def check_parameters(self) -> None:
-        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        super().check_parameters()
-        self._check_weights(self.psd)
+    def _voting(self) -> Self:
+        """A checked copy to vote with, which no other thread changes."""
+        voting = super()._voting()
+        voting._check_combinations()
+        return voting
 
-    def check_voting(self) -> None:
-        """Raise unless the estimator is fitted and its voting parameters are valid."""
-        super().check_voting()
-        self._check_weights(self.model_.is_metric)
-
-    def _check_weights(self, metric: bool) -> None:
-        if VOTES[self.weights].needs_distances and not metric:
+    def _check_combinations(self) -> None:
+        if VOTES[self.weights].needs_distances and not _is_metric(self):
             raise ValueError(
                 f"weights={self.weights!r} weighs by distance, but with psd=False OASIS learns "
                 "only a similarity; set psd=True or weights='uniform'"

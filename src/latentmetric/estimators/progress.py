@@ -9,7 +9,30 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    class CallbackSupportMixin:  # noqa: D101
+        def set_callbacks(self, *callbacks: object) -> Any: ...  # noqa: D102
+        def _init_callback_context(self, *, max_subtasks: int | None) -> Any: ...
+
+    def with_callbacks(method: Method) -> Method: ...  # noqa: D103
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class CallbackSupportMixin:
+            """A placeholder for versions of scikit-learn without callbacks."""
+
+        def with_callbacks(method):
+            """A placeholder for versions of scikit-learn without callbacks."""
+            return method
+
 
 logger = logging.getLogger("latentmetric")
 
@@ -43,41 +66,43 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _WATCHER.reset(token)
 
 
-def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
-    """Log a line about the last step, at level INFO if ``verbose`` and DEBUG otherwise.
-
-    If logging is not set up, ``verbose`` sends the lines to standard error.
-    """
-    if estimator.verbose:
-        _ensure_visible()
-    level = logging.INFO if estimator.verbose else logging.DEBUG
-    if not logger.isEnabledFor(level):
-        return
-    record, left = history[-1], seconds_left(history, n_rounds)
-    logger.log(
-        level,
-        "%s round %d/%d%s: %s%.1f s%s",
-        type(estimator).__name__,
-        record["round"],
-        n_rounds,
-        refinement(record),
-        f"{values}, " if (values := measured(record)) else "",
-        sum(record["seconds"].values()),
-        "" if left is None else f", about {left:.0f} s left",
-    )
-
-
 NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_errors")
 """What the line of a round does not list: it is elsewhere in the line, or too much."""
 
 
-def measured(record: Mapping[str, Any]) -> str:
-    """The measurements of a round as text."""
-    return ", ".join(
-        f"{key.replace('_', ' ')} {_as_text(value)}"
-        for key, value in record.items()
-        if key not in NOT_MEASURED
-    )
+def _log(verbose: int, text: str, *values: Any) -> None:
+    """Log a line, at level INFO if ``verbose`` and DEBUG otherwise.
+
+    If logging is not set up, ``verbose`` sends the lines to standard error.
+    """
+    if verbose:
+        if _FALLBACK not in logger.handlers:
+            logger.addHandler(_FALLBACK)
+        if logger.getEffectiveLevel() > logging.INFO:
+            logger.setLevel(logging.INFO)
+    logger.log(logging.INFO if verbose else logging.DEBUG, text, *values)
+
+
+_FALLBACK = logging.StreamHandler()
+_FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
+
+
+def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
+    """Log a line about the last step."""
+    if not estimator.verbose and not logger.isEnabledFor(logging.DEBUG):
+        return
+    record, left = history[-1], seconds_left(history, n_rounds)
+    _log(
+        estimator.verbose, "%s round %d/%d%s: %s%.1f s%s",
+        type(estimator).__name__, record["round"], n_rounds, refinement(record),
+        "".join(
+            f"{key.replace('_', ' ')} {_as_text(value)}, "
+            for key, value in record.items()
+            if key not in NOT_MEASURED
+        ),
+        sum(record["seconds"].values()),
+        "" if left is None else f", about {left:.0f} s left",
+    )  # fmt: skip
 
 
 def _as_text(value: Any) -> str:
@@ -124,25 +149,10 @@ class ReadingLog:
         if now - self.last < SECONDS_BETWEEN_LINES and done < total:
             return
         self.last = now
-        if self.verbose:
-            _ensure_visible()
-        logger.log(
-            logging.INFO if self.verbose else logging.DEBUG,
-            "%s read %s of %s rows, about %.0f s left",
-            self.name, f"{done:,}", f"{total:,}", (now - self.start) * (total - done) / done,
+        _log(
+            self.verbose, "%s read %s of %s rows, about %.0f s left", self.name, f"{done:,}",
+            f"{total:,}", (now - self.start) * (total - done) / done,
         )  # fmt: skip
-
-
-def _ensure_visible() -> None:
-    """Send lines to standard error as long as no other handler is set up."""
-    if _FALLBACK not in logger.handlers:
-        logger.addHandler(_FALLBACK)
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)
-
-
-_FALLBACK = logging.StreamHandler()
-_FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
 
 class Listener:

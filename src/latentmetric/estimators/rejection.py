@@ -15,10 +15,10 @@ from latentmetric.core.alternation import State, reduced
 from latentmetric.core.distances import References
 from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
-from latentmetric.core.population import LocalPopulation, Population, positions_of, weights_of
+from latentmetric.core.population import LocalPopulation, positions_of, weights_of
 from latentmetric.core.tuning import JUDGED_ROWS
-from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.settings import settings_of
+from latentmetric.core.types import Floats
+from latentmetric.estimators.setup import settings_of
 from latentmetric.estimators.training import TrainingData
 
 QUANTILES = np.linspace(0, 1, 101)
@@ -33,33 +33,23 @@ def score_quantiles(
     None if no rows may be read for it.
     """
     if len(data.held_out):
-        rows, _ = data.validation_rows
-        scores = model.scores(model.nearest(rows, 1, estimator.n_jobs))
-    else:
-        numbers = _sample(data.training, state)
-        if not len(numbers):
-            return None
-        left_out = _left_out(estimator, data.training, state, numbers)
-        scores = -model.distances(left_out) * state.start.gap
-    return np.quantile(scores.astype(np.float64), QUANTILES)
-
-
-def _sample(rows: Population, state: State) -> Ints:
-    """The rows that the state was judged by; otherwise some, but none of a cluster's."""
-    if len(state.judges) or not isinstance(rows, LocalPopulation):
-        return state.judges
-    n_rows = int(rows.sizes.sum())
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp))
-
-
-def _left_out(estimator: Any, population: Population, state: State, numbers: Ints) -> Floats:
-    """Squared distances of these training rows to the nearest reference without them."""
+        scores = model.scores(model.nearest(data.validation_rows[0], 1, estimator.n_jobs))
+        return np.quantile(scores.astype(np.float64), QUANTILES)
+    rows, numbers = data.training, state.judges
+    if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
+        n_rows = int(rows.sizes.sum())
+        numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
+        numbers = np.unique(numbers)
+    if not len(numbers):
+        return None
     components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
-    points = population.sample(numbers) @ components.T
-    return left_out_distances(
-        points, positions_of(population, numbers), References.of(state.latents @ components.T),
-        state.class_starts, state.counts, weights_of(population, numbers),
+    squared = left_out_distances(
+        rows.sample(numbers) @ components.T, positions_of(rows, numbers),
+        References.of(state.latents @ components.T), state.class_starts, state.counts,
+        weights_of(rows, numbers),
     )  # fmt: skip
+    scores = -model.distances(squared) * state.start.gap
+    return np.quantile(scores.astype(np.float64), QUANTILES)
 
 
 def threshold(quantiles: Floats, share: float) -> float:

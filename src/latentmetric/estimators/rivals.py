@@ -1,16 +1,18 @@
-"""The base class of the rivals of MaPML, which keep all rows in memory and let them vote."""
+"""The base classes of the rivals of MaPML, which keep all rows in memory and let them vote."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.steps import AnyState
-from latentmetric.core.types import Floats
-from latentmetric.engines.admission import refuse_remote
+from latentmetric.core.steps import AnyState, Record, Steps, check_arrays
+from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
@@ -22,20 +24,47 @@ REPORTS = 10
 class MetricLearner(ReferenceClassifier[AnyState]):
     """k-NN with all rows under a metric that a subclass learns in the memory of one process."""
 
-    def _check_on_cluster(self, X: Any) -> None:
-        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
-        refuse_remote(caller, instead, X=X)
-
-    def _partition(self, admitted: LabelledRows) -> Partition:
-        rows, codes = admitted.in_memory(f"{type(self).__name__}.fit")
-        population = LocalPopulation.of(rows, codes, thread_count(self.n_jobs))
-        return Partition(population, rows, codes)
+    def _partition(self, labelled: LabelledRows) -> Partition:
+        rows = labelled.engine.gather(labelled.rows, f"{type(self).__name__}.fit")
+        population = LocalPopulation.of(rows, labelled.codes, thread_count(self.n_jobs))
+        return Partition(population, rows, labelled.codes)
 
     @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:
-        """The factor of the metric of a state."""
+        """The factor of the metric of a state, for inner rows."""
 
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
         points, codes = data.references(components, all_rows)
         return FittedModel.of_metric(data.coordinates, components, points, codes, len(data.classes))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The only state of an algorithm without iterations."""
+
+    components: Floats
+    record: Record = field(default_factory=lambda: {"round": 0, "seconds": {}})
+    finished: bool = True
+
+
+class ClosedFormLearner(MetricLearner[Solved]):
+    """k-NN with all rows under a metric that a subclass computes in one step."""
+
+    @abstractmethod
+    def _solve(self, rows: InnerRows, codes: Ints) -> Floats:
+        """The factor of the metric for these training rows."""
+
+    def _steps(self, data: TrainingData) -> Steps[Solved]:
+        rows, codes = data.training_rows
+
+        def first(generator: np.random.Generator) -> Solved:
+            return Solved(self._solve(rows, codes).astype(rows.dtype))
+
+        def check(state: Solved) -> None:
+            check_arrays((len(state.components), rows.n_features), state.components)
+
+        return Steps(first, lambda state, generator: state, 0, Solved, check)
+
+    def _components(self, data: TrainingData, state: Solved) -> Floats:
+        return state.components

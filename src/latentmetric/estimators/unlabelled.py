@@ -7,15 +7,15 @@ nobody has labelled must not say how wide a class is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.admission import refuse_remote
-from latentmetric.estimators.living import grown, respaced
+from latentmetric.estimators.online import grown, respaced
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
@@ -29,41 +29,20 @@ TIMES = 2
 Attributes = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Unlabelled:
-    """Which of the rows passed to a fit have no label."""
+def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Floats]:
+    """Labels to learn from, the weights of the labelled rows, and those of the other rows.
 
-    marked: Bools
-    given: Floats | None
-    """The weights passed to the fit."""
-
-    def joined(self, estimator: Any, attributes: Attributes, data: TrainingData) -> Attributes:
-        """The fitted attributes of MaPML after these rows have joined; see ``join``."""
-        order = data.partition.order
-        order = np.arange(len(self.marked)) if order is None else order
-        numbers = np.flatnonzero(self.marked[order])
-        if self.given is None:
-            return join(estimator, attributes, data.rows, numbers, None)
-        numbers = numbers[self.given[order[numbers]] > 0]
-        return join(estimator, attributes, data.rows, numbers, self.given[order[numbers]])
-
-
-def check_can_join(estimator: Any, y: Any) -> None:
-    """Raise unless rows without labels can join the latent examples of this fit."""
+    Rows whose label is the mark get a label of others, and the weight 0 among the labelled ones.
+    Raise if they cannot join a latent example.
+    """
+    mark = estimator.unlabelled
     if estimator.reference != "latent":
         raise ValueError(
             f"rows without labels join latent examples, but with reference={estimator.reference!r} "
             'other rows vote; set reference="latent", or unlabelled=None'
         )
-    caller = f"{type(estimator).__name__}.fit with unlabelled={estimator.unlabelled!r}"
+    caller = f"{type(estimator).__name__}.fit with unlabelled={mark!r}"
     refuse_remote(caller, "y.compute()", y=y)
-
-
-def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unlabelled]:
-    """Labels and weights to learn from, and the rows whose label is the mark.
-
-    These rows get a label of others, and the weight 0.
-    """
     labels = checked_labels(y)
     own, kind = kind_of(np.array([mark])), kind_of(labels)
     if kind != own and kind in ("text", "numbers", "Booleans"):
@@ -77,21 +56,12 @@ def divided(y: Any, mark: Any, sample_weight: Any) -> tuple[Labels, Floats, Unla
             f"all {len(labels)} labels are {mark!r}, which marks rows without a label; rows of at "
             "least 2 classes need one"
         )
-    given = None if sample_weight is None else checked_weights(sample_weight, len(labels))
-    weights = np.where(marked, 0.0, 1.0 if given is None else given)
+    weights: Floats = np.ones(len(labels))
+    if sample_weight is not None:
+        weights = checked_weights(sample_weight, len(labels))
     learned = labels.copy()
     learned[marked] = labels[np.argmin(marked)]
-    return learned, weights, Unlabelled(marked, given)
-
-
-def refuse_marked(labels: Labels, mark: Any, method: str) -> None:
-    """Raise if any row has no label, for methods that take labelled rows only."""
-    marked = None if mark is None else are_marked(labels, mark)
-    if marked is not None and marked.any():
-        raise ValueError(
-            f"{marked.sum()} of {len(labels)} labels are {mark!r}, which marks rows without a "
-            f"label (unlabelled={mark!r}); {method} takes labelled rows only, leave the others out"
-        )
+    return learned, np.where(marked, 0.0, weights), np.where(marked, weights, 0.0)
 
 
 def are_marked(labels: Labels, mark: Any) -> Bools:
@@ -100,22 +70,24 @@ def are_marked(labels: Labels, mark: Any) -> Bools:
     return marked
 
 
-def join(
-    estimator: Any, attributes: Attributes, rows: Any, numbers: Ints, weights: Floats | None
-) -> Attributes:
-    """The fitted attributes of MaPML after the rows with these numbers have joined.
+def join(estimator: Any, attributes: Attributes, data: TrainingData, weights: Floats) -> Attributes:
+    """The fitted attributes of MaPML after the rows with a weight above 0 have joined.
 
     They vote, join, vote once more among the latent examples that they have moved, and join again.
-    ``estimator`` has the parameters of the fit; ``weights`` are those of the rows.
+    ``estimator`` has the parameters of the fit.
     """
+    rows, order = data.rows, data.partition.order
+    weights = weights if order is None else weights[order]
+    numbers = np.flatnonzero(weights)
     voting = _with(estimator, attributes)
     row_bytes = rows.shape[1] * rows.dtype.itemsize
     for _ in range(TIMES):
         joining = _with(estimator, attributes)
         for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
-            some = rows[numbers[block]]
-            shares = voting._shares(some, 0)
-            posterior = shares.max(axis=1) * (1 if weights is None else weights[block])
+            own = numbers[block]
+            some = rows[own]
+            shares = voting._proba_block(some, 0)
+            posterior = shares.max(axis=1) * weights[own]
             arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
             after = grown(joining, replace(arriving, weights=posterior))
             model = respaced(after["model_"], joining.model_)
@@ -126,6 +98,6 @@ def join(
 
 def _with(estimator: Any, attributes: Attributes) -> Any:
     """A copy of the estimator with these attributes."""
-    twin = object.__new__(type(estimator))
-    vars(twin).update(vars(estimator) | attributes)
-    return twin
+    copied = object.__new__(type(estimator))
+    vars(copied).update(vars(estimator) | attributes)
+    return copied

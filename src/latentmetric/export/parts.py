@@ -10,7 +10,7 @@ import numpy as np
 from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
-from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import Piped
 
 SPARE_NEIGHBORS = 16
@@ -35,8 +35,8 @@ class Parts:
         """The parts of a fitted model, after a check of its parameters; nothing is copied."""
         piped = Piped.of(model)
         fitted = fitted_model(piped.estimator)
-        piped.estimator.check_voting()
-        voting = plain(piped.estimator, VOTING)
+        piped.estimator._voting()
+        voting = validated_copy(piped.estimator, VOTING)
         n_neighbors = min(voting.n_neighbors, len(fitted.references))
         return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
 

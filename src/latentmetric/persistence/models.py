@@ -44,7 +44,7 @@ from latentmetric.persistence.steps import (
     restore_steps,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 from latentmetric.validation.pipelines import Piped
 
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -187,9 +187,9 @@ def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
             f"holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline that "
             f"ends in one{found}"
         )
-    estimator = plain(given)
-    estimator.check_parameters()
-    estimator.check_voting()
+    estimator = validated_copy(given)
+    estimator._check_parameters()
+    estimator._voting()
     parameters = estimator.get_params(deep=False)
     if not isinstance(parameters.get("random_state"), int | np.integer):
         parameters["random_state"] = None
@@ -292,9 +292,9 @@ def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
     estimator = kind(**parameters)
     vars(estimator).update(attributes, model_=_model(attributes, voting))
     try:
-        estimator.check_parameters()
-        estimator.check_against(attributes["classes_"], fitting=False)
-        estimator.check_voting()
+        estimator._check_parameters()
+        estimator._check_against(attributes["classes_"], fitting=False)
+        estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {error}") from error
     return estimator

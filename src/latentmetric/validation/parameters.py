@@ -36,9 +36,14 @@ class Integer:
     def check(self, name: str, value: Any) -> int:
         """See ``Rule``."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-            raise TypeError(f"{name} must be an integer, got {_with_type(value)}")
-        _check_range(name, value, int(value), self.low, self.high, open_low=False)
-        return int(value)
+            raise _wrong_type(name, "an integer", value)
+        number = int(value)
+        if not self.low <= number <= self.high:
+            accepted = f"at least {self.low}"
+            if self.high != MAX_COUNT or number > self.high:
+                accepted += f" and at most {self.high}"
+            raise ValueError(f"{name} must be {accepted}, got {value!r:.40}")
+        return number
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,15 @@ class Number:
     def check(self, name: str, value: Any) -> float:
         """See ``Rule``."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a number, got {_with_type(value)}")
-        try:
-            number = float(value)
-        except OverflowError:  # an integer or a fraction too large for a float
-            number = inf
+            raise _wrong_type(name, "a number", value)
+        number = float(value)
         if not isfinite(number):
-            raise ValueError(f"{name} must be finite, got {value!r:.40}")
-        _check_range(name, value, number, self.low, self.high, self.open_low)
+            raise ValueError(f"{name} must be finite, got {value!r}")
+        if not self.low <= number <= self.high or (self.open_low and number == self.low):
+            accepted = f"above {self.low}" if self.open_low else f"at least {self.low}"
+            if self.high != inf:
+                accepted += f" and at most {self.high}"
+            raise ValueError(f"{name} must be {accepted}, got {value!r}")
         return number
 
 
@@ -70,7 +76,7 @@ class Boolean:
     def check(self, name: str, value: Any) -> bool:
         """See ``Rule``."""
         if not isinstance(value, bool | np.bool_):
-            raise TypeError(f"{name} must be True or False, got {_with_type(value)}")
+            raise _wrong_type(name, "True or False", value)
         return bool(value)
 
 
@@ -105,8 +111,7 @@ class Verbosity:
 
     def check(self, name: str, value: Any) -> int:
         """See ``Rule``."""
-        number = int(value) if isinstance(value, bool | np.bool_) else value
-        return Integer(0).check(name, number)
+        return Integer(0).check(name, int(value) if isinstance(value, bool | np.bool_) else value)
 
 
 @dataclass(frozen=True)
@@ -144,11 +149,16 @@ class AnyLabel:
 
     def check(self, name: str, value: Any) -> Any:
         """See ``Rule``."""
-        if value is None or isinstance(value, Integral | str | bool | np.bool_):
-            return value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, float | np.floating) and float(value).is_integer():
-            return float(value)
-        raise TypeError(f"{name} must be None or a label, got {_with_type(value)}")
+        plain = value.item() if isinstance(value, np.generic) else value
+        if plain is None or isinstance(plain, Integral | str):
+            return plain
+        if isinstance(plain, float) and plain.is_integer():
+            return plain
+        raise _wrong_type(name, "None or a label", value)
+
+
+def _wrong_type(name: str, accepted: str, value: Any) -> TypeError:
+    return TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
 
 
 Estimator = TypeVar("Estimator")
@@ -157,20 +167,23 @@ VOTING = ("n_jobs", "n_neighbors", "weights")
 """The parameters that decide how references vote; they may be set after a fit."""
 
 
-def plain(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator:
-    """A shallow copy of an estimator to compute with: its parameters are checked and plain.
+def validated_copy(estimator: Estimator, names: Iterable[str] | None = None) -> Estimator:
+    """A shallow copy of an estimator to compute with, its parameters checked and plain.
 
     ``names`` are the parameters that matter; None means all. The estimator itself keeps what its
     user set, and what it becomes later does not affect the copy.
     """
-    twin: Any = object.__new__(type(estimator))
-    vars(twin).update(vars(estimator))
-    rules: Mapping[str, Rule] = twin.parameter_rules
+    copied: Any = object.__new__(type(estimator))
+    values = copied.__dict__
+    values.update(vars(estimator))
+    rules: Mapping[str, Rule] = copied._parameter_rules
     for name in rules if names is None else names:
-        if hasattr(twin, name):
-            setattr(twin, name, rules[name].check(name, getattr(twin, name)))
-    copied: Estimator = twin
-    return copied
+        if name in values:
+            values[name] = rules[name].check(name, values[name])
+    if names is None:
+        copied._check_combinations()
+    checked: Estimator = copied
+    return checked
 
 
 def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
@@ -185,18 +198,3 @@ def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[An
             f"{name} must have exactly the {len(classes)} classes of y as keys: "
             f"{' and '.join(part for part in (lacks, has) if part)}"
         )
-
-
-def _check_range(
-    name: str, value: Any, number: float, low: float, high: float, open_low: bool
-) -> None:
-    """Raise unless ``number``, which is ``value`` as Python's own number, is in the range."""
-    if number < low or number > high or (open_low and number == low):
-        accepted = f"above {low}" if open_low else f"at least {low}"
-        if high != inf and (high != MAX_COUNT or number > high):
-            accepted = f"{accepted} and at most {high}"
-        raise ValueError(f"{name} must be {accepted}, got {value!r:.40}")
-
-
-def _with_type(value: Any) -> str:
-    return f"{value!r} of type {type(value).__name__}"

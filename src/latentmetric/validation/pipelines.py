@@ -53,7 +53,7 @@ class Piped:
         if not isinstance(model, Pipeline):
             return cls(None, model)
         *before, (name, last) = model.steps
-        if not hasattr(last, "parameter_rules"):
+        if not hasattr(last, "_parameter_rules"):
             raise TypeError(
                 f"the pipeline ends in {name!r}, a {type(last).__name__}; it must end in one of "
                 f"{', '.join(ESTIMATORS)}"

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.validation.labels import Labels, check_same_length
+from latentmetric.validation.labels import Labels
 from latentmetric.validation.parameters import Number
 
 BALANCED = "balanced"
 """All classes weigh the same."""
 
-MOST = 1e15
+MAX_WEIGHT = 1e15
 """The largest weight: sums of weighted rows must fit into float32."""
 
-LEAST = 1e-30
+MIN_WEIGHT = 1e-30
 """What a weight above 0 counts as at least, so that it is not 0 in float32."""
 
 
@@ -40,7 +41,7 @@ class ClassWeights:
                 f"{value!r:.60}"
             )
         for label, weight in value.items():
-            Number(0, MOST, open_low=True).check(f"{name} of class {label!r}", weight)
+            Number(0, MAX_WEIGHT, open_low=True).check(f"{name} of class {label!r}", weight)
         return value
 
 
@@ -54,54 +55,18 @@ class RowWeights:
     units: Floats
     """What the weights of each class's rows are multiplied by to be those of ``sample_weight``."""
 
-    def sorted(self, order: Ints) -> RowWeights:
-        """The same for rows in another order."""
-        return self if self.of_rows is None else RowWeights(self.of_rows[order], self.units)
-
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """One weight for each row, as floats; raise unless they are from 0 to ``MOST``."""
-    if np.ma.is_masked(sample_weight):
-        raise ValueError("sample_weight has masked cells, which are missing; fill them")
-    given = np.asarray(sample_weight)
-    if given.dtype.kind not in "biufO":
-        raise ValueError(f"sample_weight must hold numbers, got {given.dtype}")
-    try:
-        weights = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"sample_weight must hold numbers: {error}") from error
-    if weights.ndim != 1:
+    """One weight for each row, as floats; raise unless they are from 0 to ``MAX_WEIGHT``."""
+    weights: Floats = _check_sample_weight(
+        sample_weight, np.empty(n_rows), dtype=np.float64, ensure_non_negative=True
+    )
+    if weights.max(initial=0) > MAX_WEIGHT:
         raise ValueError(
-            f"sample_weight must have one number for each row, got an array of shape "
-            f"{weights.shape} for {n_rows} rows"
-        )
-    check_same_length(n_rows, len(weights), "sample_weight has {} numbers")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        raise ValueError(
-            f"sample_weight must be at least 0 and finite, but it is {weights[wrong[0]]} for row "
-            f"{wrong[0]} (counted from 0), and {len(wrong)} of {n_rows} are not"
-        )
-    if weights.max(initial=0) > MOST:
-        raise ValueError(
-            f"sample_weight must be at most {MOST:g}, but it is {weights.max():g} for row "
+            f"sample_weight must be at most {MAX_WEIGHT:g}, but it is {weights.max():g} for row "
             f"{weights.argmax()} (counted from 0); divide all weights by one number"
         )
     return weights
-
-
-def check_class_weight(class_weight: Any, classes: Labels) -> None:
-    """Raise if weights are given for labels that are no classes."""
-    if not isinstance(class_weight, Mapping):
-        return
-    known = set(classes.tolist())
-    unknown = [label for label in class_weight if label not in known]
-    if unknown:
-        raise ValueError(
-            f"class_weight has {len(unknown)} labels that y does not have, such as "
-            f"{unknown[0]!r}; y has {len(classes)} classes, from {classes.tolist()[0]!r} to "
-            f"{classes.tolist()[-1]!r}"
-        )
 
 
 def row_weights(
@@ -120,22 +85,25 @@ def row_weights(
             f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such "
             f"as class {without[0]!r}; leave their rows out of X and y"
         )
-    check_class_weight(class_weight, classes)
-    of_classes = _of_classes(class_weight, totals, classes)
+    of_classes = _class_weights(class_weight, totals, classes)
     weights = given * of_classes[codes]
     mean = float(weights.sum()) / np.count_nonzero(given)
     units = mean / of_classes
     if (weights == weights[0]).all():
         return RowWeights(None, units)
-    return RowWeights(np.where(given > 0, np.maximum(weights / mean, LEAST), 0.0), units)
+    return RowWeights(np.where(given > 0, np.maximum(weights / mean, MIN_WEIGHT), 0.0), units)
 
 
-def _of_classes(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
+def _class_weights(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
     """The weight of each class, whose rows weigh ``totals`` without it."""
-    if class_weight is None:
-        return np.ones(len(classes))
-    if isinstance(class_weight, Mapping):
-        named: list[float] = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-        return np.array(named)
-    balanced: Floats = totals.sum() / len(totals) / totals
-    return balanced
+    if class_weight == BALANCED:
+        balanced: Floats = totals.sum() / len(totals) / totals
+        return balanced
+    given, known = dict(class_weight or {}), classes.tolist()
+    unknown = [label for label in given if label not in set(known)]
+    if unknown:
+        raise ValueError(
+            f"class_weight has {len(unknown)} labels that y does not have, such as "
+            f"{unknown[0]!r}; y has {len(classes)} classes, from {known[0]!r} to {known[-1]!r}"
+        )
+    return np.array([float(given.get(label, 1.0)) for label in known])

@@ -19,12 +19,12 @@ from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
-from latentmetric.estimators.doubting import scores_of_labels
 from latentmetric.estimators.fitted import fitted_model
+from latentmetric.estimators.label_quality import scores_of_labels
 from latentmetric.estimators.undoing import CannotUndoError, in_given_units
 from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import hold_out, sample
-from latentmetric.validation.parameters import VOTING, plain
+from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import Piped
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.pictures import check_image_shape
@@ -251,7 +251,7 @@ def gather(
         references = np.arange(len(originals))
     else:
         queries, references = hold_out(given.codes, max_queries, generator)
-    rows, voting = given.rows[queries], plain(estimator, VOTING)
+    rows, voting = given.rows[queries], validated_copy(estimator, VOTING)
     about_to("votes")
     votes, verdict = _votes(voting, rows, given.codes[queries], originals, references)
     baselines: list[Baseline] = []
@@ -294,11 +294,11 @@ def _votes(
     rows, codes = originals.rows[references], originals.codes[references]
     comparable = len(np.unique(codes)) > 1
     name = type(estimator).__name__
-    own_name = name if estimator.learns else EUCLID
+    own_name = name if estimator._learns else EUCLID
     has_latents = hasattr(estimator, "latent_examples_")
     votes: list[Vote] = []
     verdict = None
-    if comparable and estimator.learns:
+    if comparable and estimator._learns:
         euclid = euclidean_model(rows, codes, model.n_classes)
         votes.append(_vote(estimator, queries, true, euclid, EUCLID, "original", references))
     if has_latents:

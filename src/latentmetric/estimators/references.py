@@ -9,10 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.admission import labelled_queries
-from latentmetric.estimators.living import recoded
 from latentmetric.validation.labels import (
     Labels,
     are_known,
@@ -21,10 +19,16 @@ from latentmetric.validation.labels import (
     known_codes,
     refuse_known,
 )
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 
 
-class ChangingReferences:
+def recoded(model: FittedModel, before: Labels, classes: Labels) -> FittedModel:
+    """The model with codes that refer to ``classes``, which hold those of before."""
+    codes = np.searchsorted(classes, before)[model.codes]
+    return replace(model, codes=codes, n_classes=len(classes))
+
+
+class ReferencesMixin:
     """Methods that change what a fitted estimator knows, all at once or not at all."""
 
     classes_: Labels
@@ -46,7 +50,7 @@ class ChangingReferences:
         """
         changing, rows, labels = self._arriving("set_references", X, y)
         attributes: dict[str, Any] = {}
-        with small_numbers_may_vanish():
+        with np.errstate(under="ignore"):
             unknown = ~are_known(labels, self.classes_)
             if unknown.any():
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
@@ -75,7 +79,7 @@ class ChangingReferences:
         """
         changing, rows, labels = self._arriving("add_classes", X, y)
         refuse_known(labels, self.classes_)
-        with small_numbers_may_vanish():
+        with np.errstate(under="ignore"):
             attributes = changing._with_classes(rows, labels)
         self.__dict__ = vars(self) | attributes
         return self
@@ -107,7 +111,7 @@ class ChangingReferences:
     def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
         """A checked copy of this estimator to change, and labelled rows to change it with."""
         check_is_fitted(self)
-        changing = plain(self)
+        changing = validated_copy(self)
         rows, labels = labelled_queries(X, y, self, f"{type(self).__name__}.{method}")
         return changing, rows, labels
 

@@ -1,4 +1,4 @@
-"""Where a fit of MaPML begins: at rows of each class, or with ``warm_start`` at the last fit."""
+"""What a fit of MaPML begins with: settings, and round 0 from rows or from the last fit."""
 
 from __future__ import annotations
 
@@ -6,24 +6,58 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.alternation import State, state_from
+from latentmetric.core.alternation import Settings, State, state_from
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
+from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import Start
+from latentmetric.core.tuning import (
+    MAP_RANK,
+    MAP_SHARE,
+    REFINEMENT_SHARE,
+    TEMPERATURE_SHARE,
+    WRONG_LABELS_EXPONENT,
+    WRONG_LABELS_SHARE,
+)
 from latentmetric.core.types import Ints
-from latentmetric.estimators.settings import settings_of
 from latentmetric.estimators.training import TrainingData
 
 First = Callable[[np.random.Generator], State]
 """Computes round 0."""
+
+
+def settings_of(model: Any) -> Settings:
+    """The settings of the rounds."""
+    # The metric is reduced to a map of low rank only after the rounds.
+    is_map = model.refine > 0 and (model.n_components or inf) <= MAP_RANK
+    share = TEMPERATURE_SHARE
+    if model.refine:
+        share = WRONG_LABELS_SHARE if model.label_noise else REFINEMENT_SHARE
+        share = max(share, MAP_SHARE) if is_map else share
+    return Settings(
+        n_steps=model.n_steps,
+        metric_reg=model.metric_reg,
+        latent_reg=model.latent_reg,
+        max_norm=inf if model.max_norm is None else model.max_norm,
+        target_neighbors=model.target_neighbors,
+        impostors=model.impostors,
+        n_components=None if is_map else model.n_components,
+        final_rank=model.n_components if is_map else None,
+        max_passes=model.max_passes,
+        n_threads=thread_count(model.n_jobs),
+        judged=model.keep == "best" and not model.early_stopping,
+        temperature_share=share,
+        exponent=WRONG_LABELS_EXPONENT if model.label_noise else 0.0,
+    )
 
 
 def first_of(model: Any, data: TrainingData) -> First:
@@ -38,40 +72,38 @@ def first_of(model: Any, data: TrainingData) -> First:
 def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
     """Rows by class, written in a basis if they have more features than rows."""
     rows = data.training
-    # A metric that was learned from other rows may be anything outside the span of these.
-    if not is_wide(rows) or model.max_norm is not None or continues(model):
+    if not is_wide(rows) or model.max_norm is not None:
         return data
     assert isinstance(rows, LocalPopulation)
     counts, settings = latent_counts(model, data), settings_of(model)
     name, record = choose_start(rows, model.start, counts, model.init, settings, generator)
     numbers = np.arange(rows.sizes.sum())
-    positions = positions_of(rows, numbers)
-    span, start = span_of(rows.sample(numbers), positions, name, rows.weights)
+    span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name, rows.weights)
     return replace(data, training=spanned(rows, span), span=span, start=(start, record))
 
 
 def latent_counts(model: Any, data: TrainingData) -> Ints:
     """The number of latent examples of the class at each position."""
-    sizes, asked = data.training.sizes, model.n_latents
-    if isinstance(asked, Mapping):
+    sizes, requested = data.training.sizes, model.n_latents
+    if isinstance(requested, Mapping):
         classes = data.classes.tolist()
-        by_class = [asked[classes[code]] for code in data.training.codes]
-        requested = np.array(by_class, dtype=np.intp)
-    elif isinstance(asked, Integral):
-        requested = np.full(len(sizes), int(asked))
+        counts = np.array([requested[classes[code]] for code in data.training.codes])
+    elif isinstance(requested, Integral):
+        counts = np.full(len(sizes), int(requested))
     else:
-        shared = shared_by_weight(float(asked), sizes, weights_by_class(data.training))
-        requested = np.rint(shared).astype(np.intp)
-    counts: Ints = np.clip(requested, 1, sizes)
-    return counts
+        counts = np.rint(
+            shared_by_weight(float(requested), sizes, weights_by_class(data.training))
+        ).astype(np.intp)
+    clipped: Ints = np.clip(counts, 1, sizes)
+    return clipped
 
 
-def continues(model: Any) -> bool:
+def is_warm(model: Any) -> bool:
     """Whether a fit begins from the last one."""
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
-def continued(model: Any, data: TrainingData) -> First:
+def first_of_last_fit(model: Any, data: TrainingData) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
@@ -92,7 +124,7 @@ def digest_of(model: Any) -> str:
     return digest.hexdigest()
 
 
-def check_continuation(model: Any, classes: np.ndarray[Any, Any]) -> None:
+def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
     """Raise unless rows of these classes can continue the last fit."""
     known = model.classes_
     if not np.array_equal(classes, known):

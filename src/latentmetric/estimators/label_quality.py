@@ -8,21 +8,21 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.likelihood import label_likelihoods
-from latentmetric.core.parallel import blas_threads, small_numbers_may_vanish, thread_count
+from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.labels import known_codes
-from latentmetric.validation.parameters import plain
+from latentmetric.validation.parameters import validated_copy
 
 
 def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) -> Floats:
-    """The score of each admitted row's label; ``training`` leaves it out of its latent example."""
+    """The score of each checked row's label; ``training`` leaves it out of its latent example."""
     of_latents = known_codes(estimator.latent_labels_, estimator.classes_)
     model = estimator.model_
     if estimator.reference_ != "latent":
         model = model.with_references(estimator.latent_examples_, of_latents)
     scores = np.empty(len(rows))
-    n_threads = thread_count(plain(estimator, ("n_jobs",)).n_jobs)
-    with small_numbers_may_vanish(), blas_threads(n_threads):
+    n_threads = thread_count(validated_copy(estimator, ("n_jobs",)).n_jobs)
+    with np.errstate(under="ignore"), blas_threads(n_threads):
         for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
             scores[block] = label_likelihoods(
                 model.points(rows[block]), codes[block], model.references, of_latents,

@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, load, save
-from latentmetric.core import race
 from latentmetric.viz import write_report
 
 QUICK = {"max_iter": 2, "n_steps": 500, "refine": 1, "random_state": 0}
@@ -57,26 +56,6 @@ class TestAddClasses:
         assert model.predict_proba(X_test).shape == (len(X_test), 10)
         assert model.score(X_test, y_test) > 0.93
         assert model.latent_counts_[~old].sum() == (y >= 8).sum()
-
-    def test_classes_come_in_the_order_of_their_labels(self, rng):
-        X, y = make_blobs(300, 4)
-        names = np.array(["bee", "dog", "ant", "caterpillar"])[y]
-        known = np.isin(names, ["bee", "dog"])
-        model = MaPML(**QUICK).fit(X[known], names[known]).add_classes(X[~known], names[~known])
-        assert model.classes_.tolist() == ["ant", "bee", "caterpillar", "dog"]
-        assert (np.sort(model.latent_labels_) == model.latent_labels_).all()
-        assert set(model.predict(X)) == set(model.classes_)
-        np.testing.assert_array_equal(model.classes_[model.model_.codes], model.latent_labels_)
-
-    def test_adding_what_was_removed_gives_a_model_of_all_classes(self, digits):
-        X, y, X_test, y_test = digits
-        model = MaPML(**QUICK).fit(X, y)
-        before = model.score(X_test, y_test)
-        model.remove_classes([3, 7])
-        assert model.classes_.tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
-        assert not np.isin(model.predict(X_test), [3, 7]).any()
-        model.add_classes(X[np.isin(y, [3, 7])], y[np.isin(y, [3, 7])])
-        assert model.score(X_test, y_test) > before - 0.02
 
     @pytest.mark.parametrize("reference", ["original", "set"])
     def test_where_rows_vote_new_rows_do_too(self, digits, eight, reference):
@@ -131,21 +110,6 @@ class TestAddClasses:
         model.set_params(n_latents={**model.n_latents, 3: 6}).add_classes(X[y == 3], y[y == 3])
         assert np.bincount(model.latent_labels_).tolist() == [3, 4, 5, 6]
 
-    def test_a_single_row_is_a_class(self, eight, digits):
-        X = digits[0]
-        model = copied(eight).add_classes(X[:1] + 100, [50])
-        assert model.predict(X[:1] + 100).tolist() == [50]
-
-    def test_it_survives_a_file(self, digits, eight, tmp_path):
-        X, y, X_test, _ = digits
-        model = copied(eight).add_classes(X[y >= 8], y[y >= 8])
-        save(model, tmp_path / "model")
-        loaded = load(tmp_path / "model")
-        assert_same(loaded, model)
-        np.testing.assert_array_equal(loaded.predict(X_test), model.predict(X_test))
-        loaded.remove_classes([9]).add_classes(X[y == 9], y[y == 9])
-        assert_same(loaded, model)
-
 
 class TestSetReferences:
     def test_new_labels_become_classes(self, digits, eight):
@@ -176,18 +140,6 @@ class TestPartialFit:
         model.partial_fit(X[~known], y[~known])
         assert model.score(X_test, y_test) > 0.93
 
-    def test_numbers_and_weights_by_class_may_have_classes_to_come(self):
-        X, y = make_blobs(240, 4)
-        n_latents, weights = {0: 1, 1: 2, 2: 3, 3: 4}, {1: 2.0, 3: 2.0}
-        model = MaPML(n_latents, class_weight=weights, max_iter=0, refine=0, random_state=0)
-        model.partial_fit(X[y < 2], y[y < 2], classes=range(4))
-        assert model.n_latents is n_latents
-        assert model.class_weight is weights
-        model.partial_fit(X[y > 1], y[y > 1])
-        assert np.bincount(model.latent_labels_).tolist() == [1, 2, 3, 4]
-        with pytest.raises(ValueError, match="it has 1 more, such as 7"):
-            clone(model).set_params(n_latents={**n_latents, 7: 1}).partial_fit(X, y, range(4))
-
     @pytest.mark.parametrize(
         ("classes", "error", "message"),
         [
@@ -202,13 +154,6 @@ class TestPartialFit:
         monkeypatch.setattr(MaPML, "_fit", None)
         with pytest.raises(error, match=message):
             model.partial_fit(X, y, classes)
-
-    def test_classes_without_new_rows_are_not_forgotten(self):
-        X, y = make_blobs(60, 2)
-        model = MaPML(2, max_iter=0, refine=0, random_state=0).fit(X, y)
-        model.partial_fit(X[y == 1][:2], [1, 1], forget=0.5)
-        counts = np.bincount(model.latent_labels_, model.latent_counts_)
-        assert counts.tolist() == [30, 17]
 
     def test_one_pass_in_chunks_is_nearly_as_good_as_a_fit_with_the_same_metric(self, digits):
         X, y, X_test, y_test = digits
@@ -254,7 +199,7 @@ class TestPartialFit:
             raise KeyboardInterrupt
 
         model = copied(eight)
-        monkeypatch.setattr("latentmetric.estimators.living.grow", interrupted)
+        monkeypatch.setattr("latentmetric.estimators.online.grow", interrupted)
         for change in (
             lambda: model.partial_fit(X[y < 8], y[y < 8]),
             lambda: model.add_classes(X[y == 8], y[y == 8]),
@@ -272,17 +217,6 @@ class TestMembership:
         nearest = eight.kneighbors(X_test, 1, return_distance=False)[:, 0]
         np.testing.assert_array_equal(eight.apply(X_test), nearest)
 
-    def test_counts_are_the_rows_of_each_latent(self, digits):
-        X, y, _, _ = digits
-        model = MaPML.as_published(max_iter=1, n_steps=200, random_state=0).fit(X, y)
-        assert model.latent_counts_.sum() == len(X)
-        for label in range(10):
-            rows = X[y == label]
-            own = model.latent_labels_ == label
-            gaps = (rows[:, None] - model.latent_examples_[own]) @ model.components_.T
-            counts = np.bincount(np.square(gaps).sum(2).argmin(1), minlength=own.sum())
-            assert np.abs(counts - model.latent_counts_[own]).sum() <= 4
-
 
 class TestLabelScores:
     def test_wrong_labels_have_low_scores(self, digits, rng):
@@ -294,22 +228,6 @@ class TestLabelScores:
         assert ((scores >= 0) & (scores <= 1)).all()
         order = np.argsort(scores)
         assert wrong[order[: wrong.sum()]].mean() > 0.85
-
-    def test_the_share_of_the_vote_for_rows_that_are_not_in_the_model(self, digits, eight):
-        X_test, y_test = digits[2], digits[3]
-        known = y_test < 8
-        scores = eight.label_scores(X_test[known], y_test[known], training=False)
-        shares = eight.predict_proba(X_test[known])
-        clear = shares.max(axis=1) > 0.999
-        given = shares[np.arange(known.sum()), y_test[known]]
-        np.testing.assert_allclose(scores[clear], given[clear], atol=2e-3)
-
-    def test_what_votes_does_not_matter(self, digits, eight):
-        X, y, _, _ = digits
-        known = y < 8
-        set_apart = copied(eight).set_references(X[known][:300], y[known][:300])
-        scores = set_apart.label_scores(X[known], y[known])
-        assert np.corrcoef(scores, eight.label_scores(X[known], y[known]))[0, 1] > 0.5
 
 
 class TestRejectThreshold:
@@ -324,27 +242,7 @@ class TestRejectThreshold:
             )
             assert share / 2 < np.mean(labels == -1) < 2 * share
 
-    def test_what_the_choice_of_the_start_has_measured_counts(self, digits, monkeypatch):
-        X, y, _, _ = digits
-        plain = MaPML(**QUICK).fit(X, y)
-        monkeypatch.setattr(race, "gap_between", lambda *_: 2 * plain.history_[0]["score_gap"])
-        farther = MaPML(**QUICK).fit(X, y)
-        np.testing.assert_allclose(farther.score_quantiles_, 2 * plain.score_quantiles_, rtol=1e-6)
-        chosen = MaPML(start=plain.history_[0]["start"], **QUICK).fit(X, y)
-        assert "score_gap" not in chosen.history_[0]
-
-    def test_all_or_nothing(self, digits, eight):
-        assert eight.reject_threshold(0) < eight.reject_threshold(0.5) < eight.reject_threshold(1)
-        with pytest.raises(ValueError, match="share"):
-            eight.reject_threshold(1.5)
-
     def test_other_references_have_other_scores(self, digits, eight):
         X, y, _, _ = digits
         with pytest.raises(ValueError, match="other references vote"):
             copied(eight).set_references(X, y).reject_threshold(0.1)
-
-    def test_a_model_of_an_older_file_has_no_thresholds(self, eight):
-        model = copied(eight)
-        del model.score_quantiles_
-        with pytest.raises(ValueError, match="fit it again"):
-            model.reject_threshold(0.1)

@@ -1,25 +1,31 @@
-"""What MaPML can do with its latent examples after the fit; its metric stays."""
+"""What MaPML can do after the fit: take more rows and classes, judge labels, set thresholds.
+
+The metric stays. Changes are computed as fitted attributes, which the estimator takes over at once,
+so an interrupt leaves it as it was. Latent examples of classes that are not concerned keep every
+bit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.alternation import State
-from latentmetric.core.growing import Growth
-from latentmetric.core.parallel import small_numbers_may_vanish
+from latentmetric.core.alternation import State, class_margins
+from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.growing import ClassLatents, Growth, grow
+from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.engines.admission import answer, refuse_remote
-from latentmetric.estimators.base import ReferenceClassifier
-from latentmetric.estimators.doubting import scores_of_labels
-from latentmetric.estimators.living import Arrivals, grown, recoded, respaced, without_classes
+from latentmetric.core.votes import temperature_from_references
+from latentmetric.engines.admission import map_blocks, refuse_remote
+from latentmetric.estimators.base import ReferenceClassifier, generator_from
+from latentmetric.estimators.label_quality import scores_of_labels
+from latentmetric.estimators.references import recoded
 from latentmetric.estimators.rejection import threshold
-from latentmetric.estimators.seeding import generator_from
-from latentmetric.estimators.unlabelled import refuse_marked
 from latentmetric.validation.labels import (
     Labels,
     check_same_classes,
@@ -28,11 +34,13 @@ from latentmetric.validation.labels import (
     joined_classes,
     known_codes,
 )
-from latentmetric.validation.parameters import Boolean, Number, plain
-from latentmetric.validation.weights import checked_weights
+from latentmetric.validation.parameters import Boolean, Number, validated_copy
+from latentmetric.validation.weights import MIN_WEIGHT, checked_weights
+
+Attributes = dict[str, Any]
 
 
-class LivingLatents(ReferenceClassifier[State]):
+class OnlineLatents(ReferenceClassifier[State]):
     """New rows and classes, membership, doubtful labels and thresholds."""
 
     init: str
@@ -91,7 +99,7 @@ class LivingLatents(ReferenceClassifier[State]):
         if classes is not None:
             check_same_classes(checked_labels(classes, "classes"), self.classes_)
         codes = known_codes(labels, self.classes_)
-        with small_numbers_may_vanish():
+        with np.errstate(under="ignore"):
             arriving = changing._arrivals(rows, codes, self.classes_, forget)
             attributes = grown(changing, replace(arriving, weights=weights))
             if self.reference_ == "latent":
@@ -106,11 +114,11 @@ class LivingLatents(ReferenceClassifier[State]):
         caller = f"{type(self).__name__}.partial_fit"
         refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
         every, labels = classes_and_codes(checked_labels(classes, "classes"))[0], checked_labels(y)
-        refuse_marked(labels, self.unlabelled, "partial_fit")
+        _refuse_marked(labels, self.unlabelled, "partial_fit")
         known_codes(labels, every)
         joined_classes(classes_and_codes(labels)[0], every)
         later = set(every.tolist()) - set(labels.tolist())
-        fitted = _without(plain(self), later)._fit(X, y, sample_weight, None, False, False)
+        fitted = _without(validated_copy(self), later)._fit(X, y, sample_weight, None, False, False)
         joined = joined_classes(fitted.classes_, every)
         model = recoded(fitted.model_, fitted.classes_, joined)
         margins = np.full(len(joined), model.coordinates.unit)
@@ -123,7 +131,7 @@ class LivingLatents(ReferenceClassifier[State]):
 
     def _arriving(self, method: str, X: Any, y: Any) -> tuple[Self, Floats, Labels]:
         changing, rows, labels = super()._arriving(method, X, y)
-        refuse_marked(labels, changing.unlabelled, method)
+        _refuse_marked(labels, changing.unlabelled, method)
         return changing, rows, labels
 
     def _arrivals(
@@ -138,7 +146,13 @@ class LivingLatents(ReferenceClassifier[State]):
         return grown(self, self._arrivals(rows, known_codes(labels, classes), classes))
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
-        return super()._without_classes(kept) | without_classes(self, kept)
+        stays = kept[np.searchsorted(self.classes_, self.latent_labels_)]
+        return super()._without_classes(kept) | {
+            "latent_examples_": self.latent_examples_[stays],
+            "latent_labels_": self.latent_labels_[stays],
+            "latent_counts_": self.latent_counts_[stays],
+            "margins_": self.margins_[kept],
+        }
 
     def apply(self, X: Any) -> Ints:
         """The index of the latent example nearest to each row, in ``latent_examples_``.
@@ -156,8 +170,8 @@ class LivingLatents(ReferenceClassifier[State]):
         if ready.reference_ != "latent":
             codes = known_codes(ready.latent_labels_, ready.classes_)
             ready.model_ = ready.model_.with_references(ready.latent_examples_, codes, 0.0)
-        numbers: Ints = answer(X, ready, "_nearest_latent", np.intp)
-        return numbers
+        indices: Ints = map_blocks(ready._apply_block, X, ready, np.intp)
+        return indices
 
     def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
         """How likely the given label of each row is: low scores are doubtful labels.
@@ -217,8 +231,18 @@ class LivingLatents(ReferenceClassifier[State]):
             )
         return threshold(self.score_quantiles_, share)
 
-    def _nearest_latent(self, rows: Floats, start: int) -> Ints:
-        return self._neighbors(rows, start, 1).indices[:, 0]
+    def _apply_block(self, rows: Floats, start: int) -> Ints:
+        return self._nearest(rows, start, 1).indices[:, 0]
+
+
+def _refuse_marked(labels: Labels, mark: Any, method: str) -> None:
+    """Raise if any row has no label, for methods that take labelled rows only."""
+    n_marked = 0 if mark is None else np.count_nonzero(labels == mark)
+    if n_marked:
+        raise ValueError(
+            f"{n_marked} of {len(labels)} labels are {mark!r}, which marks rows without a "
+            f"label (unlabelled={mark!r}); {method} takes labelled rows only, leave the others out"
+        )
 
 
 def _without(estimator: Any, later: set[Any]) -> Any:
@@ -229,3 +253,107 @@ def _without(estimator: Any, later: set[Any]) -> Any:
             present = {label: value for label, value in by_class.items() if label not in later}
             setattr(estimator, name, present)
     return estimator
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Rows that arrive after a fit, and how the latent examples of their classes grow."""
+
+    rows: Floats
+    codes: Ints
+    """Their codes in ``classes``."""
+    classes: Labels
+    """All classes, those of the model and those that are new."""
+    growth: Growth
+    seed: int
+    """The same for every class: together or one by one, they get the same latent examples."""
+    weights: Floats | None = None
+    """The weights of the rows, all above 0; None if each counts as one."""
+
+
+def grown(estimator: Any, arriving: Arrivals) -> Attributes:
+    """The fitted attributes of MaPML with these rows.
+
+    If latent examples vote, the new ones do, too; otherwise the rows join the references.
+    """
+    classes, before = arriving.classes, estimator.classes_
+    model = recoded(estimator.model_, before, classes)
+    into, unit = model.coordinates, model.coordinates.unit
+    of_latents = np.searchsorted(classes, estimator.latent_labels_)
+    margins = np.full(len(classes), unit)
+    margins[np.searchsorted(classes, before)] = estimator.margins_
+    parts = {}
+    for code in np.unique(arriving.codes).tolist():
+        own, spread = np.flatnonzero(of_latents == code), max(0.0, margins[code] / unit - 1)
+        parts[code] = _grown_class(estimator, model, arriving, code, own, spread)
+        margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
+    kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
+    added = [np.full(len(part), code) for code, part in parts.items()]
+    codes = np.concatenate((of_latents[kept], *added))
+    order = np.argsort(codes, kind="stable")
+
+    def joined(old: Any, new: Iterable[Any]) -> Any:
+        """Replace what belongs to the latent examples of these classes, and sort by class."""
+        return np.concatenate((old[kept], *new))[order]
+
+    if estimator.reference_ == "latent":
+        rows, norms = model.references.rows, model.references.norms
+        points = [part.points for part in parts.values()]
+        references = References(joined(rows, points), joined(norms, map(squared_norms, points)))
+        model = replace(model, references=references, codes=codes[order])
+    else:
+        model = model.with_more(arriving.rows, arriving.codes)
+    places = [into.out_of(part.places) for part in parts.values()]
+    counts = [part.counts for part in parts.values()]
+    return {
+        "classes_": classes,
+        "latent_examples_": joined(estimator.latent_examples_, places),
+        "latent_labels_": classes[codes[order]],
+        "latent_counts_": joined(estimator.latent_counts_, counts),
+        "margins_": margins,
+        "model_": model,
+    }
+
+
+def _grown_class(
+    estimator: Any, model: FittedModel, arriving: Arrivals, code: int, own: Ints, spread: float
+) -> ClassLatents:
+    """The latent examples of one class, ``own`` until now, with its new rows."""
+    components, into = model.components, model.coordinates
+    assert components is not None
+    latents = ClassLatents.none(components)
+    if len(own):
+        places = into.into(estimator.latent_examples_[own].astype(model.dtype))
+        counts = estimator.latent_counts_[own]
+        latents = ClassLatents(places, places @ components.T, counts, spread)
+    new = arriving.codes == code
+    rows = arriving.rows[new].astype(model.dtype)
+    weights = None if arriving.weights is None else np.maximum(arriving.weights[new], MIN_WEIGHT)
+    added = len(rows) if weights is None else float(weights.sum())
+    n_rows = arriving.growth.forget * float(latents.counts.sum()) + added
+    most = _n_latents(estimator.n_latents, n_rows, arriving.classes[[code]].tolist()[0])
+    generator = np.random.default_rng(arriving.seed)
+    return grow(into.into(rows), components, latents, most, arriving.growth, generator, weights)
+
+
+def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
+    """The number of latent examples of a class with this many rows, at least 1."""
+    if isinstance(requested, Mapping):
+        if label not in requested:
+            raise ValueError(
+                f"n_latents has no number for the class {label!r}, only for {len(requested)} "
+                "others; add it with set_params"
+            )
+        return int(requested[label])
+    if isinstance(requested, Integral):
+        return int(requested)
+    return max(1, round(float(requested) * n_rows))
+
+
+def respaced(model: FittedModel, before: FittedModel) -> FittedModel:
+    """The model with the temperature of the one before, in units of the references' spacing."""
+    old = temperature_from_references(before.references)
+    new = temperature_from_references(model.references)
+    if not old > 0:
+        return replace(model, temperature=new)
+    return replace(model, temperature=before.temperature * (new / old))
