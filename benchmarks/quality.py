@@ -181,7 +181,7 @@ def source_hash() -> str:
     digest = hashlib.sha256()
     for file in [
         *sorted((folder / "core").glob("*.py")),
-        *(folder / "estimators" / name for name in ("mapml.py", "settings.py")),
+        *(folder / "estimators" / name for name in ("mapml.py", "setup.py")),
     ]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):

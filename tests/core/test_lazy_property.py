@@ -1,16 +1,13 @@
 """A lazy property is computed once, on frozen instances too, and holds no lock over a fork."""
 
 import pickle
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
 import pytest
 from forking import forked, needs_forks
 
-import latentmetric
 from latentmetric import Euclidean
 from latentmetric.core import model as models
 from latentmetric.core.parallel import lazy_property
@@ -57,9 +54,3 @@ def test_a_child_forked_while_a_thread_computes_predicts(monkeypatch):
     finally:
         go_on.set()
         thread.join()
-
-
-def test_no_other_cached_property_is_used():
-    for path in Path(latentmetric.__file__).parent.rglob("*.py"):
-        used = r"import.*\bcached_property|@(functools\.)?cached_property"
-        assert not re.search(used, path.read_text(encoding="utf-8")), path

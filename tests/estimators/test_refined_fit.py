@@ -8,14 +8,14 @@ from latentmetric import MaPML
 from latentmetric.core import learning
 from latentmetric.core.alternation import reduced
 from latentmetric.core.distances import References
-from latentmetric.core.learning import (
+from latentmetric.core.likelihood import judge
+from latentmetric.core.population import positions_of
+from latentmetric.core.tuning import (
     MAP_SHARE,
     REFINEMENT_SHARE,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
-from latentmetric.core.likelihood import judge
-from latentmetric.core.population import positions_of
 from latentmetric.core.votes import temperature_from_references
 
 QUICK = {"n_latents": 0.15, "n_steps": 300, "max_iter": 2, "random_state": 0, "start": "euclidean"}

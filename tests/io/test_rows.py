@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io import as_row_file, is_lazy, open_rows
-from latentmetric.io.rows import RawRows
+from latentmetric.io import is_lazy, open_rows
+from latentmetric.io.rows import RawRows, as_row_file
 
 
 @pytest.fixture

@@ -233,7 +233,6 @@ CHANGES = [
     (lambda o: o.arrays.update(margins=np.zeros(3, np.float32)), "is float32, not float64"),
     (lambda o: o.arrays.update(codes=o.arrays["codes"] + 1), "code outside the classes"),
     (lambda o: o.arrays["latent_labels"].__setitem__(0, 2), "not in ascending order"),
-    (lambda o: o.arrays["latent_labels"].fill(0), "a class has no latent example"),
     (lambda o: o.arrays["latent_counts"].__setitem__(0, -1), "number below 0"),
     (lambda o: o.arrays["latent_examples"].__setitem__(0, 1e308), "distances in float64"),
     (lambda o: o.arrays["components"].__imul__(1e300), "overflow in float64"),

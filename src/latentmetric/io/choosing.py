@@ -93,7 +93,7 @@ class Choice:
         parts = [part.strip() for entry in lists for part in entry.split(",")]
         return [name for name in (self.label, self.id, *lists, *parts) if name]
 
-    def settled(self, names: Sequence[str]) -> Choice:
+    def _settled(self, names: Sequence[str]) -> Choice:
         """The choice for a file with these columns or arrays: with the usual label and id."""
         free = Counter(names)
         for taken in (*self.wanted, *(self.names or ()), self.key):

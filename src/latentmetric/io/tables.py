@@ -138,10 +138,10 @@ def open_table(
             file = TextFile(features.read(), choice, name)
     with readable(name):
         if isinstance(file, ArrayFile):
-            table = _from_arrays(file, choice.settled([*file.shapes]), labels is None)
+            table = _from_arrays(file, choice._settled([*file.shapes]), labels is None)
         else:
             names = file.names if file.has_names else []
-            table = _from_columns(file, choice.settled(names), labels is None)
+            table = _from_columns(file, choice._settled(names), labels is None)
     if labels is not None:
         table = _with_labels(table, name, Path(labels), choice)
     n_rows, n_features = table.rows.shape

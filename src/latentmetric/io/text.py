@@ -361,14 +361,6 @@ def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return texts
 
 
-def as_numbers(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers where all texts are such, however written: for labels known to be numbers."""
-    if not all(is_value(word) and word.strip().lower() not in BOOLEANS for word in texts.tolist()):
-        return texts
-    numbers = texts.astype(np.float64)
-    return numbers if (np.abs(numbers) < 2**53).all() else texts
-
-
 def is_header(records: Sequence[Sequence[str]], decimal: str = ".") -> bool | None:
     """Whether the first of some records names the columns; None if it may be data as well.
 

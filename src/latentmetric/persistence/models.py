@@ -383,7 +383,6 @@ def _labels(attributes: dict[str, Any]) -> Array:
     """The labels of the latent examples, which are stored as codes."""
     codes, classes = attributes["latent_labels_"], attributes["classes_"]
     require((np.diff(codes) >= 0).all(), "latent_labels_ are not in ascending order")
-    require(len(np.unique(codes)) == len(classes), "a class has no latent example")
     if classes.dtype.kind == "U":
         width = classes.dtype.itemsize // 4
         check_text_bytes(len(codes), width, attributes["latent_examples_"].nbytes)
