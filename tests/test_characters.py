@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from latentmetric.characters import (
     JOINERS,
+    distinct_names,
     in_a_sentence,
     is_hidden,
     percent,
     shortened,
-    told_apart,
     visible,
 )
 
@@ -36,19 +36,19 @@ def test_names_that_differ_at_either_end_stay_different():
 
 
 def test_names_that_look_the_same_are_numbered():
-    assert told_apart(["a", "b", "a"], 9) == ["a (#0)", "b", "a (#2)"]
-    assert told_apart(["x" * 90, "x" * 91], 9) == ["xxx…", "xxx…x"]
+    assert distinct_names(["a", "b", "a"], 9) == ["a (#0)", "b", "a (#2)"]
+    assert distinct_names(["x" * 90, "x" * 91], 9) == ["xxx…", "xxx…x"]
 
 
 def test_names_that_differ_in_their_middle_are_shown_from_there():
     names = [f"{TRACT}stage {stage} of 20 stages of the disease" for stage in (8, 11, 12)]
-    assert told_apart(names, 41) == [
+    assert distinct_names(names, 41) == [
         "Chronic infla…8 of 20 stage…f the disease",
         "Chronic infla…11 of 20 stag…f the disease",
         "Chronic infla…12 of 20 stag…f the disease",
     ]
-    assert told_apart(reversed(names), 41) == told_apart(names, 41)[::-1]
-    assert told_apart(names, 200) == names
+    assert distinct_names(reversed(names), 41) == distinct_names(names, 41)[::-1]
+    assert distinct_names(names, 200) == names
 
 
 @given(st.text(st.characters(codec=None)))

@@ -12,7 +12,7 @@ import latentmetric
 from latentmetric import MaPML, evaluation, export, registry, viz
 from latentmetric.core import votes
 from latentmetric.core.population import LocalPopulation
-from latentmetric.engines import admission
+from latentmetric.engines import dispatch
 from latentmetric.engines.memory import encoded
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.io import formats, open_rows, open_table
@@ -148,7 +148,7 @@ class HeapEngine:
 
 def test_an_engine_is_one_entry(monkeypatch):
     X, y = make_blobs()
-    monkeypatch.setattr(admission, "ENGINES", (HeapEngine(), *admission.ENGINES))
+    monkeypatch.setattr(dispatch, "ENGINES", (HeapEngine(), *dispatch.ENGINES))
     model, local = MaPML(**QUICK).fit(Heap(X), y), MaPML(**QUICK).fit(X, y)
     np.testing.assert_array_equal(model.components_, local.components_)
     np.testing.assert_array_equal(np.concatenate(model.predict(Heap(X))), local.predict(X))

@@ -48,7 +48,7 @@ def in_a_sentence(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def told_apart(names: Iterable[Any], longest: int) -> list[str]:
+def distinct_names(names: Iterable[Any], longest: int) -> list[str]:
     """Names of at most ``longest`` characters that are as different as the whole names.
 
     Names that only differ in what would be cut out show their beginning and what follows from

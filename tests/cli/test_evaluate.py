@@ -9,7 +9,7 @@ from helpers import call, make_blobs
 
 import latentmetric
 from latentmetric import evaluation, save
-from latentmetric.characters import told_apart
+from latentmetric.characters import distinct_names
 from latentmetric.cli import evaluate as module
 
 WORDS = np.array(["ant", "bee", "cow"])
@@ -58,8 +58,8 @@ def test_long_names_of_classes_stay_different(folder):
     frame.to_csv("rows.csv", index=False)
     save(latentmetric.Euclidean().fit(X, names[y]), "long")
     shown = call("evaluate", "long", "rows.csv").stdout
-    assert all(name in shown for name in told_apart(names, 60))
-    assert ", ".join(told_apart(names, 40)) in call("info", "long").stdout
+    assert all(name in shown for name in distinct_names(names, 60))
+    assert ", ".join(distinct_names(names, 40)) in call("info", "long").stdout
 
 
 def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows):

@@ -12,7 +12,7 @@ from latentmetric.core.alternation import (
     state_from,
 )
 from latentmetric.core.latents import draw_starts
-from latentmetric.core.population import LocalPopulation, Moved
+from latentmetric.core.population import LatentsUpdate, LocalPopulation
 from latentmetric.core.starts import Start
 
 SETTINGS = Settings(
@@ -119,7 +119,7 @@ def test_the_metric_learns_to_ignore_uninformative_features():
 def test_a_state_can_be_resumed():
     rows, states = run(3, with_settings(max_passes=500))
     last, generator = states[-1], np.random.default_rng(1)
-    known = Moved(last.latents, last.spreads, last.counts, passes=0)
+    known = LatentsUpdate(last.latents, last.spreads, last.counts, passes=0)
     again = state_from(rows, last.components, known, last.class_starts, SETTINGS, EUCLID, generator)
     assert again.record["round"] == 0
     np.testing.assert_array_equal(again.components, last.components)

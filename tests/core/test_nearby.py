@@ -12,8 +12,8 @@ from latentmetric.core.nearby import (
     LISTED,
     LISTING_AXES,
     NEAR,
-    Landscape,
-    Visit,
+    LatentPoints,
+    RowSubset,
     list_neighbors,
     responsibilities,
 )
@@ -38,7 +38,7 @@ def landscape(X, y, counts, factor=None, temperature=T):
     class_starts = np.concatenate(([0], np.cumsum(counts)))
     lists = list_neighbors(points, class_starts, 1)
     known = np.full(len(points), 7)
-    return rows, Landscape(components, points, class_starts, lists, known, temperature)
+    return rows, LatentPoints(components, points, class_starts, lists, known, temperature)
 
 
 def squared_distances(rows, land):
@@ -104,7 +104,9 @@ def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
     assert 0 < found.likelihood.min() < found.likelihood.max() <= 1
 
 
-@pytest.mark.parametrize("visit", [Visit(3, 0), Visit(3, 2), Visit(40, 39), Visit(500, 499)])
+@pytest.mark.parametrize(
+    "visit", [RowSubset(3, 0), RowSubset(3, 2), RowSubset(40, 39), RowSubset(500, 499)]
+)
 def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
     X, y = make_blobs(200, 4, 6)
     rows, land = landscape(X, y, (12, 10, 11, 9))

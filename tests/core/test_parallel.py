@@ -11,7 +11,7 @@ from latentmetric.core import parallel
 from latentmetric.core.parallel import (
     background_thread,
     blas_threads,
-    for_each,
+    parallel_map,
     thread_count,
 )
 
@@ -58,7 +58,7 @@ def limited_thread():
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_every_item_is_visited_once_and_results_are_in_order(n_threads):
     seen = []
-    assert for_each(lambda item: seen.append(item) or -item, range(20), n_threads) == [
+    assert parallel_map(lambda item: seen.append(item) or -item, range(20), n_threads) == [
         -item for item in range(20)
     ]
     assert sorted(seen) == list(range(20))
@@ -78,13 +78,13 @@ def test_an_error_in_one_thread_reaches_the_caller_and_ends_the_others(in_caller
         time.sleep(0.05)
 
     with pytest.raises(RuntimeError, match="enough"):
-        for_each(fail, range(1_000), 2)
+        parallel_map(fail, range(1_000), 2)
     assert len(seen) < 1_000
 
 
 def test_threads_share_the_threads_of_blas_and_restore_them(two_threads):
-    assert for_each(lambda _: blas_limits(), range(4), 2) == [{1}] * 4
-    assert for_each(lambda _: blas_limits(), range(2), 6) == [{3}] * 2
+    assert parallel_map(lambda _: blas_limits(), range(4), 2) == [{1}] * 4
+    assert parallel_map(lambda _: blas_limits(), range(2), 6) == [{3}] * 2
     assert blas_limits() == {2}
 
 
@@ -95,7 +95,7 @@ def test_blas_is_set_only_when_the_limit_changes(two_threads, monkeypatch):
     )
     with blas_threads(1):
         for _ in range(5):
-            for_each(lambda _: None, range(4), 2)
+            parallel_map(lambda _: None, range(4), 2)
             with background_thread(2):
                 pass
     assert calls == [None, 1]
@@ -207,7 +207,7 @@ def test_a_fork_waits_for_threads_of_blas_but_not_forever(ends, two_threads, mon
 
 def test_many_callers_at_once_leave_the_limit_as_it_was(two_threads):
     callers = [
-        threading.Thread(target=for_each, args=(lambda _: None, range(8), 2)) for _ in range(16)
+        threading.Thread(target=parallel_map, args=(lambda _: None, range(8), 2)) for _ in range(16)
     ]
     for caller in callers:
         caller.start()
@@ -247,6 +247,6 @@ def test_threads_treat_errors_of_floats_as_the_caller(n_threads):
         with background_thread(n_threads) as executor, pytest.raises(FloatingPointError):
             executor.submit(np.square, large).result()
         with pytest.raises(FloatingPointError):
-            for_each(np.square, [large] * 4, n_threads)
+            parallel_map(np.square, [large] * 4, n_threads)
     with np.errstate(over="ignore"), background_thread(n_threads) as executor:
         assert np.isinf(executor.submit(np.square, large).result()).all()

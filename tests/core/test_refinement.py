@@ -10,7 +10,7 @@ from scipy.optimize import check_grad
 from scipy.special import logsumexp
 
 from latentmetric.core import refinement
-from latentmetric.core.nearby import Visit
+from latentmetric.core.nearby import RowSubset
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
     CERTAIN,
@@ -352,7 +352,7 @@ def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
     for done in (0, 1):
         refined = begun.refined(done)
         numbers, asked[:] = np.unique(np.concatenate(asked)), []
-        visited = Visit(2, done).numbers(begun.rows.sizes)
+        visited = RowSubset(2, done).numbers(begun.rows.sizes)
         assert len(visited) == 45
         assert np.isin(numbers, visited).all()
         np.testing.assert_array_equal(refined.counts, np.full(12, 7))

@@ -19,8 +19,8 @@ from latentmetric.core.latents import (
 )
 from latentmetric.core.likelihood import ALONE, judge, stretches
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import Landscape, list_neighbors
-from latentmetric.core.population import LocalPopulation, Moved, positions_of
+from latentmetric.core.nearby import LatentPoints, list_neighbors
+from latentmetric.core.population import LatentsUpdate, LocalPopulation, positions_of
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import Start, start_from
 from latentmetric.core.triplets import DrawnTriplets
@@ -139,7 +139,7 @@ def states(X, y, times):
         LocalPopulation.of(np.repeat(X, times, axis=0), np.repeat(y, times)),
     ):
         inner = rows.coordinates.into(start).reshape(3, 6, -1)[rows.codes].reshape(18, -1)
-        given = Moved(inner, np.zeros(3), np.zeros(18, int), passes=0)
+        given = LatentsUpdate(inner, np.zeros(3), np.zeros(18, int), passes=0)
         yield state_from(
             rows, np.eye(X.shape[1]), given, np.arange(0, 24, 6), SETTINGS,
             Start.euclidean(X.shape[1], X.dtype), np.random.default_rng(0),
@@ -209,7 +209,7 @@ def nearby(rows):
              for s, e in zip(rows.sizes, ends, strict=True)]  # fmt: skip
     points = np.concatenate(first) * 0.98
     starts = np.arange(0, 16, 4)
-    land = Landscape(
+    land = LatentPoints(
         np.eye(inner.shape[1]), points, starts, list_neighbors(points, starts, 1),
         np.full(12, 7.0), 0.7,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 from latentmetric import MaPML
 from latentmetric.core import alternation, race, refinement
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import Landscape, Visit, list_neighbors
+from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.refinement import Batch
 from latentmetric.core.starts import Start
@@ -61,7 +61,7 @@ def landscape(local, share):
     components = generator.standard_normal((5, N_FEATURES)).astype(np.float32)
     points = local.sample(np.concatenate(numbers)) @ components.T
     lists, counts = list_neighbors(points, class_starts, 1), generator.integers(1, 9, len(points))
-    return Landscape(components, points, class_starts, lists, counts, 3.0)
+    return LatentPoints(components, points, class_starts, lists, counts, 3.0)
 
 
 def a_batch(local, numbers, factor):
@@ -95,8 +95,10 @@ def test_latent_examples_have_as_many_rows_as_on_one_machine(both):
     placed = [rows.first_latents(starts, class_starts, 1) for rows in both]
     for found in placed:
         np.testing.assert_array_equal(found.counts, np.zeros(class_starts[-1]))
-    for lineage in (placed[0].lineage, None):
-        moved = both[0].move_latents(placed[0].latents, class_starts, metric, 0.0, 5, 1, lineage)
+    for cached_latents in (placed[0].cached_latents, None):
+        moved = both[0].move_latents(
+            placed[0].latents, class_starts, metric, 0.0, 5, 1, cached_latents
+        )
         local = both[1].move_latents(placed[1].latents, class_starts, metric, 0.0, 5, 1)
         np.testing.assert_array_equal(moved.counts, local.counts)
         assert_close(moved.latents, local.latents)
@@ -111,7 +113,7 @@ def test_samples_are_those_of_one_machine(both):
 
 @pytest.mark.parametrize(
     ("visit", "share", "message_bytes"),
-    [(Visit(), 0.05, 300), (Visit(4, 3), 0.5, 2**20), (Visit(1_000, 999), 0.5, 300)],
+    [(RowSubset(), 0.05, 300), (RowSubset(4, 3), 0.5, 2**20), (RowSubset(1_000, 999), 0.5, 300)],
 )
 def test_nearby_latent_examples_are_those_of_one_machine(
     both, monkeypatch, visit, share, message_bytes

@@ -46,7 +46,7 @@ def all_methods():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("latentmetric.core.refinement.FEWEST_STEPS", 30)
         patch.setattr("latentmetric.evaluation.comparison.MIN_SECONDS", 0)
-        return list(compare(X, y, n_folds=2, about_to=lambda *what: said.append(what))), said
+        return list(compare(X, y, n_folds=2, on_start=lambda *what: said.append(what))), said
 
 
 def test_every_fit_is_announced_before_it_runs(all_methods):

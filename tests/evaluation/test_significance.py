@@ -32,7 +32,7 @@ def test_the_interval_holds_the_difference_of_equals_about_95_times_in_100(rng):
 def test_as_many_rows_as_would_tell_do_tell():
     match = Paired(450, gained=3, lost=5)
     needed = match.rows_to_tell
-    assert not match.beyond_chance
+    assert not match.significant
     grown = Paired(needed, round(3 * needed / 450), round(5 * needed / 450))
     assert grown.p_value < 0.07
     assert Paired(450, 4, 4).rows_to_tell is None
@@ -41,5 +41,5 @@ def test_as_many_rows_as_would_tell_do_tell():
 @pytest.mark.parametrize("n_rows", [100, 150, 1000])
 def test_rows_that_did_not_tell_are_not_said_to_be_enough(n_rows):
     matches = [Paired(n_rows, gained, lost) for gained in range(30) for lost in range(30)]
-    unsure = [match for match in matches if match.gained != match.lost and not match.beyond_chance]
+    unsure = [match for match in matches if match.gained != match.lost and not match.significant]
     assert all(match.rows_to_tell > n_rows for match in unsure)

@@ -15,7 +15,7 @@ from latentmetric.cli._messages import describe, note
 from latentmetric.io import Choice, Table, open_table
 from latentmetric.io.formats import similar_name
 from latentmetric.persistence.model_file import ModelFileError, holds_model, is_model_file
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 
 STANDARD_INPUT = Path("-")
 
@@ -37,7 +37,7 @@ def read_table(
 
 
 def read_for(
-    model: Piped, features: Path, labels: Path | None, choice: Choice, labelled: bool
+    model: SplitPipeline, features: Path, labels: Path | None, choice: Choice, labelled: bool
 ) -> Table:
     """Open a table of the features that a model was fitted with, by name where both have names.
 
@@ -72,7 +72,7 @@ def read_for(
     return replace(table, labels=_like(table.labels, model.estimator.classes_))
 
 
-def prepared(model: Piped, rows: Any) -> Any:
+def prepared(model: SplitPipeline, rows: Any) -> Any:
     """Rows of a table as the estimator of a model takes them."""
     return rows if model.steps is None else as_numbers(model.prepared(np.asarray(rows)))
 
@@ -83,7 +83,7 @@ def as_numbers(rows: Any) -> np.ndarray[Any, Any]:
     return found.astype(np.float64) if found.dtype.kind == "O" else found
 
 
-def _note_unknown_words(model: Piped, table: Table) -> None:
+def _note_unknown_words(model: SplitPipeline, table: Table) -> None:
     """Say which words the steps of a model encode as none of their categories."""
     for index, known in model.categories.items():
         if index not in table.words:
@@ -123,10 +123,10 @@ def _like(labels: Any, classes: Any) -> Any:
         return labels
 
 
-def load_model(path: Path, features_follow: bool = True) -> Piped:
+def load_model(path: Path, features_follow: bool = True) -> SplitPipeline:
     """Load a model; an error on another kind of file explains the order of the arguments."""
     try:
-        return Piped.of(load(path))
+        return split_pipeline(load(path))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{describe(error)}{similar_name(path)}") from error
     except ModelFileError as error:
@@ -136,7 +136,7 @@ def load_model(path: Path, features_follow: bool = True) -> Piped:
         raise ModelFileError(message) from error
 
 
-def load_latents(path: Path) -> Piped:
+def load_latents(path: Path) -> SplitPipeline:
     """Load a model that has latent examples."""
     model = load_model(path, features_follow=False)
     if not hasattr(model.estimator, "latent_examples_"):

@@ -32,7 +32,7 @@ from latentmetric.cli._reading import (
     read_for,
     read_table,
 )
-from latentmetric.estimators.undoing import CannotUndoError, in_given_units
+from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.estimators.unlabelled import are_marked
 
 DECIMALS = 6
@@ -280,8 +280,8 @@ def latents(
     fitted = loaded.estimator
     examples, names = fitted.latent_examples_, loaded.feature_names
     try:
-        examples = in_given_units(loaded, examples)
-    except CannotUndoError as error:
+        examples = to_input_units(loaded, examples)
+    except NotInvertibleError as error:
         note(f"latent examples are as they are after the steps: {error}")
         names = None
     counts = fitted.latent_counts_  # not always whole, with sample weights

@@ -83,7 +83,7 @@ def compare(
             for outcome in evaluation.compare(
                 rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
                 random_state=random_state, steps=make_steps(table, impute, normalize),
-                about_to=lambda method, fold: progress.begin(
+                on_start=lambda method, fold: progress.begin(
                     f"{method}, fold {fold + 1} of {folds}"
                 ),
             ):  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.characters import percent, shortened, told_apart
+from latentmetric.characters import distinct_names, percent, shortened
 from latentmetric.cli import _options as option
 from latentmetric.cli._messages import print_json, print_table, say
 from latentmetric.cli._progress import show_progress
@@ -132,7 +132,7 @@ def _show(facts: dict[str, Any]) -> None:
             f"(none counted below {MIN_SHARE:g})"
         )
     labels = [line["label"] for line in facts["classes"]]
-    shown = dict(zip(labels, told_apart(labels, MAX_LABEL), strict=True))
+    shown = dict(zip(labels, distinct_names(labels, MAX_LABEL), strict=True))
     worst = sorted(facts["classes"], key=lambda line: -(line["error"] or 0))[:CLASSES_SHOWN]
     rows = [
         [shown[line["label"]], f"{line['rows']:,}", f"{line['errors']:,}"]

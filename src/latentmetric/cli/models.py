@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from latentmetric.characters import percent, told_apart
+from latentmetric.characters import distinct_names, percent
 from latentmetric.cli import _options as option
 from latentmetric.cli._estimators import joined
 from latentmetric.cli._messages import note, print_json, print_table, say
@@ -63,7 +63,7 @@ def _show(facts: dict[str, Any]) -> None:
     """Print the facts, a line each, and a table of the rounds."""
     history, losses = facts.pop("history"), facts.pop("start_losses", {})
     errors, names, classes = facts.pop("start_errors", {}), facts["feature_names"], facts["classes"]
-    shown = ", ".join(told_apart(classes[:MAX_CLASSES], 40))
+    shown = ", ".join(distinct_names(classes[:MAX_CLASSES], 40))
     facts["classes"] = f"{len(classes):,}: {shown}{', …' if len(classes) > MAX_CLASSES else ''}"
     facts["feature_names"] = f"{names[0]} to {names[-1]}" if names else None
     versions = (facts["versions"] or {}).items()

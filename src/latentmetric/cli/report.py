@@ -83,7 +83,7 @@ def report(
             title=title,
             source=features.name,
             quick=quick,
-            about_to=progress.begin,
+            on_start=progress.begin,
         )
     if json:
         print_json({"report": str(written), "bytes": written.stat().st_size})

@@ -26,7 +26,7 @@ from latentmetric.core.likelihood import judge
 from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import (
-    Moved,
+    LatentsUpdate,
     Population,
     draw_numbers,
     positions_of,
@@ -96,8 +96,8 @@ class State:
     record: Record
     moments: Moments = field(default_factory=Moments.none)
     """Moments of the gradients of the refinement, which follows the rounds."""
-    lineage: object = field(default=None, metadata=NOT_STORED)
-    """Where the population keeps the latent examples; see ``Moved``."""
+    cached_latents: object = field(default=None, metadata=NOT_STORED)
+    """Where the population keeps the latent examples; see ``LatentsUpdate``."""
     finished: bool = False
 
 
@@ -166,7 +166,7 @@ def first_state(
 def state_from(
     rows: Population,
     components: Floats,
-    given: Moved,
+    given: LatentsUpdate,
     class_starts: Ints,
     settings: Settings,
     start: Start,
@@ -190,7 +190,9 @@ def next_state(
     clock = Clock()
     components = _learn(state, settings, generator)
     clock.lap("metric")
-    given = Moved(state.latents, state.spreads, state.counts, passes=0, lineage=state.lineage)
+    given = LatentsUpdate(
+        state.latents, state.spreads, state.counts, passes=0, cached_latents=state.cached_latents
+    )
     number = state.record["round"] + 1
     basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
     return _finish_round(rows, basis, components, given, settings, generator, clock)
@@ -208,14 +210,14 @@ class _Basis:
 
 
 def _finish_round(
-    rows: Population, basis: _Basis, components: Floats, given: Moved, settings: Settings,
+    rows: Population, basis: _Basis, components: Floats, given: LatentsUpdate, settings: Settings,
     generator: np.random.Generator, clock: Clock,
 ) -> State:  # fmt: skip
     """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
     inner = basis.start.fold(components)
     moved = rows.move_latents(
         given.latents, basis.class_starts, Metric(inner),
-        settings.latent_reg, settings.max_passes, settings.n_threads, given.lineage,
+        settings.latent_reg, settings.max_passes, settings.n_threads, given.cached_latents,
     )  # fmt: skip
     clock.lap("latents")
     points = moved.latents @ inner.T
@@ -246,7 +248,7 @@ def _finish_round(
     }
     state = State(
         basis.start, components, moved.latents, basis.class_starts, moved.spreads, moved.counts,
-        basis.judges, 0.0, candidates, watched, record, lineage=moved.lineage,
+        basis.judges, 0.0, candidates, watched, record, cached_latents=moved.cached_latents,
     )  # fmt: skip
     if not settings.judged:
         return state

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.distances import row_blocks, squared_norms
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.types import Floats, Ints
 
 
@@ -49,7 +49,7 @@ class Coordinates:
                 sums[number] = shares[blocks[number]] @ block
             lows[number], highs[number] = block.min(axis=0), block.max(axis=0)
 
-        for_each(summarise, range(len(blocks)), n_threads)
+        parallel_map(summarise, range(len(blocks)), n_threads)
         centre = sums.sum(axis=0)
         peak = peak_of(centre, lows.min(axis=0), highs.max(axis=0), rows.dtype)
         if peak == 0:
@@ -73,7 +73,7 @@ class Coordinates:
             centred /= self.scale
             radii[block] = squared_norms(centred)
 
-        for_each(measure, list(row_blocks(len(rows), 8 * rows.shape[1])), n_threads)
+        parallel_map(measure, list(row_blocks(len(rows), 8 * rows.shape[1])), n_threads)
         return radii
 
     def origin(self, dtype: np.dtype[Any]) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.parallel import for_each, lazy_property
+from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
     CROWDED,
@@ -154,7 +154,7 @@ def search(
                 indices[some] = np.concatenate((numbers, columns), axis=1)[order]
 
     tile_bytes = tiles[0].stop * dtype.itemsize
-    for_each(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
+    parallel_map(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
     return values, indices
 
 
@@ -183,7 +183,7 @@ def search_within(
             near.add(block, tile.start)
         found[number] = near.pairs(rows.start)
 
-    for_each(search_block, range(len(blocks)), n_threads)
+    parallel_map(search_block, range(len(blocks)), n_threads)
     return np.concatenate([of for of, _ in found]), np.concatenate([to for _, to in found])
 
 

@@ -112,7 +112,7 @@ def _next_pass(
     state = replace(
         state, components=components, latents=refined.latents, spreads=refined.spreads,
         counts=refined.counts, temperature=temperature, record=record, moments=moments,
-        lineage=None,
+        cached_latents=None,
     )  # fmt: skip
     if not settings.judged:
         return state

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentmetric.core.distances import References, k_nearest, row_blocks
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import KERNEL_NEIGHBORS, TILE_ROWS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, vote
@@ -91,7 +91,7 @@ def judge(
 
     tile_bytes = min(len(latents), TILE_ROWS) * latents.itemsize
     blocks = list(row_blocks(len(points), 4 * tile_bytes))
-    for_each(judge_block, blocks, n_threads)
+    parallel_map(judge_block, blocks, n_threads)
     return Judgement(
         float(np.average(losses, weights=weights)), float(np.average(wrong, weights=weights))
     )

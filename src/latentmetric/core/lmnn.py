@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Correction, Curvature, descend
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.steps import Record, Steps, check_arrays
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.tuning import (
@@ -370,7 +370,7 @@ def _pair_distances(points: Floats, left: Ints, right: Ints, n_threads: int) -> 
         differences -= points[right[block]]
         squared[block] = squared_norms(differences)
 
-    for_each(compute, list(row_blocks(len(left), GATHERED * points[:1].nbytes)), n_threads)
+    parallel_map(compute, list(row_blocks(len(left), GATHERED * points[:1].nbytes)), n_threads)
     return squared
 
 
@@ -394,7 +394,7 @@ def _scatter(
     # As many at a time as there are threads: each product is a d×d matrix.
     for first in range(0, len(blocks), problem.n_threads):
         some = blocks[first : first + problem.n_threads]
-        for part in for_each(product, some, problem.n_threads):
+        for part in parallel_map(product, some, problem.n_threads):
             total += part
     scatter: Floats = -(total + total.T)
     return scatter

@@ -23,7 +23,7 @@ from latentmetric.core.distances import (
     squared_norms,
     zero_until,
 )
-from latentmetric.core.parallel import blas_threads, for_each, lazy_property, thread_count
+from latentmetric.core.parallel import blas_threads, lazy_property, parallel_map, thread_count
 from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
@@ -209,7 +209,7 @@ class FittedModel:
         def search_block(block: slice) -> None:
             points = self.points(rows[block])
             pieces = list(row_blocks(len(points), row_bytes))
-            found = for_each(
+            found = parallel_map(
                 lambda some: look(points[some], self.references, k), pieces, n_searching
             )
             nearest, numbers = squared[block], indices[block]
@@ -220,7 +220,7 @@ class FittedModel:
                 nearest[nearest <= zero] = 0
 
         with blas_threads(limit):
-            for_each(search_block, blocks, n_threads)
+            parallel_map(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
 
     def distances(self, squared: Floats) -> Floats:

@@ -25,7 +25,7 @@ from latentmetric.core.distances import (
     squared_norms,
 )
 from latentmetric.core.likelihood import stretches
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import COMPARED, LISTED, LISTING_AXES, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -55,7 +55,7 @@ class Nearby:
 
 
 @dataclass(frozen=True)
-class Visit:
+class RowSubset:
     """The rows that a pass visits: of every class, each so many, in drawing order."""
 
     stride: int = 1
@@ -77,7 +77,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Landscape:
+class LatentPoints:
     """The latent examples under the metric, as the refinement sees them."""
 
     components: Floats
@@ -89,7 +89,7 @@ class Landscape:
     counts: Floats
     """Rows of every latent example, as known before; counted again if all rows are visited."""
     temperature: float
-    visit: Visit = field(default_factory=Visit)
+    visit: RowSubset = field(default_factory=RowSubset)
 
 
 def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
@@ -113,7 +113,7 @@ def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
         found = search(axes[block], references, listed)[1]
         lists[block] = found if others is None else others[found]
 
-    for_each(fill, list(_comparisons(axes, class_starts)), n_threads)
+    parallel_map(fill, list(_comparisons(axes, class_starts)), n_threads)
     return lists
 
 
@@ -136,7 +136,7 @@ def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints
             yield slice(first + block.start, first + block.stop), others
 
 
-def nearby_of(rows: OneClass, position: int, land: Landscape) -> Nearby:
+def nearby_of(rows: OneClass, position: int, land: LatentPoints) -> Nearby:
     """The latent examples near the rows visited of the class at this position."""
     first, end = land.class_starts[position], land.class_starts[position + 1]
     n_near = min(NEAR, len(land.points))

@@ -36,12 +36,7 @@ def thread_count(n_jobs: int | None) -> int:
     return n_jobs
 
 
-def small_numbers_may_vanish() -> np.errstate:
-    """Numbers too small for a float become 0, whatever ``np.errstate`` says outside."""
-    return np.errstate(under="ignore")
-
-
-def for_each(
+def parallel_map(
     function: Callable[[Item], Result], items: Sequence[Item], n_threads: int
 ) -> list[Result]:
     """``function`` of every item, on up to ``n_threads`` threads; raise the first error.

@@ -19,8 +19,8 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.latents import first_rows, near_rows, settle
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import Landscape, Nearby, nearby_of
-from latentmetric.core.parallel import for_each, lazy_property
+from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
+from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS
@@ -28,7 +28,7 @@ from latentmetric.core.types import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Moved:
+class LatentsUpdate:
     """The latent examples of some classes after Alg. 1."""
 
     latents: Floats
@@ -38,7 +38,7 @@ class Moved:
     """Rows of every latent example, or their weight."""
     passes: int
     """The largest number of passes that a class took."""
-    lineage: object = None
+    cached_latents: object = None
     """Where the population keeps these latent examples for its next call; None if it does not."""
 
 
@@ -66,19 +66,19 @@ class Population(Protocol):
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Moved:
+    ) -> LatentsUpdate:
         """Place the latent examples at their starts; ``starts`` come from ``draw_starts``."""
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, lineage: object = None,
-    ) -> Moved:  # fmt: skip
-        """Alg. 1 for every class; ``lineage`` comes from the call that returned ``latents``."""
+        max_passes: int, n_threads: int, cached_latents: object = None,
+    ) -> LatentsUpdate:  # fmt: skip
+        """Alg. 1 for every class; ``cached_latents`` is from the call that returned ``latents``."""
 
     def sample(self, numbers: Ints) -> Floats:
         """Inner rows by their drawing numbers: class by class, in each in its drawing order."""
 
-    def nearby(self, land: Landscape, n_threads: int) -> Nearby:
+    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
         """The latent examples near the rows visited, in the order of their drawing numbers."""
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
@@ -188,15 +188,15 @@ class LocalPopulation:
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Moved:
+    ) -> LatentsUpdate:
         """See ``Population``."""
         latents = first_latents_of(self.classes, starts, class_starts, n_threads)
-        return Moved(latents, np.zeros(len(self)), np.zeros(len(latents)), passes=0)
+        return LatentsUpdate(latents, np.zeros(len(self)), np.zeros(len(latents)), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, lineage: object = None,
-    ) -> Moved:  # fmt: skip
+        max_passes: int, n_threads: int, cached_latents: object = None,
+    ) -> LatentsUpdate:  # fmt: skip
         """See ``Population``."""
         return move_latents_of(
             self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
@@ -217,7 +217,7 @@ class LocalPopulation:
         """See ``Population``."""
         return self.inner[self._drawn[numbers]]
 
-    def nearby(self, land: Landscape, n_threads: int) -> Nearby:
+    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
         """See ``Population``."""
         return nearby_of_classes(self.classes, range(len(self)), land, n_threads)
 
@@ -229,15 +229,15 @@ class LocalPopulation:
         def of_chunk(chunk: slice) -> Gradient:
             return gradient(start.into(self.sample(numbers[chunk])), batch.part(chunk))
 
-        return reduce(add, for_each(of_chunk, chunks, n_threads))
+        return reduce(add, parallel_map(of_chunk, chunks, n_threads))
 
 
 def nearby_of_classes(
-    classes: Sequence[OneClass], positions: Sequence[int], land: Landscape, n_threads: int
+    classes: Sequence[OneClass], positions: Sequence[int], land: LatentPoints, n_threads: int
 ) -> Nearby:
     """The latent examples near the rows of these classes, one class after the other."""
     order = largest_first(classes)
-    found = for_each(
+    found = parallel_map(
         lambda index: nearby_of(classes[index], positions[index], land), order, n_threads
     )
     parts = dict(zip(order, found, strict=True))
@@ -259,13 +259,13 @@ def first_latents_of(
         count = int(class_starts[index + 1] - class_starts[index])
         return near_rows(classes[index], first_rows(classes[index], count, starts[index]))
 
-    return np.concatenate(for_each(first_latents, range(len(classes)), n_threads))
+    return np.concatenate(parallel_map(first_latents, range(len(classes)), n_threads))
 
 
 def move_latents_of(
     classes: Sequence[OneClass], latents: Floats, class_starts: Ints, metric: Metric,
     latent_reg: float, max_passes: int, n_threads: int,
-) -> Moved:  # fmt: skip
+) -> LatentsUpdate:  # fmt: skip
     """Alg. 1 for these classes, one thread per class, the largest first."""
     moved = np.empty_like(latents)
     spreads = np.empty(len(classes))
@@ -280,5 +280,5 @@ def move_latents_of(
         moved[own], counts[own] = settled.latents, settled.counts
         spreads[position], passes[position] = settled.spread, settled.passes
 
-    for_each(move, largest_first(classes), n_threads)
-    return Moved(moved, spreads, counts, int(passes.max()))
+    parallel_map(move, largest_first(classes), n_threads)
+    return LatentsUpdate(moved, spreads, counts, int(passes.max()))

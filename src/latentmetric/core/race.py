@@ -18,7 +18,7 @@ import numpy as np
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import Judgement, judge, left_out_distances
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.population import (
     LocalPopulation,
     Population,
@@ -126,7 +126,7 @@ def race(
         )
         return _run(sample, name, counts, init, alone, judging, seed)
 
-    return dict(zip(STARTS, for_each(run, STARTS, settings.n_threads), strict=True))
+    return dict(zip(STARTS, parallel_map(run, STARTS, settings.n_threads), strict=True))
 
 
 @dataclass(frozen=True)

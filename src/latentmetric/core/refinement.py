@@ -35,7 +35,7 @@ from scipy.sparse import csr_array
 
 from latentmetric.core.distances import row_blocks, squared_norms
 from latentmetric.core.likelihood import stretches
-from latentmetric.core.nearby import Landscape, Visit, list_neighbors, responsibilities
+from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
@@ -213,8 +213,8 @@ def refine(
     points = latents @ inner.T
     stride = -(-int(rows.sizes.sum()) // (BATCH * MOST_STEPS))
     lists = list_neighbors(points, class_starts, plan.n_threads)
-    visit = Visit(stride, done % stride)
-    land = Landscape(inner, points, class_starts, lists, counts, temperature, visit)
+    visit = RowSubset(stride, done % stride)
+    land = LatentPoints(inner, points, class_starts, lists, counts, temperature, visit)
     batches, adam = _Batches(rows, land, plan), Adam(components, points, moments)
     found = points if plan.latent_reg else None
     del inner, points, lists, land
@@ -260,7 +260,7 @@ def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> l
 class _Batches:
     """Builds the batches of one pass."""
 
-    def __init__(self, rows: Population, land: Landscape, plan: Plan) -> None:
+    def __init__(self, rows: Population, land: LatentPoints, plan: Plan) -> None:
         self.nearby, self.counts = rows.nearby(land, plan.n_threads), land.counts
         self._temperature, self._exponent = land.temperature, plan.exponent
         self._class_starts, self._ends = land.class_starts, np.cumsum(rows.sizes)

@@ -18,7 +18,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import Mask, References, search, squared_norms
-from latentmetric.core.parallel import for_each
+from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import DRAWN_AT_ONCE
 from latentmetric.core.types import Floats, Ints
 
@@ -194,7 +194,7 @@ def own_nearest(
         values[querying, :found], columns = search(queries, References.of(points[own]), found, hide)
         indices[querying, :found] = columns + own.start
 
-    for_each(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
+    parallel_map(search_class, np.flatnonzero(np.diff(anchor_starts)).tolist(), n_threads)
     return values, indices
 
 

@@ -56,7 +56,7 @@ class Printer:
         self.status = self._progress.status("")
         """Shows on a terminal what is being done, as long as its block is open."""
 
-    def about_to(self, what: str) -> None:
+    def on_start(self, what: str) -> None:
         """Show what comes next: on a terminal in one place, elsewhere on a line of its own."""
         self.status.update(what)
         if not self._progress.is_terminal:
@@ -124,10 +124,10 @@ def show(folder: Path) -> None:
         results = _contest(printer, wrong, "wrong labels", label_noise=True)
         printer.say(about_wrong_labels(results, np.mean(task.y_train != wrong.y_train)))
         printer.heading("4. A class that was not there when the model was fitted")
-        printer.about_to(f"MaPML without any {LEFT_OUT}")
+        printer.on_start(f"MaPML without any {LEFT_OUT}")
         for line in about_new_class(task):
             printer.say(line)
-        printer.about_to("report")
+        printer.on_start("report")
         write_report(
             clean[MAPML].model, task.X_test, task.y_test, folder / REPORT, X_train=task.X_train,
             y_train=task.y_train, image_shape=(8, 8), title="Digits",
@@ -144,7 +144,7 @@ def show(folder: Path) -> None:
 
 
 def _contest(printer: Printer, task: Task, part: str, **options: Any) -> Results:
-    results = contest(task, lambda name: printer.about_to(f"{part}: {name}"), **options)
+    results = contest(task, lambda name: printer.on_start(f"{part}: {name}"), **options)
     printer.table(results)
     return results
 
@@ -178,7 +178,7 @@ def about_wrong_labels(results: Results, share: float) -> str:
     """What came of so many wrong labels; MaPML and SVC are judged as ``compare`` judges."""
     ours = paired(results[MAPML].right, results[SUPPORT].right)
     verdict = "about as good as tuned SVC: chance explains the difference."
-    if ours.beyond_chance:
+    if ours.significant:
         better = "better" if ours.fewer > 0 else "worse"
         verdict = f"{better} than tuned SVC, by more than chance explains."
     return (

@@ -103,12 +103,12 @@ class Measured:
 
 
 def contest(
-    task: Task, about_to: Callable[[str], None], *, label_noise: bool = False
+    task: Task, on_start: Callable[[str], None], *, label_noise: bool = False
 ) -> dict[str, Measured]:
-    """Fit and measure every method; ``about_to`` is called with the name of each before."""
+    """Fit and measure every method; ``on_start`` is called with the name of each before."""
     measured = {}
     for name in NAMES:
-        about_to(name)
+        on_start(name)
         measured[name] = _measure(name, task, label_noise)
     return measured
 

@@ -3,9 +3,9 @@
 Rows are shuffled by class once, so that each class is on one worker; then they never move again.
 A round sends the metric to the workers and gets latent examples and spreads back; a step of the
 refinement gets sums of gradients back. Only samples of a bounded number of rows reach the client.
-Each round leaves a future on the workers that depends on the future of the round before: its
-lineage. So when a worker is lost, the scheduler rebuilds its classes on another one, from the
-chunks of the array, and repeats the rounds so far.
+Each round leaves a future on the workers that depends on the future of the round before. So when a
+worker is lost, the scheduler rebuilds its classes on another one, from the chunks of the array, and
+repeats the rounds so far.
 """
 
 from __future__ import annotations

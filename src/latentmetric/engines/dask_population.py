@@ -22,9 +22,9 @@ from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import Landscape, Nearby, Visit
+from latentmetric.core.nearby import LatentPoints, Nearby, RowSubset
 from latentmetric.core.population import (
-    Moved,
+    LatentsUpdate,
     first_latents_of,
     move_latents_of,
     nearby_of_classes,
@@ -103,7 +103,7 @@ class DaskPopulation:
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-    ) -> Moved:
+    ) -> LatentsUpdate:
         """See ``Population``."""
         futures = [
             self._client.submit(
@@ -115,10 +115,10 @@ class DaskPopulation:
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, lineage: object = None,
-    ) -> Moved:  # fmt: skip
-        """See ``Population``; the lineage is the list of futures of the parts' latent examples."""
-        before = cast("list[Any] | None", lineage)
+        max_passes: int, n_threads: int, cached_latents: object = None,
+    ) -> LatentsUpdate:  # fmt: skip
+        """See ``Population``; ``cached_latents`` are the futures of the parts' latent examples."""
+        before = cast("list[Any] | None", cached_latents)
         if before is None:
             before = [_unmoved(latents[_indices(class_starts, own)]) for own in self._positions]
         futures = [
@@ -130,10 +130,10 @@ class DaskPopulation:
         ]  # fmt: skip
         return self._together(futures, class_starts)
 
-    def _together(self, futures: list[Any], class_starts: Ints) -> Moved:
+    def _together(self, futures: list[Any], class_starts: Ints) -> LatentsUpdate:
         """The latent examples of all parts, class by class in the order of the population."""
         found = self._client.gather(futures)
-        return Moved(
+        return LatentsUpdate(
             self._joined([moved.latents for moved in found], class_starts),
             self._joined([moved.spreads for moved in found]),
             self._joined([moved.counts for moved in found], class_starts),
@@ -160,7 +160,7 @@ class DaskPopulation:
         rows[np.concatenate(indices)] = np.concatenate(self._client.gather(found))
         return rows
 
-    def nearby(self, land: Landscape, n_threads: int) -> Nearby:
+    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
         """See ``Population``; every part compares its own rows."""
         components, points, lists = (
             on_cluster(self._client, array) for array in (land.components, land.points, land.lists)
@@ -246,8 +246,8 @@ def _starts_of(class_starts: Ints, positions: Ints) -> Ints:
     return np.concatenate(([0], np.cumsum(np.diff(class_starts)[positions])))
 
 
-def _unmoved(latents: Floats) -> Moved:
-    return Moved(latents, np.zeros(0), np.zeros(len(latents)), 0)
+def _unmoved(latents: Floats) -> LatentsUpdate:
+    return LatentsUpdate(latents, np.zeros(0), np.zeros(len(latents)), 0)
 
 
 def piece_of(batch: Batch, indices: Ints) -> tuple[Ints, Batch]:
@@ -278,15 +278,15 @@ def _checksums(part: _Ready) -> list[int]:
     return [rows.checksum() for rows in part.classes]
 
 
-def _first(part: _Ready, starts: list[Ints | int], class_starts: Ints) -> Moved:
+def _first(part: _Ready, starts: list[Ints | int], class_starts: Ints) -> LatentsUpdate:
     latents = first_latents_of(part.classes, starts, class_starts, n_threads=1)
     return replace(_unmoved(latents), spreads=np.zeros(len(starts)))
 
 
 def _move(
-    part: _Ready, before: Moved, class_starts: Ints, components: Floats, latent_reg: float,
+    part: _Ready, before: LatentsUpdate, class_starts: Ints, components: Floats, latent_reg: float,
     max_passes: int,
-) -> Moved:  # fmt: skip
+) -> LatentsUpdate:  # fmt: skip
     return move_latents_of(
         part.classes, before.latents, class_starts, Metric(components), latent_reg, max_passes,
         n_threads=1,
@@ -295,9 +295,9 @@ def _move(
 
 def _nearby(
     part: _Ready, positions: Ints, components: Floats, points: Floats, lists: Ints,
-    class_starts: Ints, counts: Floats, temperature: float, visit: Visit,
+    class_starts: Ints, counts: Floats, temperature: float, visit: RowSubset,
 ) -> Nearby:  # fmt: skip
-    land = Landscape(components, points, class_starts, lists, counts, temperature, visit)
+    land = LatentPoints(components, points, class_starts, lists, counts, temperature, visit)
     return nearby_of_classes(part.classes, positions.tolist(), land, n_threads=1)
 
 

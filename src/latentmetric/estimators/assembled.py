@@ -19,7 +19,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.refinement import preimages
 from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import refuse_remote, validate
+from latentmetric.engines.dispatch import check_in_memory, validate
 from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
@@ -63,7 +63,7 @@ class LearnedLatents:
 
 def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     """A fitted MaPML with these latent examples; rows of all their classes say what it needs."""
-    refuse_remote("to_estimator", "arrays in memory", X=X, y=y)
+    check_in_memory("to_estimator", "arrays in memory", X=X, y=y)
     sizes = learned.sizes
     equal = bool((sizes == sizes[0]).all())
     estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")

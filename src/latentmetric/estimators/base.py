@@ -23,7 +23,7 @@ from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
-from latentmetric.engines.admission import engine_of, map_blocks, refuse_remote, validate
+from latentmetric.engines.dispatch import check_in_memory, engine_of, map_blocks, validate
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.driver import PATIENCE, Driver
 from latentmetric.estimators.notebooks import ShownInNotebooks
@@ -191,7 +191,7 @@ class ReferenceClassifier(
     def _check_on_cluster(self, X: Any) -> None:
         """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
         caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
-        refuse_remote(caller, instead, X=X)
+        check_in_memory(caller, instead, X=X)
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
@@ -347,7 +347,7 @@ class ReferenceClassifier(
         """
         instead = "(model.predict(X) == y).mean().compute()"
         caller = f"{type(self).__name__}.score"
-        refuse_remote(caller, instead, X=X, y=y, sample_weight=sample_weight)
+        check_in_memory(caller, instead, X=X, y=y, sample_weight=sample_weight)
         return float(super().score(X, checked_labels(y), sample_weight))
 
     def kneighbors(
@@ -468,4 +468,4 @@ def _refuse_frames(estimator: Any, X: Any) -> None:
     container = own or get_config()["transform_output"]
     if container != "default":
         caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
-        refuse_remote(caller, 'set_output(transform="default") to get a lazy array', X=X)
+        check_in_memory(caller, 'set_output(transform="default") to get a lazy array', X=X)

@@ -19,7 +19,7 @@ from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import refuse_remote
+from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
@@ -369,7 +369,7 @@ class MaPML(OnlineLatents):
         """
         if sample_weight is not None:
             caller, instead = f"{type(self).__name__}.fit with sample_weight", "fit without it"
-            refuse_remote(caller, instead, X=X, y=y, sample_weight=sample_weight)
+            check_in_memory(caller, instead, X=X, y=y, sample_weight=sample_weight)
         return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
 
     def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
@@ -398,7 +398,7 @@ class MaPML(OnlineLatents):
         for name in ("class_weight", "unlabelled"):
             if getattr(self, name) is not None:
                 caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
-                refuse_remote(caller, f"{name}=None", X=X)
+                check_in_memory(caller, f"{name}=None", X=X)
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from latentmetric.characters import told_apart, visible
+from latentmetric.characters import distinct_names, visible
 
 CLASSES_SHOWN = 10
 LONGEST_LABEL = 20
@@ -50,7 +50,7 @@ def fitted_html(model: Any) -> str:
 def fitted_facts(model: Any) -> dict[str, str]:
     """What matters after a fit, in words: classes, references, start, rounds, error."""
     classes, history = model.classes_.tolist(), model.history_
-    shown = told_apart(classes[:CLASSES_SHOWN], LONGEST_LABEL)
+    shown = distinct_names(classes[:CLASSES_SHOWN], LONGEST_LABEL)
     shown += ["…"] * (len(classes) > CLASSES_SHOWN)
     facts = {
         "classes": f"{len(classes):,}: {', '.join(shown)}",

@@ -21,7 +21,7 @@ from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
-from latentmetric.engines.admission import map_blocks, refuse_remote
+from latentmetric.engines.dispatch import check_in_memory, map_blocks
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.label_quality import scores_of_labels
 from latentmetric.estimators.references import recoded
@@ -88,7 +88,7 @@ class OnlineLatents(ReferenceClassifier[State]):
         """
         forget = Number(0, 1, open_low=True).check("forget", forget)
         caller = f"{type(self).__name__}.partial_fit"
-        refuse_remote(caller, "sample_weight.compute()", sample_weight=sample_weight)
+        check_in_memory(caller, "sample_weight.compute()", sample_weight=sample_weight)
         if not hasattr(self, "model_"):
             return self._first_fit(X, y, classes, sample_weight)
         changing, rows, labels = self._arriving("partial_fit", X, y)
@@ -112,7 +112,7 @@ class OnlineLatents(ReferenceClassifier[State]):
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         caller = f"{type(self).__name__}.partial_fit"
-        refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+        check_in_memory(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
         every, labels = classes_and_codes(checked_labels(classes, "classes"))[0], checked_labels(y)
         _refuse_marked(labels, self.unlabelled, "partial_fit")
         known_codes(labels, every)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.engines.admission import labelled_queries
+from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.validation.labels import (
     Labels,
     are_known,

@@ -16,7 +16,12 @@ from latentmetric.core.alternation import Settings, State, state_from
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
 from latentmetric.core.parallel import thread_count
-from latentmetric.core.population import LocalPopulation, Moved, positions_of, weights_by_class
+from latentmetric.core.population import (
+    LatentsUpdate,
+    LocalPopulation,
+    positions_of,
+    weights_by_class,
+)
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import Start
@@ -110,7 +115,7 @@ def first_of_last_fit(model: Any, data: TrainingData) -> First:
     components = model.components_.astype(rows.dtype)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))
-    placed = Moved(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
+    placed = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
     class_starts = np.cumsum([0, *map(len, of_class)])
     start = Start.euclidean(rows.n_features, rows.dtype)
     return partial(state_from, rows, components, placed, class_starts, settings_of(model), start)

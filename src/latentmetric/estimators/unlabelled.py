@@ -14,7 +14,7 @@ import numpy as np
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats
-from latentmetric.engines.admission import refuse_remote
+from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.estimators.online import grown, respaced
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
@@ -42,7 +42,7 @@ def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats,
             'other rows vote; set reference="latent", or unlabelled=None'
         )
     caller = f"{type(estimator).__name__}.fit with unlabelled={mark!r}"
-    refuse_remote(caller, "y.compute()", y=y)
+    check_in_memory(caller, "y.compute()", y=y)
     labels = checked_labels(y)
     own, kind = kind_of(np.array([mark])), kind_of(labels)
     if kind != own and kind in ("text", "numbers", "Booleans"):

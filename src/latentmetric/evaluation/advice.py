@@ -81,7 +81,7 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
     best = min(errors, key=lambda method: errors[method])
-    equal = [name for name in errors if not paired(right[best], right[name]).beyond_chance]
+    equal = [name for name in errors if not paired(right[best], right[name]).significant]
     chosen = min(equal, key=lambda method: (seconds[method], method != best))
     reason = _reason(errors, chosen, best, [method for method in equal if method != chosen])
     words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"
@@ -177,7 +177,7 @@ def _words(right: dict[str, Any], n_fit: int, n_all: int) -> str:
     own, *rivals = right
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
     best = min(rivals, key=lambda name: errors[name])
-    if not paired(right[own], right[best]).beyond_chance:
+    if not paired(right[own], right[best]).significant:
         verdict = f"{own} and {best} are too close to tell"
     else:
         verdict = f"{own if errors[own] < errors[best] else best} is better"

@@ -73,7 +73,7 @@ def compare(
     n_neighbors: int = 3,
     random_state: int = 0,
     steps: Any = None,
-    about_to: Callable[[str, int], None] = lambda method, fold: None,
+    on_start: Callable[[str, int], None] = lambda method, fold: None,
 ) -> Iterator[Outcome]:
     """Cross-validate methods on the same folds, and yield each result as soon as it is known.
 
@@ -98,7 +98,7 @@ def compare(
     steps : transformer, default=None
         Steps before every method, such as a pipeline of an imputer and a scaler; a copy is fitted
         to the training rows of each fold.
-    about_to : callable
+    on_start : callable
         Called with method and fold before each fit.
 
     Yields
@@ -122,7 +122,7 @@ def compare(
             X_train, X_test = fitted_steps.fit_transform(X_train), fitted_steps.transform(X_test)
         fitted: dict[str, tuple[Any, float]] = {}
         for method in methods:
-            about_to(method, fold)
+            on_start(method, fold)
             kind = METHODS[method]
             if kind not in fitted:  # MaPML and MaPML-O share a fit
                 fitted[kind] = timed(

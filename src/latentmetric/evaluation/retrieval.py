@@ -15,9 +15,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import blas_threads, for_each, thread_count
+from latentmetric.core.parallel import blas_threads, parallel_map, thread_count
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import refuse_remote
+from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.evaluation._ranking import WORKING_BYTES, Gallery, blocks
 from latentmetric.validation.labels import checked_labels, classes_and_codes
 from latentmetric.validation.parameters import Boolean, Integer, Jobs
@@ -114,7 +114,7 @@ def retrieval_scores(
     with blas_threads(n_threads), np.errstate(under="ignore"):
         widths = gallery.class_sizes[codes[answerable]]
         cut = blocks(widths, codes[answerable], WORKING_BYTES // n_threads)
-        for_each(score, list(cut), n_threads)
+        parallel_map(score, list(cut), n_threads)
     counted = answerable if len(answerable) else slice(None)
     return {name: float(values[counted].mean()) for name, values in scores.items()}
 
@@ -169,7 +169,7 @@ def _scores(ranks: Floats, n_right: Ints, ks: list[int]) -> dict[str, Any]:
 def _labelled(caller: str, **given: Any) -> tuple[Floats, Any]:
     """Rows and labels, checked; ``given`` holds both under the names that messages use."""
     (name, rows), (labels_name, labels) = given.items()
-    refuse_remote(caller, "compute() if they fit into memory", **given)
+    check_in_memory(caller, "compute() if they fit into memory", **given)
     rows = check_array(rows, dtype="numeric", input_name=name)
     labels = checked_labels(labels, labels_name)
     if len(rows) != len(labels):

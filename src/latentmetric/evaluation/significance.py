@@ -7,7 +7,7 @@ from math import ceil, sqrt
 
 from latentmetric.core.types import Bools
 
-BEYOND_CHANCE = 0.05
+SIGNIFICANCE = 0.05
 """A difference with a smaller p-value counts as more than chance."""
 
 NORMAL_95 = 1.96
@@ -38,9 +38,9 @@ class Paired:
         return float(binomtest(self.gained, apart).pvalue) if apart else 1.0
 
     @property
-    def beyond_chance(self) -> bool:
+    def significant(self) -> bool:
         """Whether the difference is more than chance would make."""
-        return self.p_value < BEYOND_CHANCE
+        return self.p_value < SIGNIFICANCE
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from latentmetric.core.distances import paired_products, paired_squared_distances, ranked
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import in_this_process
+from latentmetric.engines.dispatch import in_this_process
 from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.validation.parameters import Integer

@@ -11,13 +11,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from latentmetric.validation.pipelines import WORDS, Piped, column_indices
+from latentmetric.validation.pipelines import WORDS, SplitPipeline, column_indices
 
 TENSORS = {"float32": "FloatTensorType", "float64": "DoubleTensorType", "int64": "Int64TensorType"}
 """The names that skl2onnx has for dtypes."""
 
 
-def convert_steps(piped: Piped, dtype: np.dtype[Any], opset: dict[str, int]) -> Any:
+def convert_steps(piped: SplitPipeline, dtype: np.dtype[Any], opset: dict[str, int]) -> Any:
     """The graph of a pipeline's steps, whose rows come in this dtype.
 
     One input, ``features``, has all columns; if some hold words, each column is an input. Steps are
@@ -62,7 +62,7 @@ def _convertible(step: Any) -> Any:
     return changed
 
 
-def _inputs(piped: Piped, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
+def _inputs(piped: SplitPipeline, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
     from skl2onnx.common.data_types import StringTensorType
 
     n_features, words = piped.first.n_features_in_, piped.text_columns

@@ -11,7 +11,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.parameters import VOTING, validated_copy
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 
 SPARE_NEIGHBORS = 16
 """Extra neighbours of the first search, which ranks less exactly than differences do."""
@@ -27,13 +27,13 @@ class Parts:
     n_neighbors: int
     """The estimator's ``n_neighbors``, at most the number of references."""
     n_jobs: int | None
-    piped: Piped
+    piped: SplitPipeline
     """The estimator, and the steps of the pipeline before it."""
 
     @classmethod
     def of(cls, model: Any) -> Parts:
         """The parts of a fitted model, after a check of its parameters; nothing is copied."""
-        piped = Piped.of(model)
+        piped = split_pipeline(model)
         fitted = fitted_model(piped.estimator)
         piped.estimator._voting()
         voting = validated_copy(piped.estimator, VOTING)

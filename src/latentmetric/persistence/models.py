@@ -45,7 +45,7 @@ from latentmetric.persistence.steps import (
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import validated_copy
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import split_pipeline
 
 SHAPES: dict[str, tuple[str, ...]] = {
     "centre": ("features",),
@@ -168,7 +168,7 @@ def _packed(model: Any) -> tuple[dict[str, Any], Arrays]:
     estimator = model
     if isinstance(model, Pipeline):
         try:
-            Piped.of(model)
+            split_pipeline(model)
         except TypeError as error:
             raise TypeError(f"{error}; keep other pipelines with joblib or skops") from None
         *before, (name, estimator) = model.steps

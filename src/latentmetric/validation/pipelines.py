@@ -40,27 +40,12 @@ def step_class(name: str) -> type[Any]:
 
 
 @dataclass(frozen=True)
-class Piped:
+class SplitPipeline:
     """An estimator, and the steps that its rows pass before."""
 
     steps: Pipeline | None
     """None where rows come to the estimator as they are."""
     estimator: Any
-
-    @classmethod
-    def of(cls, model: Any) -> Piped:
-        """The parts of a pipeline, or an estimator alone; refuse other pipelines."""
-        if not isinstance(model, Pipeline):
-            return cls(None, model)
-        *before, (name, last) = model.steps
-        if not hasattr(last, "_parameter_rules"):
-            raise TypeError(
-                f"the pipeline ends in {name!r}, a {type(last).__name__}; it must end in one of "
-                f"{', '.join(ESTIMATORS)}"
-            )
-        for path, step in before:
-            _check_step(path, step)
-        return cls(model[:-1] if before else None, last)
 
     def prepared(self, X: Any) -> Any:
         """Rows as the estimator takes them."""
@@ -107,6 +92,21 @@ class Piped:
         if self.steps is None:
             return []
         return list(_single_steps(self.steps, list(range(self.first.n_features_in_))))
+
+
+def split_pipeline(model: Any) -> SplitPipeline:
+    """The steps and the estimator of a pipeline, or an estimator alone; refuse other pipelines."""
+    if not isinstance(model, Pipeline):
+        return SplitPipeline(None, model)
+    *before, (name, last) = model.steps
+    if not hasattr(last, "_parameter_rules"):
+        raise TypeError(
+            f"the pipeline ends in {name!r}, a {type(last).__name__}; it must end in one of "
+            f"{', '.join(ESTIMATORS)}"
+        )
+    for path, step in before:
+        _check_step(path, step)
+    return SplitPipeline(model[:-1] if before else None, last)
 
 
 def _check_step(path: str, step: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latentmetric.core.types import Ints
-from latentmetric.engines.admission import labelled_queries
+from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer

@@ -87,7 +87,7 @@ def test_rivals_are_announced_and_fitted_to_training_rows_only(fitted):
     model, X, y = fitted
     steps = []
     rows = {"X_train": X[:200], "y_train": 2 * (y[:200] > 0)}  # a class without rows
-    evidence = gathered(model, X[200:], y[200:], **rows, quick=False, about_to=steps.append)
+    evidence = gathered(model, X[200:], y[200:], **rows, quick=False, on_start=steps.append)
     assert steps == ["votes", *RIVALS, "doubtful labels"]
     for baseline in evidence.baselines:
         rival = fit_rival(RIVALS[baseline.name], rows["X_train"], rows["y_train"])

@@ -183,7 +183,7 @@ def test_quick_fits_nothing_and_says_so(digits, tmp_path):
     steps = []
     path = write_report(
         model, X_test, y_test, tmp_path / "page.html", X_train=X_train, y_train=y_train,
-        quick=True, about_to=steps.append,
+        quick=True, on_start=steps.append,
     )  # fmt: skip
     page = Page.read(path)
     assert list(bars(page)) == ["MaPML", "Euclid", "MaPML-O"]

@@ -7,17 +7,17 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import latentmetric
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import split_pipeline
 from latentmetric.viz.report.rows import Column, columns_after
 
 
 def columns_of(pipeline, n_given):
-    piped = Piped.of(pipeline)
+    piped = split_pipeline(pipeline)
     return columns_after(piped, piped.feature_names, n_given)
 
 
 def test_without_steps_they_are_those_given():
-    piped = Piped.of(model())
+    piped = split_pipeline(model())
     assert columns_after(piped, ["a", "b"], 2) == [Column("a", 0), Column("b", 1)]
     assert columns_after(piped, None, 2) == [Column("feature 0", 0), Column("feature 1", 1)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import told_apart
+from latentmetric.characters import distinct_names
 from latentmetric.evaluation.calibration import BINS, Calibration
 from latentmetric.viz.report.text import NBSP, number, percent
 from latentmetric.viz.summaries import Curve
@@ -168,7 +168,7 @@ class Bar:
 def bar_chart(title: str, bars: Sequence[Bar]) -> dict[str, Any]:
     """Bars below each other, all from 0 and to the same scale, each below its name."""
     room = int((WIDTH - 24) / LETTER) - max((len(bar.text) for bar in bars), default=0) - 1
-    names = told_apart([bar.name for bar in bars], room)
+    names = distinct_names([bar.name for bar in bars], room)
     return {
         "title": title,
         "description": ", ".join(f"{bar.name} {bar.text}" for bar in bars),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import told_apart
+from latentmetric.characters import distinct_names
 from latentmetric.evaluation.calibration import BINS, calibration
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import reliability_chart
@@ -53,7 +53,7 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     return {
         "script": {
             "labels": names,
-            "shorter": [told_apart(names, length) for length in MATRIX_NAMES],
+            "shorter": [distinct_names(names, length) for length in MATRIX_NAMES],
             "sizes": [int(sizes[code]) for code in order],
             "cells": cells,
         },

@@ -20,12 +20,12 @@ from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
+from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.estimators.label_quality import scores_of_labels
-from latentmetric.estimators.undoing import CannotUndoError, in_given_units
 from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import hold_out, sample
 from latentmetric.validation.parameters import VOTING, validated_copy
-from latentmetric.validation.pipelines import Piped
+from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.pictures import check_image_shape
 from latentmetric.viz.report.rows import Column, LabelledRows, Row, columns_after, labelled
@@ -115,7 +115,7 @@ class Evidence:
     """The estimator; of a pipeline, its last step."""
     voting: Any
     """A copy of it whose parameters of the vote are checked."""
-    piped: Piped
+    piped: SplitPipeline
     given: LabelledRows
     originals: LabelledRows
     """The training rows, or ``given`` where there are none."""
@@ -231,10 +231,10 @@ def gather(
     max_queries: int,
     generator: np.random.Generator,
     quick: bool = False,
-    about_to: Callable[[str], None] = lambda step: None,
+    on_start: Callable[[str], None] = lambda step: None,
 ) -> Evidence:
     """Check all input, then choose the queries and classify them in every way."""
-    piped = Piped.of(model)
+    piped = split_pipeline(model)
     estimator = piped.estimator
     fitted_model(estimator)
     has_training_rows = X_train is not None
@@ -252,20 +252,20 @@ def gather(
     else:
         queries, references = hold_out(given.codes, max_queries, generator)
     rows, voting = given.rows[queries], validated_copy(estimator, VOTING)
-    about_to("votes")
+    on_start("votes")
     votes, verdict = _votes(voting, rows, given.codes[queries], originals, references)
     baselines: list[Baseline] = []
     if has_training_rows and not quick and len(np.unique(originals.codes)) > 1:
-        baselines = fit_baselines(originals, rows, voting.n_jobs, about_to)
+        baselines = fit_baselines(originals, rows, voting.n_jobs, on_start)
     quality = None
     if hasattr(estimator, "latent_counts_"):
-        about_to("doubtful labels")
+        on_start("doubtful labels")
         quality = _label_quality(voting, given, originals, generator)
     latents, why_not = None, ""
     if hasattr(estimator, "latent_examples_"):
         try:
-            latents = in_given_units(piped, estimator.latent_examples_)
-        except CannotUndoError as error:
+            latents = to_input_units(piped, estimator.latent_examples_)
+        except NotInvertibleError as error:
             why_not = str(error)
     return Evidence(
         model=estimator,
@@ -352,14 +352,14 @@ def _vote(
 
 
 def fit_baselines(
-    originals: LabelledRows, queries: Floats, n_jobs: int | None, about_to: Callable[[str], None]
+    originals: LabelledRows, queries: Floats, n_jobs: int | None, on_start: Callable[[str], None]
 ) -> list[Baseline]:
     """Every rival with its predictions; time is bounded, whatever the number of rows."""
     found = []
     for name, rival_name in RIVALS.items():
         if name == SVC and len(np.unique(originals.codes)) > limits.MAX_SVC_CLASSES:
             continue
-        about_to(name)
+        on_start(name)
         rival = fit_rival(rival_name, originals.rows, originals.codes, n_jobs=n_jobs, bounded=True)
         found.append(Baseline(name, rival.pipeline.predict(queries), rival.n_rows, rival.chosen))
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import told_apart
+from latentmetric.characters import distinct_names
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
@@ -21,7 +21,7 @@ from latentmetric.viz.summaries import (
 
 def options(evidence: Evidence, codes: list[int]) -> list[tuple[int, str, str]]:
     """Classes to choose from: code, label, and a short label that is as different."""
-    short = told_apart(evidence.labels, limits.MAX_OPTION)
+    short = distinct_names(evidence.labels, limits.MAX_OPTION)
     return [(code, evidence.labels[code], short[code]) for code in codes]
 
 

@@ -64,7 +64,7 @@ def map_section(
     pictures: Pictures,
     generator: np.random.Generator,
     quick: bool,
-    about_to: Callable[[str], None],
+    on_start: Callable[[str], None],
 ) -> dict[str, Any]:
     """The points for the canvas, and a table of the closest classes."""
     if not evidence.is_metric:
@@ -74,7 +74,7 @@ def map_section(
     near = usual(spanning.positions)
     plane = widest_plane(spanning.positions[near], spanning.codes[near])
     views = {"projection": np.concatenate([plane.project(points.positions) for points in kinds])}
-    fitted = None if quick else _fit_plane(evidence, about_to)
+    fitted = None if quick else _fit_plane(evidence, on_start)
     if fitted is not None:
         rows = np.concatenate([fitted.transform(points.rows) for points in kinds], dtype=np.float64)
         views["learned"] = np.pad(rows, ((0, 0), (0, 2 - rows.shape[1])))
@@ -121,7 +121,7 @@ def _all_points(evidence: Evidence, generator: np.random.Generator) -> list[Poin
     return [one for one in kinds if len(one)]
 
 
-def _fit_plane(evidence: Evidence, about_to: Callable[[str], None]) -> Any:
+def _fit_plane(evidence: Evidence, on_start: Callable[[str], None]) -> Any:
     """A MaPML of rank 2, fitted to a sample; None where it would tell nothing new."""
     model = evidence.latent_model
     if model is None or not evidence.has_training_rows:
@@ -129,7 +129,7 @@ def _fit_plane(evidence: Evidence, about_to: Callable[[str], None]) -> Any:
     rows, codes = evidence.originals.rows, evidence.originals.codes
     if len(model.components_) <= 2 or len(np.unique(codes)) < 2:
         return None
-    about_to("map of rank 2")
+    on_start("map of rank 2")
     chosen = np.sort(sample(codes, limits.MAX_FITTED, np.random.default_rng(0)))
     start = starts(model.history_).chosen
     start = start if start in STARTS else "auto"

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.parallel import small_numbers_may_vanish
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report import limits
@@ -65,7 +64,7 @@ def write_report(
     max_queries: int = 10_000,
     random_state: int = 0,
     quick: bool = False,
-    about_to: Callable[[str], None] = lambda step: None,
+    on_start: Callable[[str], None] = lambda step: None,
 ) -> Path:
     """Write one page that shows what a fitted model has learned and where it fails.
 
@@ -106,7 +105,7 @@ def write_report(
     quick : bool, default=False
         Fit nothing for the page: no k-NN, logistic regression and SVC for the verdict to compare
         with, and no map of rank 2. Both need ``X_train``.
-    about_to : callable
+    on_start : callable
         Called with the name of each step that takes time, before it.
 
     Returns
@@ -136,11 +135,11 @@ def write_report(
     max_queries = Integer(1).check("max_queries", max_queries)
     _templates()  # an error before any work if Jinja2 is missing
     generator = np.random.default_rng(random_state)
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         evidence = gather(
             model, X, y, X_train=X_train, y_train=y_train, row_names=row_names,
             train_names=train_names, image_shape=image_shape, max_queries=max_queries,
-            generator=generator, quick=quick, about_to=about_to,
+            generator=generator, quick=quick, on_start=on_start,
         )  # fmt: skip
         pictures = Pictures(evidence.image_shape, *evidence.originals.value_range)
         sections = {
@@ -160,7 +159,7 @@ def write_report(
             for name, data in sections.items()
         }
         # The map comes last: its points may use up the budget of pictures.
-        mapped = map_section(evidence, pictures, generator, quick, about_to)
+        mapped = map_section(evidence, pictures, generator, quick, on_start)
         written["map"] = render("map", evidence=evidence, **mapped)
     heading = shown(title, 200) if title else f"What {evidence.name} learned"
     script_data = {"matrix": sections["confusion"]["script"], "map": mapped["script"]}

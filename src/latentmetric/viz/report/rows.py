@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.admission import in_this_process, refuse_remote
+from latentmetric.engines.dispatch import check_in_memory, in_this_process
 from latentmetric.io.rows import is_lazy
 from latentmetric.validation.labels import checked_labels
-from latentmetric.validation.pipelines import Piped, fitted_columns
+from latentmetric.validation.pipelines import SplitPipeline, fitted_columns
 from latentmetric.viz.report.text import distinct, is_numeric, shown
 
 Row = np.ndarray[Any, Any]
@@ -54,11 +54,11 @@ class LabelledRows:
         return float(known.min()), float(known.max())
 
 
-def labelled(piped: Piped, X: Any, y: Any, names: Any, suffix: str = "") -> LabelledRows:
+def labelled(piped: SplitPipeline, X: Any, y: Any, names: Any, suffix: str = "") -> LabelledRows:
     """Rows and labels as the model knows them; rows of unknown classes are left out."""
     model = piped.estimator
     called_X, called_y = f"X{suffix}", f"y{suffix}"
-    refuse_remote("a report", "compute() if it fits into memory", **{called_X: X, called_y: y})
+    check_in_memory("a report", "compute() if it fits into memory", **{called_X: X, called_y: y})
     if piped.steps is not None:
         if piped.feature_names is not None and hasattr(X, "columns"):
             X = X[piped.feature_names]
@@ -103,7 +103,7 @@ class Column:
     """The index of the given column that it is made of; None if it is a mix of several."""
 
 
-def columns_after(piped: Piped, names: list[str] | None, n_given: int) -> list[Column]:
+def columns_after(piped: SplitPipeline, names: list[str] | None, n_given: int) -> list[Column]:
     """The columns that the metric sees, in their order; ``names`` are those of the given ones."""
     if names is None:
         names = [f"feature {index:,}" for index in range(n_given)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import is_hidden, shortened, told_apart
+from latentmetric.characters import distinct_names, is_hidden, shortened
 from latentmetric.viz.report import limits
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -21,7 +21,7 @@ def shown(value: Any, longest: int = limits.MAX_TEXT) -> str:
 
 def distinct(labels: Iterable[Any]) -> list[str]:
     """Each label as it is shown; labels that would look the same are told apart."""
-    return told_apart((_visible(label, limits.MAX_TEXT) for label in labels), limits.MAX_TEXT)
+    return distinct_names((_visible(label, limits.MAX_TEXT) for label in labels), limits.MAX_TEXT)
 
 
 def _visible(value: Any, longest: int) -> str:

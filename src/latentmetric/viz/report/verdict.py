@@ -122,7 +122,7 @@ def headline(evidence: Evidence, methods: list[Method]) -> str:
         assert method.match is not None
         relation = "better than" if method.match.fewer > 0 else "worse than"
         some = f" ({method.fitted})" if method.fitted else ""
-        named[relation if method.match.beyond_chance else even].append(method.name + some)
+        named[relation if method.match.significant else even].append(method.name + some)
     said = [f"{how} {in_a_sentence(whom)}" for how, whom in named.items() if whom]
     return f"{name} is {', '.join(said)}"
 
@@ -140,7 +140,7 @@ def _use_rival(evidence: Evidence, methods: list[Method]) -> Facts:
     better = [
         (one.match.fewer, one.name)
         for one in methods
-        if one.is_rival and one.match and one.match.beyond_chance and one.match.fewer < 0
+        if one.is_rival and one.match and one.match.significant and one.match.fewer < 0
     ]
     return {"name": min(better)[1]} if better and evidence.is_test else None
 
@@ -151,7 +151,7 @@ def _more_latents(evidence: Evidence, methods: list[Method]) -> Facts:
     match = next((one.match for one in methods[1:] if one.name == name), None)
     if match is None or evidence.verdict.voters != "latent" or not evidence.is_test:
         return None
-    if not match.beyond_chance or match.fewer > 0:
+    if not match.significant or match.fewer > 0:
         return None
     return {"name": name, "fewer": match.fewer, "n_latents": evidence.model.n_latents}
 
@@ -192,7 +192,7 @@ def _more_test_rows(evidence: Evidence, methods: list[Method]) -> Facts:
     match = best.match
     assert match is not None
     needed = match.rows_to_tell
-    if match.beyond_chance or needed is None or needed > limits.MAX_MORE_ROWS * match.n_rows:
+    if match.significant or needed is None or needed > limits.MAX_MORE_ROWS * match.n_rows:
         return None
     return {"name": best.name, "needed": needed, "n_rows": match.n_rows}
 

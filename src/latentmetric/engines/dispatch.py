@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from latentmetric.core.parallel import small_numbers_may_vanish
+import numpy as np
+
 from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
 from latentmetric.engines.files import FileEngine
@@ -47,12 +48,12 @@ def map_blocks(
 ) -> Any:
     """Call ``function(block, start)`` on every block of queries; see ``Engine.map_blocks``."""
     engine = engine_of(X)
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         rows = engine.validate(X, estimator, training=False)
         return engine.map_blocks(function, rows, dtype, width)
 
 
-def refuse_remote(caller: str, instead: str, **given: Any) -> None:
+def check_in_memory(caller: str, instead: str, **given: Any) -> None:
     """Raise ``TypeError`` if rows or labels are on a cluster, but ``caller`` needs them here."""
     for name, value in given.items():
         if not engine_of(value).in_process:
@@ -65,7 +66,7 @@ def refuse_remote(caller: str, instead: str, **given: Any) -> None:
 def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
     """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
-    with small_numbers_may_vanish():
+    with np.errstate(under="ignore"):
         rows = engine.gather(engine.validate(X, estimator, training=False), caller)
         estimator.model_.check_reach(rows)
     return rows
@@ -73,7 +74,7 @@ def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
 
 def labelled_queries(X: Any, y: Any, estimator: Any, caller: str) -> tuple[Floats, Labels]:
     """Queries and their labels as arrays, checked by the same rules as training rows."""
-    refuse_remote(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
+    check_in_memory(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
     labels = checked_labels(y)
     rows = in_this_process(X, estimator, caller)
     check_same_length(len(rows), len(labels))

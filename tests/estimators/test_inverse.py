@@ -10,13 +10,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
 
-from latentmetric.estimators.undoing import CannotUndoError, in_given_units
-from latentmetric.validation.pipelines import Piped
+from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
+from latentmetric.validation.pipelines import split_pipeline
 
 
 def there_and_back(steps, X, y):
-    piped = Piped.of(make_pipeline(*map(clone, steps), model()).fit(X, y))
-    return in_given_units(piped, np.asarray(piped.prepared(X)))
+    piped = split_pipeline(make_pipeline(*map(clone, steps), model()).fit(X, y))
+    return to_input_units(piped, np.asarray(piped.prepared(X)))
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_words_come_back_among_numbers():
 def test_steps_that_lose_something_are_named(step, message):
     X, y = make_numbers()
     X = with_gaps(X) if isinstance(step, SimpleImputer) else X
-    with pytest.raises(CannotUndoError, match=message):
+    with pytest.raises(NotInvertibleError, match=message):
         there_and_back([step], X, y)

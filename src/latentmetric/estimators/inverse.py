@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from latentmetric.validation.pipelines import Piped, fitted_columns
+from latentmetric.validation.pipelines import SplitPipeline, fitted_columns
 
 Array = np.ndarray[Any, Any]
 
 
-class CannotUndoError(ValueError):
+class NotInvertibleError(ValueError):
     """A step has lost what it would take to go back."""
 
 
-def in_given_units(piped: Piped, rows: Array) -> Array:
-    """Rows as the caller would have given them; raise ``CannotUndoError`` if a step forbids it.
+def to_input_units(piped: SplitPipeline, rows: Array) -> Array:
+    """Rows as the caller would have given them; raise ``NotInvertibleError`` if a step forbids it.
 
     Features that the steps leave out are NaN. The array holds objects where a feature is a word.
     """
@@ -42,14 +42,16 @@ def _undone(step: Any, path: str, rows: Array) -> Array:
     if hasattr(step, "statistics_"):  # an imputer, which changes only missing values
         given = getattr(step, "feature_names_in_", [f"x{i}" for i in range(step.n_features_in_)])
         if list(step.get_feature_names_out()) != list(given):
-            raise CannotUndoError(
+            raise NotInvertibleError(
                 f"the step {path!r} adds or leaves out columns and cannot be undone"
             )
         return rows
     if getattr(step, "drop", None) is not None or hasattr(step, "infrequent_categories_"):
-        raise CannotUndoError(f"the step {path!r} drops or groups categories and cannot be undone")
+        raise NotInvertibleError(
+            f"the step {path!r} drops or groups categories and cannot be undone"
+        )
     if not hasattr(step, "inverse_transform"):
-        raise CannotUndoError(f"the step {path!r}, a {type(step).__name__}, cannot be undone")
+        raise NotInvertibleError(f"the step {path!r}, a {type(step).__name__}, cannot be undone")
     undone: Array = np.asarray(step.inverse_transform(rows.astype(np.float64)))
     return undone if undone.dtype.kind in "UO" else undone.astype(np.float64, copy=False)
 

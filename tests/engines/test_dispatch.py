@@ -11,7 +11,7 @@ from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.engines import memory
-from latentmetric.engines.admission import MEMORY
+from latentmetric.engines.dispatch import MEMORY
 
 QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
 ESTIMATORS = [
