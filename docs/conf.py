@@ -81,9 +81,6 @@ html_show_sphinx = False
 
 LINK_TO_EXAMPLE = re.compile(r"\]\((?:\.\./)?examples/(\w+)\.(?:py|rst)\)")
 
-INNER = ("_learns", "_parameter_rules", "_stored_attributes")
-"""What estimators have for the rest of this package."""
-
 
 def lead_to_the_gallery(app: Any, page: str, source: list[str]) -> None:
     """Let links to a script lead to its page in the gallery, where its pictures are."""
@@ -99,11 +96,10 @@ def lead_to_the_gallery(app: Any, page: str, source: list[str]) -> None:
 def skip_inner_members(
     app: Any, kind: str, name: str, member: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what estimators have from scikit-learn, and what only this package calls."""
+    """Leave out what estimators have from scikit-learn."""
     home = getattr(member, "__module__", None) or ""
     is_foreign = callable(member) and not home.startswith("latentmetric")
-    is_inner = name.startswith("check_") or name in INNER
-    return True if is_foreign or is_inner else None
+    return True if is_foreign else None
 
 
 def setup(app: Any) -> None:
