@@ -110,8 +110,8 @@ def test_a_start_that_nearly_won_is_named(evidence, read, advice):
     model.history_ = [first, *model.history_[1:]]
     found = replace(evidence, model=model)
     assert "“denoised” was nearly as good as “within” on" in advice(found)
-    assert 'start="denoised" (--start denoised)' in advice(found)
-    assert "--start denoised" in [code.text for code in read(found).all("code")], "in one line"
+    assert 'start="denoised" (--set start=denoised)' in advice(found)
+    assert "--set start=denoised" in [code.text for code in read(found).all("code")], "in one line"
     losses["denoised"] = 0.095
     assert "“denoised” had a lower loss than “within” on the sample" in advice(found)
     losses["denoised"] = 0.2
