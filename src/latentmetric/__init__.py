@@ -19,19 +19,7 @@ _HOMES = {
     "load": "latentmetric.persistence.models",
     "save": "latentmetric.persistence.models",
 }
-_PARTS = (
-    "comparison",
-    "core",
-    "datasets",
-    "engines",
-    "estimators",
-    "evaluation",
-    "export",
-    "io",
-    "persistence",
-    "validation",
-    "viz",
-)
+_PARTS = ("datasets", "evaluation", "export", "io", "viz")
 
 __all__ = ["__version__", *_HOMES]
 
