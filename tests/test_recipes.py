@@ -92,7 +92,7 @@ def test_a_vote_is_one_entry(blobs, tmp_path, monkeypatch):
     for exported in (export.to_sklearn, lambda model: export.to_onnx(model, tmp_path / "onnx")):
         with pytest.raises(ValueError, match="weights='rank'"):
             exported(model)
-    with pytest.raises(ValueError, match="'kernel', 'rank', got 'ranks'"):
+    with pytest.raises(ValueError, match="'rank', got 'ranks'"):
         model.set_params(weights="ranks").predict(X)
 
 

@@ -53,7 +53,7 @@ class ClosedFormLearner(MetricLearner[Solved]):
 
     @abstractmethod
     def _solve(self, rows: InnerRows, codes: Ints) -> Floats:
-        """The factor of the metric for these training rows."""
+        """The factor of the metric, finite and of shape (rank, n_features), for these inner rows."""
 
     def _steps(self, data: TrainingData) -> Steps[Solved]:
         rows, codes = data.training_rows
