@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from latentmetric.evaluation.calibration import Calibration
 from latentmetric.viz.report.charts import (
     HEIGHT,
-    LETTER,
     WIDTH,
     Bar,
     bar_chart,
@@ -59,24 +58,6 @@ def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic)
         points, points[1:], values, values[1:], strict=False
     ):
         assert (other - y) * (next_value - value) <= 0, "higher values are drawn higher"
-
-
-@pytest.mark.parametrize("values", [[0.0, 0.0], [5.0, 5.0], [-1.0, 3.0]])
-def test_flat_and_negative_curves_are_drawn(values):
-    assert np.isfinite(line_chart(Curve([0, 1], values), "t", "d", "x")["points"]).all()
-
-
-def test_notes_stand_beside_each_other():
-    texts = ["kept: round 3, 1.00", "refinement begins"]
-    chart = line_chart(
-        Curve(list(range(11)), [1.0] * 11), "t", "d", "x", marked=3, mark_text=texts[0],
-        divided=4.5, divided_text=texts[1],
-    )  # fmt: skip
-    (start, *first), (next_start, *second) = chart["notes"]
-    assert [first, second] == [["ring", texts[0]], ["dashes", texts[1]]]
-    assert next_start - start > LETTER * len(texts[0])
-    assert next_start + LETTER * len(texts[1]) < WIDTH
-    assert chart["points"][4][0] < chart["divided"] < chart["points"][5][0]
 
 
 @pytest.mark.parametrize(

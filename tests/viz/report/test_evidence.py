@@ -48,15 +48,6 @@ def test_the_model_is_not_changed(fitted):
     assert vars(model) == before
 
 
-def test_a_class_missing_from_the_training_rows_does_not_shift_the_others(fitted):
-    model, X, y = fitted
-    kept = np.flatnonzero(y[:200] != 0)
-    evidence = gathered(model, X[200:], y[200:], X_train=X[kept], y_train=y[kept])
-    euclid = next(vote for vote in evidence.votes if vote.name == "Euclid")
-    expected = Euclidean(weights=model.weights).fit(X[kept], y[kept]).predict(X[200:])
-    np.testing.assert_array_equal(model.classes_[euclid.predicted], expected)
-
-
 def test_too_many_rows_are_sampled(fitted):
     model, X, y = fitted
     evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200], max_queries=30)

@@ -178,20 +178,6 @@ def test_the_matrix_holds_every_prediction_once(digits, digits_page):
     assert counts == sorted(counts, reverse=True)
 
 
-def test_quick_fits_nothing_and_says_so(digits, tmp_path):
-    model, X_train, y_train, X_test, y_test = digits
-    steps = []
-    path = write_report(
-        model, X_test, y_test, tmp_path / "page.html", X_train=X_train, y_train=y_train,
-        quick=True, on_start=steps.append,
-    )  # fmt: skip
-    page = Page.read(path)
-    assert list(bars(page)) == ["MaPML", "Euclid", "MaPML-O"]
-    assert list(page.data["map"]["views"]) == ["projection"]
-    assert "were left out" in page.section("verdict").text
-    assert steps == ["votes", "doubtful labels"]
-
-
 def test_every_drawing_has_a_text_alternative(digits_page):
     for drawing in digits_page.root.all("svg"):
         attributes = drawing.attributes
