@@ -1,5 +1,4 @@
 import re
-from html import unescape
 from itertools import pairwise
 
 import numpy as np
@@ -82,15 +81,6 @@ def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
     (end,) = re.findall(r"H([\d.]+)M", drawn)
     assert float(end) == WIDTH - 4
     assert "t: a 10 %, b 5 %, c 0 %" in drawn
-
-
-def test_long_names_are_escaped_leave_room_for_the_value_and_stay_different():
-    names = [f"<b>{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
-    drawn = render("bars", bar_chart("<b>", [Bar(name, 1.0, "1,234") for name in names]))
-    assert "<b>" not in drawn
-    written = [unescape(name) for name in re.findall(r'class="bar-name">([^<]+)<', drawn)]
-    assert len(set(written)) == 3
-    assert all("…" in name and len(name) < 60 for name in written)
 
 
 def test_groups_of_few_rows_are_pale_and_stand_where_they_should():

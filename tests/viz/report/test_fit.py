@@ -28,7 +28,7 @@ def section_of(tmp_path):
 
     def write(model):
         model.fit(X[:160], y[:160])
-        path = write_report(model, X[160:], y[160:], tmp_path / "page.html")
+        path = write_report(model, X[160:], y[160:], tmp_path / "page.html", quick=True)
         return Page.read(path).section("convergence")
 
     return write
@@ -62,11 +62,6 @@ def test_a_fit_by_default_shows_loss_and_error_over_rounds_and_passes(section_of
         "No rows were held out: the leave-one-out loss",
     ):
         assert said in section.text
-
-
-def test_the_starts_are_compared_and_the_chosen_one_is_marked(section_of):
-    model = MaPML(max_iter=1, n_steps=300, random_state=0)
-    section = section_of(model)
     first = model.history_[0]
     table = next(
         table for table in section.all("table")

@@ -86,16 +86,3 @@ def test_mixed_columns_have_no_table_of_values(tmp_path):
     assert not list(page.section("mistakes").all("table"))
     drawn = {text.text for text in page.section("spectrum").all("text", class_="bar-name")}
     assert drawn == {"pca0", "pca1", "pca2"}
-
-
-def test_rivals_take_rows_after_the_steps():
-    X, y = make_numbers()
-    scaled = make_pipeline(StandardScaler(), model()).fit(X[:90], y[:90])
-    steps, estimator = scaled[:-1], scaled[-1]
-    whole = gathered(scaled, X[90:], y[90:], X_train=X[:90], y_train=y[:90])
-    after = gathered(
-        estimator, steps.transform(X[90:]), y[90:], X_train=steps.transform(X[:90]), y_train=y[:90]
-    )
-    for one, other in zip(whole.baselines, after.baselines, strict=True):
-        np.testing.assert_array_equal(one.predicted, other.predicted)
-    assert whole.label_quality == after.label_quality
