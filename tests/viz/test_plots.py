@@ -77,6 +77,8 @@ def test_what_cannot_be_drawn_is_refused(fitted, monkeypatch):
         plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
     with pytest.raises(ValueError, match="belong together"):
         plot_latents(model, X)
+    with pytest.raises(ValueError, match="7 pixels, but X has 5"):
+        plot_latent_examples(model, X, y, (7, 1))
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
         plot_spectrum(model)
@@ -161,12 +163,3 @@ def test_colour_images_data_frames_and_missing_classes_are_drawn(digits):
     shown = [np.asarray(axis.images[0].get_array()) for axis in figure.axes if axis.images]
     assert len(shown) == 2 * 6
     assert all(image.min() >= 0 and 0.2 < image.max() <= 1 for image in shown)
-
-
-def test_what_the_gallery_cannot_draw_is_refused(digits, monkeypatch):
-    model, X, y = digits
-    with pytest.raises(ValueError, match="63 pixels, but X has 64"):
-        plot_latent_examples(model, X, y, (7, 9))
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
-        plot_latent_examples(model, X, y, (8, 8))

@@ -47,9 +47,3 @@ def test_there_are_no_pictures_beyond_the_budget(monkeypatch):
     found = [album.index(n, np.zeros(4)) for n in range(4)]
     assert found == [0, 1, None, None]
     assert album.index(1, np.zeros(4)) == 1
-
-
-def test_constant_rows_make_a_picture_and_other_rows_none():
-    assert Pictures((2, 2), 5, 5).index("one", np.full(4, 5.0)) == 0
-    assert Pictures((2, 2), 0, 1).index("one", None) is None
-    assert Pictures(None, 0, 1).index("one", np.zeros(4)) is None

@@ -65,11 +65,3 @@ def test_categories_and_gaps_are_named():
     X = with_gaps(X)
     pipeline = make_pipeline(clone(OF_GAPS["indicated"][0]), model()).fit(X, y)
     assert columns_of(pipeline, 8)[-1] == Column("feature 3 is missing", 3)
-
-
-def test_columns_that_come_twice_are_told_apart():
-    X, y = make_numbers()
-    pipeline = make_pipeline(clone(OF_NUMBERS["columns"][0]), model()).fit(X, y)
-    names = [column.name for column in columns_of(pipeline, 8)]
-    assert len(set(names)) == len(names)
-    assert "pca0" in names
