@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from latentmetric.viz.summaries import (
@@ -9,7 +7,6 @@ from latentmetric.viz.summaries import (
     class_errors,
     confused_pairs,
     curve,
-    feature_effects,
     last_before_refinement,
     leading_directions,
     order_by_confusion,
@@ -17,13 +14,6 @@ from latentmetric.viz.summaries import (
     usual,
     view_of,
     widest_plane,
-)
-
-PAIRS = st.lists(
-    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 50)).filter(
-        lambda pair: pair[0] != pair[1]
-    ),
-    max_size=30,
 )
 
 
@@ -67,24 +57,11 @@ def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
     ]
     found = curve(history, "objective")
     assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
-
-
-def test_the_round_before_the_refinement():
-    rounds = [{"round": 0}, {"round": 1}]
-    assert last_before_refinement(rounds) is None
-    assert last_before_refinement([*rounds, {"round": 2, "refinement": 1}]) == 1
-
-
-def test_a_curve_counts_iterations_where_the_history_does():
+    assert last_before_refinement(history) is None
+    assert last_before_refinement([*history, {"round": 4, "refinement": 1}]) == 3
     history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
     found = curve(history, "objective")
     assert (found.rounds, found.unit) == ([0, 10], "iteration")
-
-
-@given(PAIRS)
-def test_every_class_is_in_the_order_once(pairs):
-    order = order_by_confusion([ConfusedPair(*pair) for pair in pairs], 10)
-    assert sorted(order) == list(range(10))
 
 
 def test_classes_that_are_never_confused_keep_their_order():
@@ -108,23 +85,15 @@ def test_groups_become_blocks(rng):
         assert np.ptp(position[group]) == 3
 
 
-def test_an_effect_is_the_distance_of_a_step_of_one_deviation(rng):
-    components, deviations = rng.standard_normal((3, 5)), rng.uniform(0.1, 2, 5)
-    for feature, effect in enumerate(feature_effects(components, deviations)):
-        step = np.zeros(5)
-        step[feature] = deviations[feature]
-        assert effect == pytest.approx(np.linalg.norm(components @ step))
-
-
 def test_directions_are_those_of_the_metric_in_deviations(rng):
     components, deviations = rng.standard_normal((4, 6)), rng.uniform(0.1, 2, 6)
     scaled = components * deviations
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
     found = leading_directions(components, deviations, 2)
-    for index, direction in enumerate(found):
-        assert direction.share == pytest.approx(values[-1 - index] / values.sum())
-        assert abs(direction.loadings @ vectors[:, -1 - index]) == pytest.approx(1)
-        assert direction.loadings[np.abs(direction.loadings).argmax()] > 0
+    for index, (share, loadings) in enumerate(found):
+        assert share == pytest.approx(values[-1 - index] / values.sum())
+        assert abs(loadings @ vectors[:, -1 - index]) == pytest.approx(1)
+        assert loadings[np.abs(loadings).argmax()] > 0
     assert leading_directions(np.zeros((2, 3)), np.ones(3), 2) == []
 
 
@@ -138,20 +107,6 @@ def test_a_projection_never_lengthens_a_distance(rng):
     np.testing.assert_allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-12)
 
 
-def test_the_plane_contains_the_means_of_three_classes(rng):
-    codes = np.arange(300) % 3
-    means = np.array([[0, 0, 0, 9.0], [0, 9.0, 0, 0], [0, 0, 0, 0]])
-    noise = rng.standard_normal((300, 4)) * [20, 0.1, 0.1, 0.1]
-    for code in range(3):  # so that the noise does not move the means
-        noise[codes == code] -= noise[codes == code].mean(axis=0)
-    plane = widest_plane(means[codes] + noise, codes)
-    flat = plane.project(means)
-    np.testing.assert_allclose(
-        np.linalg.norm(flat[:, None] - flat, axis=2),
-        np.linalg.norm(means[:, None] - means, axis=2),
-    )
-
-
 def test_two_classes_take_the_second_axis_from_their_points(rng):
     points = rng.standard_normal((50, 3)) * [0.1, 5, 0.1]
     codes = np.arange(50) % 2
@@ -161,16 +116,14 @@ def test_two_classes_take_the_second_axis_from_their_points(rng):
     assert abs(plane.axes[1, 1]) > 0.98
 
 
-@pytest.mark.parametrize(("n_points", "n_features"), [(1, 3), (4, 1), (5, 2)])
-def test_points_that_do_not_vary_are_projected_to_the_origin(n_points, n_features):
-    points = np.ones((n_points, n_features))
-    flat = widest_plane(points, np.zeros(n_points, dtype=int)).project(points)
-    np.testing.assert_array_equal(flat, np.zeros((n_points, 2)))
+def test_points_that_do_not_vary_are_projected_to_the_origin():
+    for points in (np.ones((1, 3)), np.ones((4, 1))):
+        flat = widest_plane(points, np.zeros(len(points), dtype=int)).project(points)
+        np.testing.assert_array_equal(flat, np.zeros((len(points), 2)))
 
 
-@pytest.mark.parametrize("n_points", [30, 400])
-def test_an_outlier_does_not_squeeze_the_view(rng, n_points):
-    points = rng.standard_normal((n_points, 2))
+def test_an_outlier_does_not_squeeze_the_view(rng):
+    points = rng.standard_normal((30, 2))
     low, high = view_of(points)
     np.testing.assert_array_equal((low, high), (points.min(axis=0), points.max(axis=0)))
     points[7] = (1e6, -1e9)

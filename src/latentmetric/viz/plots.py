@@ -13,7 +13,6 @@ from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.summaries import (
-    Curve,
     busiest_clusters,
     class_errors,
     curve,
@@ -73,7 +72,10 @@ def plot_convergence(model: Any, ax: Axes | None = None, quantity: str = "object
     for name, text in ERRORS.items():
         errors = curve(history, name)
         if errors.rounds:
-            _draw_errors(ax, errors, text)
+            right = ax.twinx()
+            right.plot(errors.rounds, 100 * np.array(errors.values), "s--", color=COLOURS[1])
+            right.set(ylabel=f"{text}, %", ylim=(0, None))
+            ax.plot([], [], "s--", color=COLOURS[1], label=text)
             rounds = sorted({*rounds, *errors.rounds})
     if len(rounds) > 1:
         ax.axvline(model.best_iter_, color="0.6", linestyle=":", label="kept", zorder=0)
@@ -83,15 +85,6 @@ def plot_convergence(model: Any, ax: Axes | None = None, quantity: str = "object
     ax.set_xticks(rounds[:: max(1, len(rounds) // 10)])
     ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
-
-
-def _draw_errors(ax: Axes, errors: Curve, text: str) -> None:
-    """Draw errors with a scale of their own on the right."""
-    right = ax.twinx()
-    percents = [100 * value for value in errors.values]
-    right.plot(errors.rounds, percents, "s--", color=COLOURS[1])
-    right.set(ylabel=f"{text}, %", ylim=(0, None))
-    ax.plot([], [], "s--", color=COLOURS[1], label=text)
 
 
 def plot_spectrum(model: Any, ax: Axes | None = None) -> Axes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,13 +39,9 @@ class Curve:
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
     """A quantity over the rounds of a fit; rounds that did not measure it are left out."""
-    known = [
-        record
-        for record in history
-        if is_number(record.get(quantity)) and is_number(_counted(record))
-    ]
+    known = [record for record in history if abs(record.get(quantity, np.nan)) <= LARGEST]
     return Curve(
-        [_counted(record) for record in known],
+        [record.get("iterations", record["round"]) for record in known],
         [float(record[quantity]) for record in known],
         "iteration" if any("iterations" in record for record in known) else "round",
     )
@@ -53,42 +49,26 @@ def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
 
 def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
     """The round whose result the refinement begins with; None if there is no refinement."""
-    rounds: list[Any] = [record.get("round") for record in history if "refinement" in record]
-    counted = [int(number) for number in rounds if is_number(number)]
-    return min(counted) - 1 if counted else None
+    rounds = [record["round"] for record in history if "refinement" in record]
+    return min(rounds) - 1 if rounds else None
 
 
-@dataclass(frozen=True)
-class Starts:
+class Starts(NamedTuple):
     """The starts of the metric that a fit tried, and what each led to on rows not seen."""
 
     chosen: str | None
-    losses: dict[str, float]
-    errors: dict[str, float]
+    losses: Mapping[str, float]
+    errors: Mapping[str, float]
 
 
 def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
     """What the first record of a history says of the starts."""
     first = history[0] if history else {}
-    chosen = first.get("start")
-    measured = []
-    for quantity in ("start_losses", "start_errors"):
-        found = first.get(quantity)
-        entries = found.items() if isinstance(found, Mapping) else ()
-        measured.append({name: value for name, value in entries if is_number(value)})
-    return Starts(chosen if isinstance(chosen, str) else None, *measured)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value from a history can be drawn: other tools write histories, too."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    return bool(-LARGEST <= value <= LARGEST)
-
-
-def _counted(record: Mapping[str, Any]) -> Any:
-    """What ``progress.iterations`` counts; None if the record does not say."""
-    return record.get("iterations", record.get("round"))
+    losses, errors = (
+        {name: value for name, value in first.get(measured, {}).items() if np.isfinite(value)}
+        for measured in ("start_losses", "start_errors")
+    )
+    return Starts(first.get("start"), losses, errors)
 
 
 @dataclass(frozen=True)
@@ -127,16 +107,6 @@ def spectrum(components: Floats) -> Spectrum:
     return Spectrum(values)
 
 
-@dataclass(frozen=True)
-class Direction:
-    """A direction that the metric stretches."""
-
-    share: float
-    """Its part of all squared stretching."""
-    loadings: Floats
-    """How much of each feature it has, in standard deviations; a unit vector."""
-
-
 def feature_effects(components: Floats, deviations: Floats) -> Floats:
     """How far a step of one standard deviation in each feature moves a row under the metric."""
     effects: Floats = np.linalg.norm(components.astype(np.float64), axis=0) * deviations
@@ -145,20 +115,27 @@ def feature_effects(components: Floats, deviations: Floats) -> Floats:
 
 def leading_directions(
     components: Floats, deviations: Floats, n_directions: int
-) -> list[Direction]:
-    """The directions that the metric stretches most, the largest loading of each positive."""
+) -> list[tuple[float, Floats]]:
+    """The directions that the metric stretches most: part of all squared stretching, and loadings.
+
+    Loadings are how much of each feature a direction has, in standard deviations: a unit vector
+    whose largest entry is positive.
+    """
     scaled = components.astype(np.float64) * deviations
     if not scaled.any():
         return []
     _, stretches, axes = np.linalg.svd(scaled, full_matrices=False)
     shares = np.square(stretches / stretches[0])
     shares /= shares.sum()
-    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
-    return [
-        Direction(float(share), axis * sign)
-        for share, axis, sign in zip(shares, axes, signs, strict=True)
-        if share > 0
-    ][:n_directions]
+    found = zip(shares.tolist(), _oriented(axes), strict=True)
+    return [direction for direction in found if direction[0] > 0][:n_directions]
+
+
+def _oriented(axes: Floats) -> Floats:
+    """The axes with the largest entry of each positive."""
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    oriented: Floats = axes * np.sign(largest)
+    return oriented
 
 
 @dataclass(frozen=True)
@@ -201,13 +178,8 @@ class ConfusedPair:
 def confused_pairs(true: Ints, predicted: Ints) -> list[ConfusedPair]:
     """All confused pairs, the most frequent first; no C×C matrix is built."""
     wrong = true != predicted
-    pairs = np.stack((true[wrong], predicted[wrong]), axis=1)
-    found, counts = np.unique(pairs, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [
-        ConfusedPair(int(found[index, 0]), int(found[index, 1]), int(counts[index]))
-        for index in order
-    ]
+    pairs = Counter(sorted(zip(true[wrong].tolist(), predicted[wrong].tolist(), strict=True)))
+    return [ConfusedPair(*pair, count) for pair, count in pairs.most_common()]
 
 
 def pair_counts(pairs: Iterable[ConfusedPair]) -> Counter[tuple[int, int]]:
@@ -330,11 +302,7 @@ def _principal(rows: Floats, n_axes: int) -> Floats:
         strengths, axes = np.sqrt(np.maximum(values, 0))[::-1], vectors.T[::-1]
     else:
         _, strengths, axes = np.linalg.svd(rows, full_matrices=False)
-    axes = axes[:n_axes][strengths[:n_axes] > 1e-12 * max(strengths[0], 1e-300)]
-    largest = np.argmax(np.abs(axes), axis=1)
-    signs = np.sign(axes[np.arange(len(axes)), largest])
-    oriented: Floats = axes * signs[:, None]
-    return oriented
+    return _oriented(axes[:n_axes][strengths[:n_axes] > 1e-12 * max(strengths[0], 1e-300)])
 
 
 def usual(points: Floats) -> Bools:

@@ -1,5 +1,4 @@
 import re
-from html import unescape
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from latentmetric.evaluation.calibration import Calibration
 from latentmetric.viz.report.charts import (
     HEIGHT,
-    LETTER,
     WIDTH,
     Bar,
     bar_chart,
@@ -61,24 +59,6 @@ def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic)
         assert (other - y) * (next_value - value) <= 0, "higher values are drawn higher"
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.0], [5.0, 5.0], [-1.0, 3.0]])
-def test_flat_and_negative_curves_are_drawn(values):
-    assert np.isfinite(line_chart(Curve([0, 1], values), "t", "d", "x")["points"]).all()
-
-
-def test_notes_stand_beside_each_other():
-    texts = ["kept: round 3, 1.00", "refinement begins"]
-    chart = line_chart(
-        Curve(list(range(11)), [1.0] * 11), "t", "d", "x", marked=3, mark_text=texts[0],
-        divided=4.5, divided_text=texts[1],
-    )  # fmt: skip
-    (start, *first), (next_start, *second) = chart["notes"]
-    assert [first, second] == [["ring", texts[0]], ["dashes", texts[1]]]
-    assert next_start - start > LETTER * len(texts[0])
-    assert next_start + LETTER * len(texts[1]) < WIDTH
-    assert chart["points"][4][0] < chart["divided"] < chart["points"][5][0]
-
-
 @pytest.mark.parametrize(
     ("ticks", "as_percent", "logarithmic", "written"),
     [
@@ -101,15 +81,6 @@ def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
     (end,) = re.findall(r"H([\d.]+)M", drawn)
     assert float(end) == WIDTH - 4
     assert "t: a 10 %, b 5 %, c 0 %" in drawn
-
-
-def test_long_names_are_escaped_leave_room_for_the_value_and_stay_different():
-    names = [f"<b>{'x' * 90}{middle}{'y' * 90}" for middle in "abc"]
-    drawn = render("bars", bar_chart("<b>", [Bar(name, 1.0, "1,234") for name in names]))
-    assert "<b>" not in drawn
-    written = [unescape(name) for name in re.findall(r'class="bar-name">([^<]+)<', drawn)]
-    assert len(set(written)) == 3
-    assert all("…" in name and len(name) < 60 for name in written)
 
 
 def test_groups_of_few_rows_are_pale_and_stand_where_they_should():

@@ -3,14 +3,7 @@ from page_reader import Page
 
 from latentmetric import MaPML
 from latentmetric.viz import write_report
-from latentmetric.viz.report.map import COLOURS, GRID, SHAPES, appearance
-
-
-def test_no_two_classes_look_the_same_up_to_fifty():
-    assert len({appearance(code) for code in range(50)}) == 50
-    colours, shapes = zip(*(appearance(code) for code in range(200)), strict=True)
-    assert set(colours) == set(range(COLOURS))
-    assert set(shapes) == set(range(SHAPES))
+from latentmetric.viz.report.map import GRID
 
 
 def test_an_outlier_does_not_squeeze_the_map(blobs, tmp_path):

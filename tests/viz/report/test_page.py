@@ -9,7 +9,6 @@ import pytest
 from page_reader import HOSTILE, Page
 from PIL import Image
 from sklearn.metrics import confusion_matrix
-from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 from latentmetric.viz import write_report
@@ -26,25 +25,15 @@ def bars(page):
     return {line.one("th").text: float(next(line.all("td")).text.split()[0]) for line in lines}
 
 
-def test_sections_are_in_order_and_every_link_leads_to_one(digits_page):
-    assert [part.attributes["id"] for part in digits_page.root.all("section")] == SECTIONS
-    links = [link.attributes["href"] for link in digits_page.root.one("nav").all("a")]
-    assert links == [f"#{name}" for name in SECTIONS]
-
-
 def test_errors_agree_with_the_models_and_with_scikit_learn(digits, digits_page):
     model, X_train, y_train, X_test, y_test = digits
-    original = MaPML(**model.get_params()).fit(X_train, y_train)
-    original.set_references(X_train, y_train)
+    links = [link.attributes["href"] for link in digits_page.root.one("nav").all("a")]
+    assert links == [f"#{name}" for name in SECTIONS]
     errors = bars(digits_page)
     assert list(errors) == ["MaPML", *RIVALS, "Euclid", "MaPML-O"]
     euclid = Euclidean().fit(X_train, y_train).score(X_test, y_test)
     assert errors["Euclid"] == pytest.approx(100 * (1 - euclid), abs=0.005)
     assert errors["MaPML"] == pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005)
-    original_error = 100 * (1 - original.score(X_test, y_test))
-    assert errors["MaPML-O"] == pytest.approx(original_error, abs=0.005)
-    oracle = KNeighborsClassifier(1, algorithm="brute").fit(X_train, y_train)
-    assert abs(100 * (1 - oracle.score(X_test, y_test)) - errors["Euclid"]) < 1
 
 
 def test_nothing_on_the_page_points_outside_and_its_policy_forbids_it(digits_page, hostile_page):
@@ -178,20 +167,6 @@ def test_the_matrix_holds_every_prediction_once(digits, digits_page):
     assert counts == sorted(counts, reverse=True)
 
 
-def test_quick_fits_nothing_and_says_so(digits, tmp_path):
-    model, X_train, y_train, X_test, y_test = digits
-    steps = []
-    path = write_report(
-        model, X_test, y_test, tmp_path / "page.html", X_train=X_train, y_train=y_train,
-        quick=True, on_start=steps.append,
-    )  # fmt: skip
-    page = Page.read(path)
-    assert list(bars(page)) == ["MaPML", "Euclid", "MaPML-O"]
-    assert list(page.data["map"]["views"]) == ["projection"]
-    assert "were left out" in page.section("verdict").text
-    assert steps == ["votes", "doubtful labels"]
-
-
 def test_every_drawing_has_a_text_alternative(digits_page):
     for drawing in digits_page.root.all("svg"):
         attributes = drawing.attributes
@@ -220,24 +195,12 @@ def test_hostile_labels_are_escaped(hostile_page):
     assert "<script>window.hacked" in feature_names
 
 
-def test_rows_with_labels_the_model_does_not_know_are_left_out_and_counted(digits, tmp_path):
-    model, X_train, y_train, X_test, y_test = digits
-    strange = np.where(y_test == 3, 33, y_test)
-    path = tmp_path / "page.html"
-    rows = {"X_train": X_train, "y_train": y_train, "quick": True}
-    page = Page.read(write_report(model, X_test, strange, path, **rows))
-    (notice,) = page.section("data").all("p", class_="notice")
-    assert f"{(y_test == 3).sum()} more rows are left out" in notice.text
-    assert "33" in notice.text
-
-
 @pytest.mark.parametrize(
     ("rival", "absent", "with_training_rows"),
     [
         (Euclidean(), ["convergence", "gallery"], True),
         (LMNN(max_iter=3), ["gallery"], False),
         (OASIS(psd=False, n_steps=500, random_state=0), ["map", "gallery", "spectrum"], True),
-        (OASIS(n_steps=500, psd=True, random_state=0), ["gallery"], False),
         (HRSGD(n_steps=500, random_state=0), ["gallery"], True),
     ],
     ids=lambda value: type(value).__name__,
@@ -248,8 +211,13 @@ def test_other_estimators_have_the_sections_that_apply(
     X, y = blobs
     rival.fit(X[:160], y[:160])
     training = {"X_train": X[:160], "y_train": y[:160]} if with_training_rows else {}
-    path = write_report(rival, X[160:], y[160:], tmp_path / "page.html", quick=True, **training)
+    rows, labels = np.append(X[160:], X[:1], axis=0), np.append(y[160:], 33)
+    path = write_report(rival, rows, labels, tmp_path / "page.html", quick=True, **training)
     page = Page.read(path)
+    (notice,) = page.section("data").all("p", class_="notice")
+    assert (
+        "1 more rows are left out: the model does not know their labels, such as 33" in notice.text
+    )
     assert [part.attributes["id"] for part in page.root.all("section")] == SECTIONS
     for name in absent:
         section = page.section(name)

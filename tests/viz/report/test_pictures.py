@@ -41,21 +41,9 @@ def test_large_colour_images_are_averaged_down():
     assert sheet[:, :, 0].mean() == pytest.approx(255 / 2, abs=5)
 
 
-def test_four_channels_are_shown_without_the_last():
-    album = Pictures((1, 2, 4), 0, 255)
-    album.index("one", np.array([1, 2, 3, 99, 4, 5, 6, 99.0]))
-    np.testing.assert_array_equal(sheet_of(album)[0, :2], [[1, 2, 3], [4, 5, 6]])
-
-
 def test_there_are_no_pictures_beyond_the_budget(monkeypatch):
     monkeypatch.setattr("latentmetric.viz.report.limits.MAX_PICTURE_BYTES", 10)
     album = Pictures((2, 2), 0, 1)
     found = [album.index(n, np.zeros(4)) for n in range(4)]
     assert found == [0, 1, None, None]
     assert album.index(1, np.zeros(4)) == 1
-
-
-def test_constant_rows_make_a_picture_and_other_rows_none():
-    assert Pictures((2, 2), 5, 5).index("one", np.full(4, 5.0)) == 0
-    assert Pictures((2, 2), 0, 1).index("one", None) is None
-    assert Pictures(None, 0, 1).index("one", np.zeros(4)) is None

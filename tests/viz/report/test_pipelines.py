@@ -46,9 +46,13 @@ def test_errors_are_those_of_the_pipeline(tmp_path):
 
 def test_steps_that_cannot_be_undone_are_said(tmp_path):
     X, y = make_numbers()
-    pipeline = make_pipeline(Normalizer(), model()).fit(X, y)
-    gallery = page_of(pipeline, X, y, tmp_path).section("gallery").text
+    pipeline = make_pipeline(Normalizer(), PCA(3, random_state=0), model()).fit(X, y)
+    page = page_of(pipeline, X, y, tmp_path)
+    gallery = page.section("gallery").text
     assert "are not known: the step 'normalizer', a Normalizer, cannot be undone." in gallery
+    assert not list(page.section("mistakes").all("table")), "columns are mixed"
+    drawn = {text.text for text in page.section("spectrum").all("text", class_="bar-name")}
+    assert drawn == {"pca0", "pca1", "pca2"}
 
 
 def test_misclassified_rows_show_the_values_given(tmp_path):
@@ -76,26 +80,3 @@ def test_misclassified_rows_show_the_values_given(tmp_path):
     drawn = {text.text for text in metric.all("text", class_="bar-name")}
     assert drawn == {"size", "weight", "color = red", "color = green", "color = blue"}
     assert "after the same steps of the pipeline as the model's" in page.section("verdict").text
-
-
-def test_mixed_columns_have_no_table_of_values(tmp_path):
-    X, y = make_numbers()
-    pipeline = make_pipeline(PCA(3, random_state=0), model()).fit(X, y)
-    page = page_of(pipeline, X, y, tmp_path)
-    assert list(page.section("mistakes").all("article"))
-    assert not list(page.section("mistakes").all("table"))
-    drawn = {text.text for text in page.section("spectrum").all("text", class_="bar-name")}
-    assert drawn == {"pca0", "pca1", "pca2"}
-
-
-def test_rivals_take_rows_after_the_steps():
-    X, y = make_numbers()
-    scaled = make_pipeline(StandardScaler(), model()).fit(X[:90], y[:90])
-    steps, estimator = scaled[:-1], scaled[-1]
-    whole = gathered(scaled, X[90:], y[90:], X_train=X[:90], y_train=y[:90])
-    after = gathered(
-        estimator, steps.transform(X[90:]), y[90:], X_train=steps.transform(X[:90]), y_train=y[:90]
-    )
-    for one, other in zip(whole.baselines, after.baselines, strict=True):
-        np.testing.assert_array_equal(one.predicted, other.predicted)
-    assert whole.label_quality == after.label_quality

@@ -16,13 +16,7 @@ def columns_of(pipeline, n_given):
     return columns_after(piped, piped.feature_names, n_given)
 
 
-def test_without_steps_they_are_those_given():
-    piped = split_pipeline(model())
-    assert columns_after(piped, ["a", "b"], 2) == [Column("a", 0), Column("b", 1)]
-    assert columns_after(piped, None, 2) == [Column("feature 0", 0), Column("feature 1", 1)]
-
-
-@pytest.mark.parametrize("name", [*list(OF_NUMBERS)[::2], *OF_GAPS])
+@pytest.mark.parametrize("name", [*list(OF_NUMBERS)[::4], *list(OF_GAPS)[::2]])
 def test_every_column_after_the_steps_is_traced(name):
     X, y = make_numbers()
     X = with_gaps(X) if name in OF_GAPS else X
@@ -71,11 +65,3 @@ def test_categories_and_gaps_are_named():
     X = with_gaps(X)
     pipeline = make_pipeline(clone(OF_GAPS["indicated"][0]), model()).fit(X, y)
     assert columns_of(pipeline, 8)[-1] == Column("feature 3 is missing", 3)
-
-
-def test_columns_that_come_twice_are_told_apart():
-    X, y = make_numbers()
-    pipeline = make_pipeline(clone(OF_NUMBERS["columns"][0]), model()).fit(X, y)
-    names = [column.name for column in columns_of(pipeline, 8)]
-    assert len(set(names)) == len(names)
-    assert "pca0" in names

@@ -112,13 +112,3 @@ def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     assert len(shown) > 0
     listed = [float(list(line.all("td"))[2].attributes["data-value"]) for line in lines]
     assert listed == sorted(listed)
-
-
-def test_captions_say_what_a_weight_is_not_and_in_which_units_numbers_are(page, digits_page):
-    metric = page.section("spectrum").text
-    assert "no proof that it helps" in metric
-    assert "The shares in the table of directions are measured in standard deviations" in metric
-    images = digits_page.section("spectrum").text
-    assert "in the units of the columns" in images
-    assert "table of directions" not in images, "there is none"
-    assert "depends on the units of the columns" in page.section("classes").text

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from latentmetric.characters import distinct_names
-from latentmetric.evaluation.calibration import BINS, calibration
+from latentmetric.evaluation.calibration import BINS
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import reliability_chart
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.summaries import ConfusedPair, class_errors, order_by_confusion
+from latentmetric.viz.summaries import order_by_confusion
 
 MATRIX_NAMES = 40, 24, 12
 """Lengths of the names in the matrix, which takes the longest that fit."""
@@ -20,7 +20,7 @@ MATRIX_NAMES = 40, 24, 12
 def class_section(evidence: Evidence) -> dict[str, Any]:
     """Errors, latent examples and the most frequent confusion of each class, the hardest first."""
     n_classes = len(evidence.labels)
-    errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
+    errors = evidence.errors
     n_latents = None
     if evidence.latent_codes is not None:
         n_latents = np.bincount(evidence.latent_codes, minlength=n_classes)
@@ -41,9 +41,14 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     The page's script draws the matrix from the cells that are not empty.
     """
     pairs, labels = evidence.confused, evidence.labels
-    sizes = np.bincount(evidence.true, minlength=len(labels))
-    right = np.bincount(evidence.true[evidence.right], minlength=len(labels))
-    order = _matrix_order(pairs, len(labels))
+    sizes, right = evidence.errors.rows, evidence.errors.rows - evidence.errors.wrong
+    order = order_by_confusion(pairs, len(labels))
+    if len(order) > limits.MAX_CLASSES:
+        confused = np.zeros(len(order), dtype=np.intp)
+        for pair in pairs:
+            confused[[pair.true, pair.predicted]] += pair.count
+        kept = set(np.argsort(-confused, kind="stable")[: limits.MAX_CLASSES].tolist())
+        order = [code for code in order if code in kept]
     position = {code: index for index, code in enumerate(order)}
     cells = [[index, index, int(right[code])] for index, code in enumerate(order) if right[code]]
     shown = [pair for pair in pairs if pair.true in position and pair.predicted in position]
@@ -63,21 +68,9 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _matrix_order(pairs: list[ConfusedPair], n_classes: int) -> list[int]:
-    """The classes of the matrix, side by side if they are confused."""
-    order = order_by_confusion(pairs, n_classes)
-    if n_classes <= limits.MAX_CLASSES:
-        return order
-    confused = np.zeros(n_classes, dtype=np.intp)
-    for pair in pairs:
-        confused[[pair.true, pair.predicted]] += pair.count
-    kept = set(np.argsort(-confused, kind="stable")[: limits.MAX_CLASSES].tolist())
-    return [code for code in order if code in kept]
-
-
 def reliability_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
-    found = calibration(evidence.verdict.confidence, evidence.right)
+    found = evidence.calibration
     groups = zip(found.promised.tolist(), found.kept.tolist(), found.counts.tolist(), strict=True)
     return {
         "chart": reliability_chart(found),

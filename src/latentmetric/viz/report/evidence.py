@@ -22,6 +22,7 @@ from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.estimators.label_quality import scores_of_labels
+from latentmetric.evaluation.calibration import Calibration, calibration
 from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import hold_out, sample
 from latentmetric.validation.parameters import VOTING, validated_copy
@@ -30,7 +31,13 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.pictures import check_image_shape
 from latentmetric.viz.report.rows import Column, LabelledRows, Row, columns_after, labelled
 from latentmetric.viz.report.text import counted, distinct
-from latentmetric.viz.summaries import ConfusedPair, confused_pairs, latent_codes
+from latentmetric.viz.summaries import (
+    ClassErrors,
+    ConfusedPair,
+    class_errors,
+    confused_pairs,
+    latent_codes,
+)
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
@@ -199,6 +206,16 @@ class Evidence:
         """Classes that the model confuses, the most frequent pairs first."""
         return confused_pairs(self.true, self.verdict.predicted)
 
+    @cached_property
+    def errors(self) -> ClassErrors:
+        """The errors of every class."""
+        return class_errors(self.true, self.verdict.predicted, len(self.labels))
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How reliable the probabilities of the predicted classes are."""
+        return calibration(self.verdict.confidence, self.right)
+
     @property
     def n_seen(self) -> int:
         """Queries that are also among the training rows; known only where these were given."""
@@ -255,8 +272,18 @@ def gather(
     on_start("votes")
     votes, verdict = _votes(voting, rows, given.codes[queries], originals, references)
     baselines: list[Baseline] = []
-    if has_training_rows and not quick and len(np.unique(originals.codes)) > 1:
-        baselines = fit_baselines(originals, rows, voting.n_jobs, on_start)
+    n_classes = len(np.unique(originals.codes))
+    for name, rival_name in RIVALS.items():
+        if not has_training_rows or quick or n_classes < 2:
+            break
+        if name == SVC and n_classes > limits.MAX_SVC_CLASSES:
+            continue
+        on_start(name)
+        rival = fit_rival(
+            rival_name, originals.rows, originals.codes, n_jobs=voting.n_jobs, bounded=True
+        )
+        predicted = rival.pipeline.predict(rows)
+        baselines.append(Baseline(name, predicted, rival.n_rows, rival.chosen))
     quality = None
     if hasattr(estimator, "latent_counts_"):
         on_start("doubtful labels")
@@ -349,20 +376,6 @@ def _vote(
         own_share=own_share,
         at_zero=int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
-
-
-def fit_baselines(
-    originals: LabelledRows, queries: Floats, n_jobs: int | None, on_start: Callable[[str], None]
-) -> list[Baseline]:
-    """Every rival with its predictions; time is bounded, whatever the number of rows."""
-    found = []
-    for name, rival_name in RIVALS.items():
-        if name == SVC and len(np.unique(originals.codes)) > limits.MAX_SVC_CLASSES:
-            continue
-        on_start(name)
-        rival = fit_rival(rival_name, originals.rows, originals.codes, n_jobs=n_jobs, bounded=True)
-        found.append(Baseline(name, rival.pipeline.predict(queries), rival.n_rows, rival.chosen))
-    return found
 
 
 def _label_quality(

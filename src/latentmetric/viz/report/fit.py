@@ -37,11 +37,8 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
     change = None
     if len(objective.values) > 1 and objective.values[0] > 0:
         change = objective.values[-1] / objective.values[0] - 1
-    judged = "last"
-    if curve(history, "validation_error").rounds:
-        judged = "held out"
-    elif curve(history, "loss").rounds:
-        judged = "left out"
+    judges = {"validation_error": "held out", "loss": "left out"}
+    judged = next((words for name, words in judges.items() if curve(history, name).rounds), "last")
     return {
         "charts": charts,
         "unit": objective.unit,

@@ -14,7 +14,6 @@ from latentmetric.viz.report.rows import Row
 from latentmetric.viz.report.text import number, value_text
 from latentmetric.viz.summaries import (
     busiest_clusters,
-    class_errors,
     last_before_refinement,
 )
 
@@ -37,8 +36,7 @@ def gallery_section(evidence: Evidence) -> dict[str, Any]:
         values = UnusualValues(originals.given, evidence.feature_names)
     codes = list(range(n_classes))
     if n_classes > limits.MAX_GALLERY:
-        errors = class_errors(evidence.true, evidence.verdict.predicted, n_classes)
-        codes = sorted(errors.hardest[: limits.MAX_GALLERY].tolist())
+        codes = sorted(evidence.errors.hardest[: limits.MAX_GALLERY].tolist())
     members, latents = _by_class(originals.codes, n_classes), _by_class(latent_codes, n_classes)
     classes = {
         code: busiest_clusters(model, latents[code], originals.rows, members[code], per_class)

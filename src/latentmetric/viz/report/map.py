@@ -72,7 +72,10 @@ def map_section(
     kinds = _all_points(evidence, generator)
     spanning = kinds[-1]
     near = usual(spanning.positions)
-    plane = widest_plane(spanning.positions[near], spanning.codes[near])
+    spread = spanning.positions[near]
+    plane = widest_plane(spread, spanning.codes[near])
+    variance = float(np.var(spread, axis=0, dtype=np.float64).sum())
+    kept = float(np.var(plane.project(spread), axis=0).sum())
     views = {"projection": np.concatenate([plane.project(points.positions) for points in kinds])}
     fitted = None if quick else _fit_plane(evidence, on_start)
     if fitted is not None:
@@ -86,7 +89,7 @@ def map_section(
         "n_wrong": n_wrong,
         "n_ringed": min(n_wrong, limits.MAX_MAP_TESTED // 2),
         "n_looks": COLOURS * SHAPES,
-        "share": _share(spanning.positions[near], plane.project(spanning.positions[near])),
+        "share": kept / variance if variance else 1.0,
         "has_learned": fitted is not None,
         "options": options(evidence, list(range(len(evidence.labels)))),
         "closest": _closest_classes(spanning, evidence),
@@ -135,12 +138,6 @@ def _fit_plane(evidence: Evidence, on_start: Callable[[str], None]) -> Any:
     start = start if start in STARTS else "auto"
     learner = MaPML(n_components=2, start=start, random_state=0, n_jobs=model.n_jobs)
     return learner.fit(rows[chosen], codes[chosen])
-
-
-def _share(points: Floats, flat: Floats) -> float:
-    """The share of the variance that a projection keeps."""
-    whole = float(np.var(points, axis=0, dtype=np.float64).sum())
-    return float(np.var(flat, axis=0).sum()) / whole if whole else 1.0
 
 
 def _script_data(

@@ -73,12 +73,12 @@ def _weights(evidence: Evidence) -> dict[str, Any] | None:
     present, means, _ = class_means(evidence.originals.rows, evidence.originals.codes)
     scaled = means / np.where(deviations > 0, deviations, 1)
     directions = []
-    for direction in leading_directions(components, deviations, limits.MAX_DIRECTIONS):
-        loadings, along = direction.loadings, scaled @ direction.loadings
+    for share, loadings in leading_directions(components, deviations, limits.MAX_DIRECTIONS):
+        along = scaled @ loadings
         largest = np.argsort(-np.abs(loadings), kind="stable")[: limits.MAX_LOADINGS]
         directions.append(
             {
-                "share": direction.share,
+                "share": share,
                 "low": evidence.labels[present[along.argmin()]],
                 "high": evidence.labels[present[along.argmax()]],
                 "features": [

@@ -30,7 +30,7 @@ from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.text import FILTERS, shown
 from latentmetric.viz.report.verdict import verdict_section
 
-SCRIPTS = ("page.js", "drawing.js", "plot.js", "matrix.js", "map.js")
+SCRIPTS = ("page.js", "drawing.js", "matrix.js", "map.js")
 
 TITLES = {
     "verdict": "Verdict",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import distinct_names, is_hidden, shortened
+from latentmetric.characters import distinct_names, shortened, visible
 from latentmetric.viz.report import limits
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -26,14 +26,7 @@ def distinct(labels: Iterable[Any]) -> list[str]:
 
 def _visible(value: Any, longest: int) -> str:
     """Visible characters, made of no more of a text than ``longest`` of them may come from."""
-    return "".join(map(_visible_character, shortened(value, 4 * longest))) or "(empty)"
-
-
-def _visible_character(character: str) -> str:
-    code = ord(character)
-    if code < 32:
-        return chr(0x2400 + code)
-    return f"\\u{{{code:x}}}" if is_hidden(character) else character
+    return visible(shortened(value, 4 * longest)) or "(empty)"
 
 
 def name_parts(name: str) -> list[str]:

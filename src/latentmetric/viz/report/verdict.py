@@ -9,7 +9,6 @@ from typing import Any
 
 from latentmetric.characters import in_a_sentence
 from latentmetric.core.votes import n_voters
-from latentmetric.evaluation.calibration import calibration
 from latentmetric.evaluation.significance import Paired, paired
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
@@ -209,7 +208,7 @@ def _hard_pair(evidence: Evidence, methods: list[Method]) -> Facts:
 
 
 def _probabilities(evidence: Evidence, methods: list[Method]) -> Facts:
-    surplus = calibration(evidence.verdict.confidence, evidence.right).surplus
+    surplus = evidence.calibration.surplus
     if surplus < limits.OVERCONFIDENT or not hasattr(evidence.model, "early_stopping"):
         return None
     return {"surplus": surplus}
@@ -221,7 +220,7 @@ def _another_start(evidence: Evidence, methods: list[Method]) -> Facts:
     if not hasattr(model, "start"):
         return None
     tried = starts(model.history_)
-    if tried.chosen not in tried.losses:
+    if tried.chosen is None or tried.chosen not in tried.losses:
         wins = all(one.match and one.match.fewer > 0 for one in methods if one.is_rival)
         return None if model.start == "auto" or wins else {"was_set": repr(model.start)}
     own = tried.losses[tried.chosen]

@@ -2,6 +2,20 @@
 "use strict";
 
 document.documentElement.dataset.script = "";
+const reportData = JSON.parse(document.getElementById("report-data").textContent);
+
+const element = (name, className, ...parts) => {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.append(...parts);
+  return made;
+};
+const svgElement = (name, attributes, ...parts) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+  made.append(...parts);
+  return made;
+};
 
 /* The way back to the contents is offered where they are out of sight. */
 new IntersectionObserver(([contents]) => {
@@ -37,8 +51,8 @@ const theme = (() => {
   update();
   return { onChange: (listener) => listeners.push(listener) };
 })();
-/* Shows in every picture element its part of the one sheet that holds all pictures. */
 
+/* Shows in every picture element its part of the one sheet that holds all pictures. */
 const showPicture = (() => {
   const style = getComputedStyle(document.documentElement);
   const columns = Number(style.getPropertyValue("--columns"));
@@ -55,9 +69,9 @@ const showPicture = (() => {
 document.querySelectorAll("[data-picture]").forEach((element) => {
   showPicture(element, Number(element.dataset.picture));
 });
+
 /* Sorts a table by the clicked heading, hides lines that do not match the search, and shows where
    a table goes on beyond the edge of the screen. */
-
 document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
@@ -106,14 +120,13 @@ document.querySelectorAll(".table").forEach((frame) => {
   new ResizeObserver(update).observe(scroller);
   new ResizeObserver(update).observe(scroller.firstElementChild);
 });
-/* Shows one class of the gallery at a time. */
 
+/* Shows one class of the gallery at a time. */
 document.querySelectorAll(".chooser").forEach((chooser) => {
-  const parts = new Map(
-    [...document.querySelectorAll(".gallery-class")].map((part) => [part.dataset.class, part]),
-  );
   const choose = () => {
-    parts.forEach((part, code) => part.classList.toggle("chosen", code === chooser.value));
+    document.querySelectorAll(".gallery-class").forEach((part) => {
+      part.classList.toggle("chosen", part.dataset.class === chooser.value);
+    });
   };
   document.querySelectorAll(".step").forEach((button) => {
     button.addEventListener("click", () => {
@@ -125,6 +138,7 @@ document.querySelectorAll(".chooser").forEach((chooser) => {
   chooser.addEventListener("change", choose);
   choose();
 });
+
 /* Buttons that save what is seen: figures as SVG and PNG, tables as CSV. Nothing leaves the page. */
 
 const drawers = new Map();
@@ -160,15 +174,9 @@ const drawers = new Map();
       STYLES.forEach((name) => element.setAttribute(name, style.getPropertyValue(name)));
       element.removeAttribute("class");
     });
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     copy.setAttribute("width", 2 * wide);
     copy.setAttribute("height", 2 * high);
-    const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    const colour = getComputedStyle(document.body).backgroundColor;
-    Object.entries({ width: wide, height: high, fill: colour }).forEach(([name, value]) => {
-      paper.setAttribute(name, value);
-    });
-    copy.prepend(paper);
+    copy.prepend(svgElement("rect", { width: wide, height: high, fill: colour("paper") }));
     return new XMLSerializer().serializeToString(copy);
   };
 
@@ -211,33 +219,25 @@ const drawers = new Map();
   };
 
   const button = (text, said, act) => {
-    const made = document.createElement("button");
+    const made = element("button", "", text);
     made.type = "button";
-    made.textContent = text;
     made.setAttribute("aria-label", said);
     made.addEventListener("click", act);
     return made;
   };
 
-  const buttonsAfter = (element, buttons) => {
-    const bar = document.createElement("div");
-    bar.className = "exports";
-    bar.append(...buttons);
-    element.after(bar);
-  };
-
   document.querySelectorAll("figure[data-name]").forEach((figure) => {
     const { name } = figure.dataset;
-    buttonsAfter(figure.firstElementChild, [
+    figure.firstElementChild.after(element("div", "exports",
       button("PNG", `Save ${name} as PNG`, () => savePng(figure)),
-      button("SVG", `Save ${name} as SVG`, () => saveSvg(figure)),
-    ]);
+      button("SVG", `Save ${name} as SVG`, () => saveSvg(figure))));
   });
   document.querySelectorAll("table[data-name]").forEach((table) => {
     const { name } = table.dataset;
     const frame = table.closest(".scroll") ?? table;
-    const rows = document.createElement("span");
-    if (frame.classList.contains("tall")) rows.textContent = `${table.tBodies[0].rows.length.toLocaleString("en")} rows, scroll for more`;
-    buttonsAfter(frame, [rows, button("CSV", `Save ${name} as CSV`, () => saveCsv(table))]);
+    const rows = `${table.tBodies[0].rows.length.toLocaleString("en")} rows, scroll for more`;
+    frame.after(element("div", "exports",
+      element("span", "", frame.classList.contains("tall") ? rows : ""),
+      button("CSV", `Save ${name} as CSV`, () => saveCsv(table))));
   });
 })();
