@@ -6,7 +6,6 @@ stay there until their rows are needed; text is read.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +23,8 @@ from latentmetric.io.choosing import (
 )
 from latentmetric.io.formats import ArrayFile, ColumnFile, open_file
 from latentmetric.io.rows import RowFile, SlicedRows, advice_on, readable
-from latentmetric.io.text import TextFile, as_labels, is_header_of_labels
+from latentmetric.io.text import TextFile, as_labels, is_value
+from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
@@ -286,34 +286,29 @@ def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
 
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
-    labels, note, hint = _read_labels(path, replace(choice, names=None), len(table.rows))
-    if len(labels) != len(table.rows):
-        raise ValueError(
-            f"{features} has {len(table.rows):,} rows, but {path} has {len(labels):,} labels{hint}"
-        )
-    return replace(table, labels=labels, notes=[*table.notes, f"labels: {note}"])
-
-
-def _read_labels(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any, Any], str, str]:
-    """Labels, where they were found, and what to do if their number is wrong."""
-    file = open_file(path, choice if choice.header is not None else replace(choice, header=False))
-    if isinstance(file, ArrayFile):
-        name = choice.label
-        if name is None:
+    n_rows = len(table.rows)
+    file, hint = open_file(path, replace(choice, names=None)), ""
+    with readable(str(path)):
+        if isinstance(file, ArrayFile):
             fitting = _of_length(file, n_rows) or [*file.shapes]
-            if len(fitting) != 1:
+            if choice.label is None and len(fitting) != 1:
                 raise ValueError(f"{path} holds {file.listed()}: choose the labels with --label")
-            name = fitting[0]
-        with readable(str(path)):
-            return _as_stored(file.values(name), file.named(name)), file.named(name), ""
-    if isinstance(file, TextFile) and len(file.names) > 1:
-        file = open_file(path, choice)
-    assert not isinstance(file, ArrayFile)
-    column = _label_column(file, choice)
-    if isinstance(file, TextFile) and choice.header is None and not file.has_names:
-        return _labels_by_line(file, column, n_rows)
-    where = _column_of(file, column) if file.has_names else str(path)
-    return _as_stored(file.labels(column), where), where, ""
+            name = choice.label or fitting[0]
+            labels, where = file.values(name), file.named(name)
+        else:
+            column = _label_column(file, choice)
+            labels = file.labels(column)
+            where = _column_of(file, column) if file.has_names else str(path)
+            if isinstance(file, TextFile) and choice.header is None:
+                hint = "; is its first line a header or not? Say --header or --no-header"
+                if len(file.names) == 1:
+                    labels, where = _labels_by_line(file, n_rows)
+        labels = _as_stored(labels, where)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{features} has {n_rows:,} rows, but {path} has {len(labels):,} labels{hint}"
+        )
+    return replace(table, labels=labels, notes=[*table.notes, f"labels: {where}"])
 
 
 def _label_column(file: ColumnFile | TextFile, choice: Choice) -> int:
@@ -323,32 +318,24 @@ def _label_column(file: ColumnFile | TextFile, choice: Choice) -> int:
     known = [i for i, name in enumerate(file.names) if is_label_name(name)]
     if len(file.names) == 1 or len(known) == 1:
         return known[0] if known else 0
-    held = f"{file.name} has {len(file.names)} columns"
-    if isinstance(file, TextFile) and not file.has_names:
-        raise ValueError(
-            f"{held}, and its first line is {listed(file.first_line)!r}; say which has the labels "
-            "with --label and its number or, if that line is a header (--header), its name, as "
-            f"--label {shlex.quote(file.first_line[-1])}"
-        )
-    raise ValueError(f"{held} ({listed(file.names)}): name one with --label")
+    raise ValueError(
+        f"{file.name} has {len(file.names)} columns ({listed(file.names)}): name one with --label"
+    )
 
 
-def _labels_by_line(
-    file: TextFile, column: int, n_rows: int
-) -> tuple[np.ndarray[Any, Any], str, str]:
-    """Labels of text; the number of its lines tells whether the first is a header."""
-    texts = file.texts(column)
-    first, is_header = str(texts[0]), is_header_of_labels(texts.tolist())
-    if len(texts) == n_rows and is_header:
-        raise ValueError(
-            f"{file.name} has {n_rows:,} lines for {n_rows:,} rows, but the first, {first!r}, "
-            "looks like a header; add the label that is missing, or say --no-header"
-        )
-    labels = file.labels(column)
-    if len(texts) == n_rows + 1 and is_header is not False:
-        return as_labels(texts[1:]), f"{file.name}, the first line, {first!r}, read as a header", ""
-    is_one_more = len(texts) == n_rows + 1
-    return labels, file.name, "; if its first line is no label, add --header" * is_one_more
+def _labels_by_line(file: TextFile, n_rows: int) -> tuple[np.ndarray[Any, Any], str]:
+    """Labels of a file with one a line, and where they are.
+
+    The first line is a header if there is one line more than there are rows, unless it is a number
+    or occurs again, as labels do.
+    """
+    texts = file.texts(0).tolist()
+    first, *others = [file.first_line[0], *texts] if file.has_names else texts
+    if len(others) == n_rows and first not in others and not is_value(first):
+        return as_labels(
+            text_array(others, file.name)
+        ), f"{file.name}, whose first line, {first!r}, is a header"
+    return as_labels(text_array([first, *others], file.name)), file.name
 
 
 def _as_stored(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
