@@ -357,11 +357,6 @@ FORMATS: dict[str, Callable[[Path, Choice], ArrayFile | ColumnFile | TextFile]] 
 """How a file is opened, by the end of its name."""
 
 
-def suffixes() -> list[str]:
-    """How names of files that can be read end."""
-    return list(FORMATS)
-
-
 def similar_name(path: Path) -> str:
     """What may have been meant by a name that does not exist, for messages; empty if unknown."""
     names = [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -6,17 +6,15 @@ a label and what a number, and which line to name if a cell is wrong.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
@@ -58,16 +56,15 @@ class TextFile:
     def __init__(
         self, source: Path | bytes, choice: Choice, name: str, delimiter: str | None = None
     ) -> None:
-        self._source, self._choice, self.name = source, choice, name
-        self._encoding = choice.encoding or "utf-8"
-        with self._decoding():
-            self._delimiter = delimiter or self._detect_delimiter()
-            sample = [cells for _, cells in islice(self._records(), SAMPLE)]
-            if not sample:
-                raise ValueError(f"{name} is empty")
-            self.first_line = [cell.strip() for cell in sample[0]]
-            self.has_names = _is_header(sample, choice) if choice.header is None else choice.header
-            self._table = self._read(len(sample[0])).slice(int(self.has_names))
+        self._choice, self.name = choice, name
+        self._content = _as_utf8(source, choice.encoding or "utf-8", name)
+        self._delimiter = delimiter or self._detect_delimiter()
+        sample = [cells for _, cells in islice(self._records(), SAMPLE)]
+        if not sample:
+            raise ValueError(f"{name} is empty")
+        self.first_line = [cell.strip() for cell in sample[0]]
+        self.has_names = _is_header(sample, choice) if choice.header is None else choice.header
+        self._table = self._read(len(sample[0])).slice(int(self.has_names))
         if not len(self._table) and len(sample[0]) > 1:
             raise ValueError(f"{name} has a header but no rows below it")
         given = self.first_line if self.has_names else [""] * len(sample[0])
@@ -87,13 +84,12 @@ class TextFile:
 
         names = [str(column) for column in range(n_columns)]
         options = (
-            reader.ReadOptions(column_names=names, encoding=self._encoding, block_size=BLOCK_BYTES),
+            reader.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
             reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
         )
         try:
-            with _opened(self._source) as file:
-                return reader.read_csv(file, *options)
+            return reader.read_csv(BytesIO(self._content), *options)
         except pyarrow.ArrowInvalid:
             for line, cells in self._records():
                 if len(cells) != n_columns:
@@ -104,50 +100,24 @@ class TextFile:
                     ) from None
             raise
 
-    def _records(self, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    def _lines(self, newline: str | None = None) -> TextIOWrapper:
+        return TextIOWrapper(BytesIO(self._content), "utf-8", newline=newline)
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Lines that are not blank, as cells, each with the number of the line it starts on."""
-        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
-        with TextIOWrapper(_opened(self._source), encoding, newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter or self._delimiter)
-            line = 1
-            try:
-                for cells in reader:
-                    if cells:
-                        yield line, cells
-                    line = reader.line_num + 1
-            except csv.Error as error:
-                message = f"{self.name}, line {line}: {error}; is a quote not closed?"
-                raise ValueError(message) from error
-
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        """Name the line of a byte that is not in the encoding."""
+        reader, line = csv.reader(self._lines(newline=""), delimiter=self._delimiter), 1
         try:
-            if codecs.lookup(self._encoding).name in ("utf-8", "utf-8-sig"):
-                self._encoding = "utf-8"
-            yield
-        except LookupError as error:
-            message = f"{self.name}: {self._encoding!r} is not an encoding that Python knows"
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+        except csv.Error as error:
+            message = f"{self.name}, line {line}: {error}; is a quote not closed?"
             raise ValueError(message) from error
-        except UnicodeError as error:
-            raise ValueError(
-                f"{self.name}{self._undecodable()} is not {self._encoding.upper()}; name its "
-                "encoding, for example --encoding latin-1 or utf-16"
-            ) from error
-
-    def _undecodable(self) -> str:
-        with _opened(self._source) as file:
-            for number, line in enumerate(file if self._encoding == "utf-8" else (), start=1):
-                try:
-                    line.decode()
-                except UnicodeDecodeError as fault:
-                    return f", line {number}: byte 0x{line[fault.start]:02x}"
-        return ""
 
     def _detect_delimiter(self) -> str:
         """What cuts the first lines into the same number of cells, two or more."""
-        with TextIOWrapper(_opened(self._source), self._encoding) as file:
-            text = "".join(islice(file, SAMPLE))
+        text = "".join(islice(self._lines(), SAMPLE))
         lines = [line for line in re.sub('"[^"]*"', "", text).split("\n") if line.strip()] or [""]
         cells = lines[0].split(" ")
         is_spaced = len(cells) > 1 and all(is_value(cell, self._choice.decimal) for cell in cells)
@@ -278,13 +248,21 @@ class TextFile:
         return texts.astype(np.int64) if are_whole else texts
 
 
-def _opened(source: Path | bytes) -> BinaryIO:
-    """The bytes of the text, unpacked if need be."""
-    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    if is_packed:
-        return cast(BinaryIO, gzip.open(BytesIO(source) if isinstance(source, bytes) else source))
-    return BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+def _as_utf8(source: Path | bytes, encoding: str, name: str) -> bytes:
+    """The text, unpacked if need be, in UTF-8 and without a byte order mark."""
+    content = source if isinstance(source, bytes) else source.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    try:
+        return content.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError as error:
+        raise ValueError(f"{name}: {encoding!r} is not an encoding that Python knows") from error
+    except UnicodeDecodeError as error:
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+        raise ValueError(
+            f"{name}, line {line}: byte 0x{byte:02x} is not {encoding.upper()}; name its encoding, "
+            "for example --encoding latin-1 or utf-16"
+        ) from error
 
 
 def is_missing(cell: str) -> bool:
