@@ -217,35 +217,34 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
             raise ValueError(f"{file.path} has arrays, not columns: {option} has no meaning for it")
     key = _features_key(file, choice) if choice.key is None else file.find(choice.key)
     rows = _CheckedRows(file.rows(key), str(file.path), choice)
-    others = [
-        name
-        for name, shape in file.shapes.items()
-        if name not in (key, choice.id) and len(shape) > 1
-    ]
+    others = [name for name, shape in file.shapes.items() if len(shape) > 1]
+    others = [name for name in others if name not in (key, choice.id)]
     note = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
-    note += f" (--key chooses another: {listed(others)})" if others else ""
-    table = Table(rows, notes=[note])
+    notes = [note + (f" (--key chooses another: {listed(others)})" if others else "")]
+    ids = labels = label = None
     if choice.id is not None:
         ids = _ids(file, choice.id, len(rows))
-        notes = [*table.notes, f"id: {file.named(choice.id)}"]
-        table = replace(table, notes=notes, ids=ids, id_name=choice.id)
-    if not own_labels or not choice.labelled:
-        return table
-    label = _label_key(file, key, choice)
-    found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
-    if len(_of_length(file, len(rows))) > 1:
-        found = f"labels: {file.named(label)} (--label chooses another)"
-    labels = _as_stored(file.values(label), file.named(label))
-    return replace(table, labels=labels, label_name=label, notes=[*table.notes, found])
+        notes.append(f"id: {file.named(choice.id)}")
+    if own_labels and choice.labelled:
+        label = _label_key(file, key, choice)
+        labels = _as_stored(file.values(label), file.named(label))
+        notes.append(f"labels: {file.named(label)} (--label chooses another)")
+    return Table(rows, labels, None, notes, ids, choice.id, label)
+
+
+def _only(*choices: list[str]) -> str | None:
+    """The name in the first of some lists that has just one."""
+    return next((names[0] for names in choices if len(names) == 1), None)
 
 
 def _features_key(file: ArrayFile, choice: Choice) -> str:
     tables = [name for name, shape in file.shapes.items() if len(shape) >= 2 and name != choice.id]
-    known = [name for name in tables if name.lower() in FEATURE_NAMES]
-    for candidates in (tables, [*file.shapes], known):
-        if len(candidates) == 1:
-            return candidates[0]
-    raise ValueError(f"{file.path} holds {file.listed()}: choose the features with --key (or key=)")
+    found = _only(tables, [*file.shapes], [n for n in tables if n.lower() in FEATURE_NAMES])
+    if found is None:
+        raise ValueError(
+            f"{file.path} holds {file.listed()}: choose the features with --key (or key=)"
+        )
+    return found
 
 
 def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
@@ -253,18 +252,13 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
         return file.find(choice.label)
     n_rows = file.shapes[key][0]
     fitting = [name for name in _of_length(file, n_rows) if name not in (key, choice.id)]
-    known = [name for name in fitting if is_label_name(name)]
-    for candidates in (fitting, known):
-        if len(candidates) == 1:
-            return candidates[0]
-    if fitting:
-        raise ValueError(
-            f"{file.path} holds {listed(fitting)}, each with {n_rows} values: choose the labels "
-            "with --label"
-        )
+    found = _only(fitting, [name for name in fitting if is_label_name(name)])
+    if found is not None:
+        return found
+    held = f"{listed(fitting)}, each" if fitting else f"no labels beside {key or 'its array'}, none"
     raise ValueError(
-        f"{file.path} holds no labels beside {key or 'its array'} (no other array has {n_rows} "
-        "values); give a file of labels, or name an array with --label"
+        f"{file.path} holds {held} with {n_rows} values: choose the labels with --label, or give "
+        "a file of labels"
     )
 
 
