@@ -71,10 +71,15 @@ class TextFile:
         self.names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
         is_index = self.has_names and given[0] in ("", "Unnamed: 0")
         self.index_column = 0 if is_index else None
-        self.kinds = [
-            "text" if 2 * len(self._words(i)) > len(self._head(i)) else "number"
-            for i in range(len(self.names))
-        ]
+        self.kinds: list[str] = []
+        self._words: list[list[str]] = []
+        """Of each column, those of the first cells that are no numbers."""
+        for column in self._table.columns:
+            cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
+            held = [c for c in cells if c and not (choice.missing and is_missing(c))]
+            words = [c for c in held if not is_value(c, choice.decimal)]
+            self.kinds.append("text" if 2 * len(words) > len(held) else "number")
+            self._words.append(words)
         self._check_quotes()
 
     def _read(self, n_columns: int) -> Any:
@@ -131,15 +136,6 @@ class TextFile:
 
         return max(marks, key=rank)
 
-    def _head(self, column: int) -> list[str]:
-        """The first cells of a column that hold something."""
-        cells = [cell.strip() for cell in self._table.column(column).slice(0, SAMPLE).to_pylist()]
-        return [c for c in cells if c and not (self._choice.missing and is_missing(c))]
-
-    def _words(self, column: int) -> list[str]:
-        """Those of the first cells that are no numbers."""
-        return [c for c in self._head(column) if not is_value(c, self._choice.decimal)]
-
     def _check_quotes(self) -> None:
         """Refuse a quote that is not closed: the rows after it would be part of a cell."""
         import pyarrow.compute as pc
@@ -163,7 +159,7 @@ class TextFile:
 
     def described(self, column: int) -> str:
         """What a column of text holds, for messages."""
-        cell = self._words(column)[0]
+        cell = self._words[column][0]
         return f"text such as {shortened(cell, 40)!r}{self._comma_hint(cell)}"
 
     def _comma_hint(self, cell: str) -> str:
