@@ -4,7 +4,6 @@ import json
 import sys
 
 import numpy as np
-import pandas
 import pytest
 from helpers import call, interrupt_round
 
@@ -25,14 +24,9 @@ def test_it_agrees_with_the_library(folder, model, train):
     assert model.get_params() == same.get_params()
 
 
-@pytest.mark.parametrize("name", ["lmnn", "OASIS", "hrsgd", "euclidean"])
-def test_every_estimator_can_be_fitted(folder, name):
-    few = (
-        ()
-        if name == "euclidean"
-        else ("--set", f"{'max_iter' if name == 'lmnn' else 'n_steps'}=50")
-    )
-    done = call("fit", "train.csv", "-o", "new", "--estimator", name, *few)
+@pytest.mark.parametrize("name", ["OASIS", "hrsgd"])
+def test_other_estimators_can_be_fitted(folder, name):
+    done = call("fit", "train.csv", "-o", "new", "--estimator", name, "--set", "n_steps=50")
     assert type(latentmetric.load("new")).__name__.lower() == name.lower()
     assert ", start " not in done.stdout
     done = call("evaluate", "new", "test.csv", "--json")
@@ -96,7 +90,7 @@ def test_it_says_whether_it_beat_others(folder, monkeypatch):
 
 
 @pytest.mark.usefixtures("trial_fits")
-@pytest.mark.parametrize("error", [ValueError, FloatingPointError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_comparison_that_fails_does_not_fail_the_fit(folder, monkeypatch, error):
     def fail(*arguments):
         raise error
@@ -167,7 +161,7 @@ def test_a_fit_without_named_columns_remembers_none(folder, train):
 def test_labels_of_their_own(folder, train):
     (folder / "labels.txt").write_text("\n".join(train["kind"]))
     train.drop(columns="kind").to_csv("bare.csv", index=False)
-    call("fit", "bare.csv", "labels.txt", "-o", "new", "--n-latents", 0.2)
-    first, second = (latentmetric.load(path) for path in ("model", "new"))
-    np.testing.assert_array_equal(first.latent_examples_, second.latent_examples_)
-    assert pandas.Series(second.classes_).tolist() == ["ant", "bee", "cow"]
+    call("fit", "bare.csv", "labels.txt", "-o", "new", "--estimator", "euclidean")
+    first, second = (latentmetric.load(path) for path in ("euclidean", "new"))
+    rows = train.drop(columns="kind")
+    np.testing.assert_array_equal(first.predict(rows), second.predict(rows))

@@ -50,7 +50,6 @@ def test_without_typer_the_extra_is_named(monkeypatch):
         (("fitt",), "Did you mean 'fit'"),
         (("fit", "train.csv"), "'--out'"),
         (("fit", "train.csv", "-o", "new", "--imput", "mean"), "--impute"),
-        (("fit", "train.csv", "-o", "new", "--impute", "zero"), "'most_frequent'"),
         (("fit", "train.csv", "-o", "new", "--resume"), "--checkpoint"),
         (("predict", "model", "test.csv", "-o", "out.docx"), ".parquet"),
         (("compare", "train.csv", "--methods", "magic"), "'magic' is not among Euclid"),
@@ -68,7 +67,6 @@ def test_wrong_calls(folder, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fit", "none.npy", "-o", "new"), "none.npy"),
         (("fit", "trains.csv", "-o", "new"), "did you mean 'train.csv'?"),
         (("fit", "bad.csv", "-o", "new"), "bad.csv, line 3, column 'b'"),
         (("fit", "test.csv", "-o", "nowhere/new"), "there is no folder"),
@@ -82,10 +80,8 @@ def test_wrong_calls(folder, arguments, message):
         (("predict", "model", "narrow.csv"), "the model was fitted with"),
         (("predict", "model", "wide.npy"), "has 9 features, but the model was fitted with 6"),
         (("neighbors", "model", "test.csv", "-k", "999"), "the model holds only"),
-        (("predict", "none", "test.csv", "-o", "no/out.csv"), "there is no folder"),
         (("doubts", "train.csv", "--model", "euclidean"), "no latent examples; fit mapml"),
         (("compare", "test.csv", "--folds", "30"), "30"),
-        (("info", "test.csv"), "test.csv"),
         (("demo", "--out", "test.csv"), "test.csv"),
     ],
 )

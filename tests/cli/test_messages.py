@@ -48,12 +48,9 @@ def hostile(tmp_path_factory):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("fit", "{table}", "-o", "{folder}/{file}2", "--estimator", "euclidean"),
         ("info", "{model}"),
         ("evaluate", "{model}", "{table}"),
         ("compare", "{table}", "--methods", "euclid", "--folds", "2"),
-        ("report", "{model}", "{table}", "-o", "{folder}/{file}.html", "--quick"),
-        ("export", "{model}", "-o", "{folder}/{file}.onnx"),
         ("predict", "{model}", "{table}", "-o", "{folder}/{file}answers.csv"),
     ],
     ids=lambda arguments: arguments[0],
@@ -70,9 +67,7 @@ def test_every_command_shows_codes_for_hidden_characters(hostile, arguments):
     [
         (("info", "/none/{file}"), 1),
         (("fit", "{table}", "-o", "m", "--label", "{file}"), 1),
-        (("fit", "{table}", "-o", "m", "--set", "{file}"), 2),
         (("predict", "{model}", "{table}", "-o", "{file}"), 2),
-        (("compare", "{table}", "--methods", "{file}"), 2),
         (("info", "--{file}"), 2),
     ],
     ids=str,

@@ -15,7 +15,7 @@ from latentmetric.cli.main import app
 WORDS = np.array(["ant", "bee", "cow"])
 NAMES = [f"f{index}" for index in range(6)]
 QUICK = ("--estimator", "euclidean")
-FILES = ["table.csv", "table.parquet", "table.tsv.gz", "table.npz"]
+FILES = ["table.parquet", "table.tsv.gz", "table.npz"]
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def test_what_is_no_table_of_numbers_is_refused_in_one_line(table, tmp_path):
     for name, content, message in (
         ("flat", np.arange(5.0), r"shape \(5,\); rows of features have two"),
         ("words", np.array([["a"]]), "holds <U1, not numbers"),
-        ("objects", np.array([[None]]), "pickled objects"),
+        ("objects", np.array([[None]]), "Python objects in dtype"),
     ):
         np.save(tmp_path / f"{name}.npy", content)
         with pytest.raises(ValueError, match=rf"{name}\.npy.*{message}"):

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Context, Option
 
 from latentmetric.io import Choice
-from latentmetric.io.formats import suffixes
+from latentmetric.io.formats import FORMATS
 from latentmetric.registry import ESTIMATORS
 
 ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
-_FORMATS = " ".join(suffix for suffix in suffixes() if not suffix.endswith(".gz"))
+_FORMATS = " ".join(suffix for suffix in FORMATS if not suffix.endswith(".gz"))
 
 
 def _reading(*names: str, metavar: str, help: str) -> Any:  # noqa: A002

@@ -46,8 +46,8 @@ class Choice:
     names : sequence of str, default=None
         The features wanted, by name and in this order, where the file names its columns.
     header : bool, default=None
-        Whether the first line of a text file names its columns; None takes it for a header if it
-        cannot be data, and raises ``ValueError`` if it may be both.
+        Whether the first line of a text file names its columns; None takes it for a header if no
+        cell of it is a number, or if its names are known.
     encoding : str, default=None
         Of a text file; None means UTF-8. A byte order mark is never text.
     decimal : {".", ","}, default="."

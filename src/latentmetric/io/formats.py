@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from latentmetric.io.choosing import Choice
 from latentmetric.io.rows import RowFile, SlicedRows, needs, readable
 from latentmetric.io.text import TextFile
 from latentmetric.validation.labels import as_words, text_array, words_of
-
-NO_PICKLES = "it holds pickled objects, which can run code; save numbers, or text with dtype=str"
 
 
 class ArrayFile:
@@ -51,7 +48,7 @@ class ArrayFile:
             return
         codecs = (*getattr(array, "filters", ()), *getattr(array, "compressors", ()))
         if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
-            raise ValueError(f"{self.named(name)}: {NO_PICKLES}")
+            raise ValueError(f"{self.named(name)} holds pickled objects, which can run code")
         self._arrays[name], self.shapes[name] = array, tuple(array.shape)
 
     def find(self, name: str) -> str:
@@ -87,46 +84,13 @@ class ArrayFile:
 
 def open_npy(path: Path, choice: Choice) -> ArrayFile:
     """The array of an .npy file, which has no name and stays in the file."""
-    with path.open("rb") as file:
-        _read_header(file)
-    return ArrayFile(path, {"": np.lib.format.open_memmap(path, mode="r")})
+    return ArrayFile(path, {"": np.load(path, mmap_mode="r", allow_pickle=False)})
 
 
 def open_npz(path: Path, choice: Choice) -> ArrayFile:
-    """The arrays of an .npz file, each read when it is needed."""
-    if not is_zipfile(path):
-        raise ValueError("it is no zip file, or was cut short")
-    with np.load(path, allow_pickle=False) as file:
-        return ArrayFile(path, {name: _Member(path, name, file.zip) for name in file.files})
-
-
-class _Member:
-    """An array of an .npz file; its header says what it holds."""
-
-    def __init__(self, path: Path, name: str, archive: ZipFile) -> None:
-        self._path, self._name = path, name
-        with archive.open(f"{name}.npy") as member:
-            self.shape, self.dtype = _read_header(member)
-
-    def __getitem__(self, which: Any) -> Any:
-        return self._array[which]
-
-    @cached_property
-    def _array(self) -> Any:
-        with np.load(self._path, allow_pickle=False) as file:
-            return file[self._name]
-
-
-def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and dtype of an array of NumPy; refuse objects."""
-    from numpy.lib import format as npy
-
-    is_old = npy.read_magic(file) == (1, 0)
-    read = npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0
-    shape, _, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError(NO_PICKLES)
-    return shape, dtype
+    """The arrays of an .npz file, read."""
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        return ArrayFile(path, dict(file.items()))
 
 
 def open_hdf5(path: Path, choice: Choice) -> ArrayFile:
@@ -355,11 +319,6 @@ FORMATS: dict[str, Callable[[Path, Choice], ArrayFile | ColumnFile | TextFile]] 
     ".feather": open_arrow,
 }
 """How a file is opened, by the end of its name."""
-
-
-def suffixes() -> list[str]:
-    """How names of files that can be read end."""
-    return list(FORMATS)
 
 
 def similar_name(path: Path) -> str:

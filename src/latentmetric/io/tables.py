@@ -6,7 +6,6 @@ stay there until their rows are needed; text is read.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +23,8 @@ from latentmetric.io.choosing import (
 )
 from latentmetric.io.formats import ArrayFile, ColumnFile, open_file
 from latentmetric.io.rows import RowFile, SlicedRows, advice_on, readable
-from latentmetric.io.text import TextFile, as_labels, is_header_of_labels
+from latentmetric.io.text import TextFile, as_labels, is_value
+from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
@@ -217,35 +217,34 @@ def _from_arrays(file: ArrayFile, choice: Choice, own_labels: bool) -> Table:
             raise ValueError(f"{file.path} has arrays, not columns: {option} has no meaning for it")
     key = _features_key(file, choice) if choice.key is None else file.find(choice.key)
     rows = _CheckedRows(file.rows(key), str(file.path), choice)
-    others = [
-        name
-        for name, shape in file.shapes.items()
-        if name not in (key, choice.id) and len(shape) > 1
-    ]
+    others = [name for name, shape in file.shapes.items() if len(shape) > 1]
+    others = [name for name in others if name not in (key, choice.id)]
     note = f"features: {file.named(key)}, {' × '.join(f'{size:,}' for size in file.shapes[key])}"
-    note += f" (--key chooses another: {listed(others)})" if others else ""
-    table = Table(rows, notes=[note])
+    notes = [note + (f" (--key chooses another: {listed(others)})" if others else "")]
+    ids = labels = label = None
     if choice.id is not None:
         ids = _ids(file, choice.id, len(rows))
-        notes = [*table.notes, f"id: {file.named(choice.id)}"]
-        table = replace(table, notes=notes, ids=ids, id_name=choice.id)
-    if not own_labels or not choice.labelled:
-        return table
-    label = _label_key(file, key, choice)
-    found = f"labels: {file.named(label)}, the only array of {len(rows):,} values"
-    if len(_of_length(file, len(rows))) > 1:
-        found = f"labels: {file.named(label)} (--label chooses another)"
-    labels = _as_stored(file.values(label), file.named(label))
-    return replace(table, labels=labels, label_name=label, notes=[*table.notes, found])
+        notes.append(f"id: {file.named(choice.id)}")
+    if own_labels and choice.labelled:
+        label = _label_key(file, key, choice)
+        labels = _as_stored(file.values(label), file.named(label))
+        notes.append(f"labels: {file.named(label)} (--label chooses another)")
+    return Table(rows, labels, None, notes, ids, choice.id, label)
+
+
+def _only(*choices: list[str]) -> str | None:
+    """The name in the first of some lists that has just one."""
+    return next((names[0] for names in choices if len(names) == 1), None)
 
 
 def _features_key(file: ArrayFile, choice: Choice) -> str:
     tables = [name for name, shape in file.shapes.items() if len(shape) >= 2 and name != choice.id]
-    known = [name for name in tables if name.lower() in FEATURE_NAMES]
-    for candidates in (tables, [*file.shapes], known):
-        if len(candidates) == 1:
-            return candidates[0]
-    raise ValueError(f"{file.path} holds {file.listed()}: choose the features with --key (or key=)")
+    found = _only(tables, [*file.shapes], [n for n in tables if n.lower() in FEATURE_NAMES])
+    if found is None:
+        raise ValueError(
+            f"{file.path} holds {file.listed()}: choose the features with --key (or key=)"
+        )
+    return found
 
 
 def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
@@ -253,18 +252,13 @@ def _label_key(file: ArrayFile, key: str, choice: Choice) -> str:
         return file.find(choice.label)
     n_rows = file.shapes[key][0]
     fitting = [name for name in _of_length(file, n_rows) if name not in (key, choice.id)]
-    known = [name for name in fitting if is_label_name(name)]
-    for candidates in (fitting, known):
-        if len(candidates) == 1:
-            return candidates[0]
-    if fitting:
-        raise ValueError(
-            f"{file.path} holds {listed(fitting)}, each with {n_rows} values: choose the labels "
-            "with --label"
-        )
+    found = _only(fitting, [name for name in fitting if is_label_name(name)])
+    if found is not None:
+        return found
+    held = f"{listed(fitting)}, each" if fitting else f"no labels beside {key or 'its array'}, none"
     raise ValueError(
-        f"{file.path} holds no labels beside {key or 'its array'} (no other array has {n_rows} "
-        "values); give a file of labels, or name an array with --label"
+        f"{file.path} holds {held} with {n_rows} values: choose the labels with --label, or give "
+        "a file of labels"
     )
 
 
@@ -286,34 +280,29 @@ def _ids(file: ArrayFile, name: str, n_rows: int) -> np.ndarray[Any, Any]:
 
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
-    labels, note, hint = _read_labels(path, replace(choice, names=None), len(table.rows))
-    if len(labels) != len(table.rows):
-        raise ValueError(
-            f"{features} has {len(table.rows):,} rows, but {path} has {len(labels):,} labels{hint}"
-        )
-    return replace(table, labels=labels, notes=[*table.notes, f"labels: {note}"])
-
-
-def _read_labels(path: Path, choice: Choice, n_rows: int) -> tuple[np.ndarray[Any, Any], str, str]:
-    """Labels, where they were found, and what to do if their number is wrong."""
-    file = open_file(path, choice if choice.header is not None else replace(choice, header=False))
-    if isinstance(file, ArrayFile):
-        name = choice.label
-        if name is None:
+    n_rows = len(table.rows)
+    file, hint = open_file(path, replace(choice, names=None)), ""
+    with readable(str(path)):
+        if isinstance(file, ArrayFile):
             fitting = _of_length(file, n_rows) or [*file.shapes]
-            if len(fitting) != 1:
+            if choice.label is None and len(fitting) != 1:
                 raise ValueError(f"{path} holds {file.listed()}: choose the labels with --label")
-            name = fitting[0]
-        with readable(str(path)):
-            return _as_stored(file.values(name), file.named(name)), file.named(name), ""
-    if isinstance(file, TextFile) and len(file.names) > 1:
-        file = open_file(path, choice)
-    assert not isinstance(file, ArrayFile)
-    column = _label_column(file, choice)
-    if isinstance(file, TextFile) and choice.header is None and not file.has_names:
-        return _labels_by_line(file, column, n_rows)
-    where = _column_of(file, column) if file.has_names else str(path)
-    return _as_stored(file.labels(column), where), where, ""
+            name = choice.label or fitting[0]
+            labels, where = file.values(name), file.named(name)
+        else:
+            column = _label_column(file, choice)
+            labels = file.labels(column)
+            where = _column_of(file, column) if file.has_names else str(path)
+            if isinstance(file, TextFile) and choice.header is None:
+                hint = "; is its first line a header or not? Say --header or --no-header"
+                if len(file.names) == 1:
+                    labels, where = _labels_by_line(file, n_rows)
+        labels = _as_stored(labels, where)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{features} has {n_rows:,} rows, but {path} has {len(labels):,} labels{hint}"
+        )
+    return replace(table, labels=labels, notes=[*table.notes, f"labels: {where}"])
 
 
 def _label_column(file: ColumnFile | TextFile, choice: Choice) -> int:
@@ -323,32 +312,24 @@ def _label_column(file: ColumnFile | TextFile, choice: Choice) -> int:
     known = [i for i, name in enumerate(file.names) if is_label_name(name)]
     if len(file.names) == 1 or len(known) == 1:
         return known[0] if known else 0
-    held = f"{file.name} has {len(file.names)} columns"
-    if isinstance(file, TextFile) and not file.has_names:
-        raise ValueError(
-            f"{held}, and its first line is {listed(file.first_line)!r}; say which has the labels "
-            "with --label and its number or, if that line is a header (--header), its name, as "
-            f"--label {shlex.quote(file.first_line[-1])}"
-        )
-    raise ValueError(f"{held} ({listed(file.names)}): name one with --label")
+    raise ValueError(
+        f"{file.name} has {len(file.names)} columns ({listed(file.names)}): name one with --label"
+    )
 
 
-def _labels_by_line(
-    file: TextFile, column: int, n_rows: int
-) -> tuple[np.ndarray[Any, Any], str, str]:
-    """Labels of text; the number of its lines tells whether the first is a header."""
-    texts = file.texts(column)
-    first, is_header = str(texts[0]), is_header_of_labels(texts.tolist())
-    if len(texts) == n_rows and is_header:
-        raise ValueError(
-            f"{file.name} has {n_rows:,} lines for {n_rows:,} rows, but the first, {first!r}, "
-            "looks like a header; add the label that is missing, or say --no-header"
-        )
-    labels = file.labels(column)
-    if len(texts) == n_rows + 1 and is_header is not False:
-        return as_labels(texts[1:]), f"{file.name}, the first line, {first!r}, read as a header", ""
-    is_one_more = len(texts) == n_rows + 1
-    return labels, file.name, "; if its first line is no label, add --header" * is_one_more
+def _labels_by_line(file: TextFile, n_rows: int) -> tuple[np.ndarray[Any, Any], str]:
+    """Labels of a file with one a line, and where they are.
+
+    The first line is a header if there is one line more than there are rows, unless it is a number
+    or occurs again, as labels do.
+    """
+    texts = file.texts(0).tolist()
+    first, *others = [file.first_line[0], *texts] if file.has_names else texts
+    if len(others) == n_rows and first not in others and not is_value(first):
+        return as_labels(
+            text_array(others, file.name)
+        ), f"{file.name}, whose first line, {first!r}, is a header"
+    return as_labels(text_array([first, *others], file.name)), file.name
 
 
 def _as_stored(labels: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:

@@ -6,18 +6,15 @@ a label and what a number, and which line to name if a cell is wrong.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
-from itertools import chain, islice
+from itertools import islice
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +24,6 @@ from latentmetric.io.choosing import Choice, is_label_name
 from latentmetric.io.rows import advice_on, needs
 from latentmetric.validation.labels import text_array
 from latentmetric.validation.rows import first_not_finite
-
-DELIMITERS = "\t;|,"
-"""Tried in this order: commas also occur within numbers and words."""
 
 SAMPLE = 20
 """Records that are read to detect the delimiter, the header and the kinds of columns."""
@@ -46,19 +40,8 @@ MISSING_NUMBERS = ("", "?", "na", "n/a", "nan", "null", "none", "<na>")
 MISSING_LABELS = ("", "nan", "NaN", "NaT", "<NA>")
 """What a cell of labels holds where NumPy or pandas wrote a missing one."""
 
-NO_NAMES = (
-    "NA", "N/A", "n/a", "na", "#N/A", "<NA>", "NaT", "null", "NULL", "None", "none", "missing",
-    "-", "--", "?", ".", "*",
-)  # fmt: skip
-"""What stands in the first line for a number that is missing, and so is no name."""
-
 WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 """Text that an int64 gives back letter by letter."""
-
-WHOLE = re.compile(r"[+-]?\d+")
-
-MANY = 8
-"""So many column numbers in a row are no coincidence."""
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
@@ -73,24 +56,30 @@ class TextFile:
     def __init__(
         self, source: Path | bytes, choice: Choice, name: str, delimiter: str | None = None
     ) -> None:
-        self._source, self._choice, self.name = source, choice, name
-        self._encoding = choice.encoding or "utf-8"
-        with self._decoding():
-            self._delimiter = delimiter or self._detect_delimiter()
-            sample = [cells for _, cells in islice(self._records(), SAMPLE)]
-            if not sample:
-                raise ValueError(f"{name} is empty")
-            self.first_line = sample[0]
-            self.has_names = self._has_header(sample) if choice.header is None else choice.header
-            self._table = self._read(len(sample[0])).slice(int(self.has_names))
-        if not len(self._table):
+        self._choice, self.name = choice, name
+        self._content = _as_utf8(source, choice.encoding or "utf-8", name)
+        self._delimiter = delimiter or self._detect_delimiter()
+        sample = [cells for _, cells in islice(self._records(), SAMPLE)]
+        if not sample:
+            raise ValueError(f"{name} is empty")
+        self.first_line = [cell.strip() for cell in sample[0]]
+        self.has_names = _is_header(sample, choice) if choice.header is None else choice.header
+        self._table = self._read(len(sample[0])).slice(int(self.has_names))
+        if not len(self._table) and len(sample[0]) > 1:
             raise ValueError(f"{name} has a header but no rows below it")
-        given = [cell.strip() if self.has_names else "" for cell in sample[0]]
+        given = self.first_line if self.has_names else [""] * len(sample[0])
         self.names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
         is_index = self.has_names and given[0] in ("", "Unnamed: 0")
         self.index_column = 0 if is_index else None
-        self._heads = [self._first_cells(column) for column in self._table.columns]
-        self.kinds = ["number" if self._are_numbers(cells) else "text" for cells in self._heads]
+        self.kinds: list[str] = []
+        self._words: list[list[str]] = []
+        """Of each column, those of the first cells that are no numbers."""
+        for column in self._table.columns:
+            cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
+            held = [c for c in cells if c and not (choice.missing and is_missing(c))]
+            words = [c for c in held if not is_value(c, choice.decimal)]
+            self.kinds.append("text" if 2 * len(words) > len(held) else "number")
+            self._words.append(words)
         self._check_quotes()
 
     def _read(self, n_columns: int) -> Any:
@@ -100,13 +89,12 @@ class TextFile:
 
         names = [str(column) for column in range(n_columns)]
         options = (
-            reader.ReadOptions(column_names=names, encoding=self._encoding, block_size=BLOCK_BYTES),
+            reader.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
             reader.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             reader.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
         )
         try:
-            with _opened(self._source) as file:
-                return reader.read_csv(file, *options)
+            return reader.read_csv(BytesIO(self._content), *options)
         except pyarrow.ArrowInvalid:
             for line, cells in self._records():
                 if len(cells) != n_columns:
@@ -117,90 +105,36 @@ class TextFile:
                     ) from None
             raise
 
-    def _records(self, delimiter: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    def _lines(self, newline: str | None = None) -> TextIOWrapper:
+        return TextIOWrapper(BytesIO(self._content), "utf-8", newline=newline)
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Lines that are not blank, as cells, each with the number of the line it starts on."""
-        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
-        with TextIOWrapper(_opened(self._source), encoding, newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter or self._delimiter)
-            line = 1
-            try:
-                for cells in reader:
-                    if cells:
-                        yield line, cells
-                    line = reader.line_num + 1
-            except csv.Error as error:
-                message = f"{self.name}, line {line}: {error}; is a quote not closed?"
-                raise ValueError(message) from error
-
-    @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        """Name the line of a byte that is not in the encoding."""
+        reader, line = csv.reader(self._lines(newline=""), delimiter=self._delimiter), 1
         try:
-            if codecs.lookup(self._encoding).name in ("utf-8", "utf-8-sig"):
-                self._encoding = "utf-8"
-            yield
-        except LookupError as error:
-            message = f"{self.name}: {self._encoding!r} is not an encoding that Python knows"
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                line = reader.line_num + 1
+        except csv.Error as error:
+            message = f"{self.name}, line {line}: {error}; is a quote not closed?"
             raise ValueError(message) from error
-        except UnicodeError as error:
-            raise ValueError(
-                f"{self.name}{self._undecodable()} is not {self._encoding.upper()}; name its "
-                "encoding, for example --encoding latin-1 or utf-16"
-            ) from error
-
-    def _undecodable(self) -> str:
-        with _opened(self._source) as file:
-            for number, line in enumerate(file if self._encoding == "utf-8" else (), start=1):
-                try:
-                    line.decode()
-                except UnicodeDecodeError as fault:
-                    return f", line {number}: byte 0x{line[fault.start]:02x}"
-        return ""
 
     def _detect_delimiter(self) -> str:
-        """What cuts the first records into the same number of cells, two or more."""
-        decimal, widths, fault = self._choice.decimal, {",": 1}, None
-        for delimiter in DELIMITERS.replace(decimal, "") + " " + DELIMITERS[-1]:
-            try:
-                sample = [cells for _, cells in islice(self._records(delimiter), SAMPLE)]
-            except UnicodeError:
-                raise
-            except ValueError as error:
-                fault = error
-                continue
-            if delimiter == " " and not all(is_value(cell, decimal) for cell in chain(*sample[:1])):
-                continue
-            found = {len(cells) for cells in sample}
-            if len(found) == 1 and found != {1}:
-                return delimiter
-            widths[delimiter] = max(found, default=0)
-        if fault is not None:
-            raise fault
-        return max(widths, key=widths.__getitem__)
+        """What cuts the first lines into the same number of cells, two or more."""
+        text = "".join(islice(self._lines(), SAMPLE))
+        lines = [line for line in re.sub('"[^"]*"', "", text).split("\n") if line.strip()] or [""]
+        cells = lines[0].split(" ")
+        is_spaced = len(cells) > 1 and all(is_value(cell, self._choice.decimal) for cell in cells)
+        marks = (",", " ", "|", ";", "\t") if is_spaced else (",", "|", ";", "\t")
 
-    def _has_header(self, records: list[list[str]]) -> bool:
-        """Whether the first record is a header; raise if it may be data as well."""
-        choice, first = self._choice, records[0]
-        found = _has_wanted_name(choice.wanted, records)
-        if found is False:
-            found = is_header(records, choice.decimal)
-        if found is None and choice.names is not None and {*choice.names} <= {*first}:
-            can_be_data = all(is_value(name, choice.decimal) for name in choice.names)
-            found = True if len(choice.names) >= MANY or not can_be_data else None
-        if found is None:
-            raise ValueError(
-                f"{self.name}: the first line, {shortened(', '.join(first), 60)!r}, may name the "
-                "columns or be data; say which with --header or --no-header"
-            )
-        return found
+        def rank(mark: str) -> tuple[bool, int, int]:
+            counts = [line.count(mark) for line in lines]
+            is_regular = min(counts) == max(counts) > 0
+            # commas also occur within numbers and words: the last regular mark wins
+            return is_regular, marks.index(mark) if is_regular else min(counts), counts[0]
 
-    def _first_cells(self, column: Any) -> list[str]:
-        cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
-        return [c for c in cells if c and not (self._choice.missing and is_missing(c))]
-
-    def _are_numbers(self, cells: Sequence[str]) -> bool:
-        """Whether at least half of some cells are numbers."""
-        return 2 * sum(is_value(cell, self._choice.decimal) for cell in cells) >= len(cells)
+        return max(marks, key=rank)
 
     def _check_quotes(self) -> None:
         """Refuse a quote that is not closed: the rows after it would be part of a cell."""
@@ -225,7 +159,7 @@ class TextFile:
 
     def described(self, column: int) -> str:
         """What a column of text holds, for messages."""
-        cell = next(c for c in self._heads[column] if not is_value(c, self._choice.decimal))
+        cell = self._words[column][0]
         return f"text such as {shortened(cell, 40)!r}{self._comma_hint(cell)}"
 
     def _comma_hint(self, cell: str) -> str:
@@ -310,13 +244,21 @@ class TextFile:
         return texts.astype(np.int64) if are_whole else texts
 
 
-def _opened(source: Path | bytes) -> BinaryIO:
-    """The bytes of the text, unpacked if need be."""
-    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    if is_packed:
-        return cast(BinaryIO, gzip.open(BytesIO(source) if isinstance(source, bytes) else source))
-    return BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+def _as_utf8(source: Path | bytes, encoding: str, name: str) -> bytes:
+    """The text, unpacked if need be, in UTF-8 and without a byte order mark."""
+    content = source if isinstance(source, bytes) else source.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    try:
+        return content.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError as error:
+        raise ValueError(f"{name}: {encoding!r} is not an encoding that Python knows") from error
+    except UnicodeDecodeError as error:
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
+        raise ValueError(
+            f"{name}, line {line}: byte 0x{byte:02x} is not {encoding.upper()}; name its encoding, "
+            "for example --encoding latin-1 or utf-16"
+        ) from error
 
 
 def is_missing(cell: str) -> bool:
@@ -361,73 +303,21 @@ def as_labels(texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return texts
 
 
-def is_header(records: Sequence[Sequence[str]], decimal: str = ".") -> bool | None:
-    """Whether the first of some records names the columns; None if it may be data as well.
+def _is_header(records: Sequence[Sequence[str]], choice: Choice) -> bool:
+    """Whether the first of some records names the columns.
 
-    A header that is taken for data shifts all rows, data that is taken for a header is lost. So
-    the first line is a header only if it cannot be data: names above numbers, or numbers from 0 on
-    as pandas names columns.
+    It does if no cell of it is a number. With numbers, it does if these count from 0 as pandas
+    names columns, if it has all names that a model knows, or if one of its other cells, which does
+    not occur again below, is a name that was asked for or that people give to labels.
     """
-
-    def may_be_value(cell: str) -> bool:
-        return is_value(cell, decimal) or bool(DECIMAL_COMMA.fullmatch(cell))
-
     first = [cell.strip() for cell in records[0]]
-    columns = range(len(first))
-    below = [[r[i].strip() for r in records[1:] if len(r) > i and r[i].strip()] for i in columns]
-    n_values = [sum(map(may_be_value, cells)) for cells in below]
-    numbers = {i for i in columns if below[i] and 2 * n_values[i] >= len(below[i])}
-    values = {i: first[i] for i in columns if may_be_value(first[i])}
-    words = {i: first[i] for i in columns if first[i] and i not in values}
-    new = {i: word for i, word in words.items() if word not in below[i]}
-    has_name = any(i in numbers and word not in NO_NAMES for i, word in new.items())
-    known = {word.lower() for word in new.values() if is_label_name(word)}
-    is_repeated = len(new) < len(words)
-    if not values:
-        is_clear = has_name if numbers else bool(known - {"y"})
-        if is_clear:
-            return None if is_repeated else True
-        return None if known else False
+    numbers = [c for c in first if is_value(c, choice.decimal) or DECIMAL_COMMA.fullmatch(c)]
     if not numbers:
-        return None if known else False
-    are_fractions = not any(WHOLE.fullmatch(c) for i in numbers & {*values} for c in below[i])
-    if [*values.values()] == [str(k) for k in range(len(values))] and (
-        len(values) > 1 or known or not first[0]
-    ):
-        are_above_words = any(values[i] not in below[i] for i in {*values} - numbers if below[i])
-        is_clear = (
-            not first[0]
-            or len(values) >= MANY
-            or (len(values) > 2 and are_above_words)
-            or (len(values) > 1 and (are_fractions or bool(known - {"y"})))
-        )
-        if is_repeated:
-            return None if is_clear else False
-        return True if is_clear else None
-    are_whole = len(values) > 1 and all(map(WHOLE.fullmatch, values.values()))
-    return None if known or has_name or (are_whole and are_fractions) else False
-
-
-def _has_wanted_name(wanted: Sequence[str], records: Sequence[Sequence[str]]) -> bool | None:
-    """Whether the first record has a name that the user gave; None if it also stands below."""
-    names = {name for name in wanted if not is_value(name)}
-    found = [i for i, cell in enumerate(records[0]) if cell.strip() in names]
-    if any(records[0][i] == r[i] for i in found for r in records[1:] if len(r) > i):
-        return None
-    return bool(found)
-
-
-def is_header_of_labels(labels: Sequence[str]) -> bool | None:
-    """Whether the first line of a file of labels is no label; None if it may be either.
-
-    A label occurs again, or is a number among numbers. A header is what people call labels, or a
-    word above numbers. It may be any word if that is the only one to occur once.
-    """
-    first, counts = labels[0], Counter(labels[1:])
-    if first in counts or not counts or is_value(first):
-        return False
-    if all(map(is_value, counts)):
-        return first not in NO_NAMES
-    if is_label_name(first) and not all(len(label) == 1 for label in (first, *counts)):
+        return not all(map(is_missing, first))
+    if choice.names and {*choice.names} <= {*first}:
         return True
-    return None if len(first) > 1 and min(counts.values()) > 1 else False
+    if len(numbers) > 2 and numbers == [str(number) for number in range(len(numbers))]:
+        return True
+    asked = {name for name in choice.wanted if not is_value(name)}
+    names = [i for i, c in enumerate(first) if c in asked or (is_label_name(c) and len(c) > 1)]
+    return any(all(records[0][i] not in r[i : i + 1] for r in records[1:]) for i in names)
