@@ -240,13 +240,6 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
     assert_same(fit(X, y, tmp_path), fit(X, y))
 
 
-def test_a_folder_that_cannot_be_written_does_not_end_the_fit(tmp_path):
-    (tmp_path / "file").write_text("a file")
-    with pytest.warns(CheckpointWarning):
-        model = fit(X, y, tmp_path / "file" / "below")
-    assert model.n_iter_ == 7
-
-
 def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(monkeypatch):
     model = MaPML(refine=0, **PARAMETERS)
     with monkeypatch.context() as patched:
@@ -257,14 +250,6 @@ def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(mon
         model.fit(X, y, keep_on_interrupt=True)
     assert [record["round"] for record in model.history_] == [0, 1, 2, 3]
     assert_same(model, fit(X, y, max_iter=3, refine=0))
-
-
-def test_an_interrupt_in_the_refinement_keeps_the_best_round(monkeypatch):
-    interrupt_round(monkeypatch, 6)
-    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-    assert model.history_[-1]["refinement"] == 2
-    losses = [record["loss"] for record in model.history_]
-    assert model.best_iter_ == int(np.argmin(losses))
 
 
 def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):

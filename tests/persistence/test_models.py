@@ -154,9 +154,7 @@ def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
     assert loaded.predict([[0.9]]).tolist() == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("scale", "dtype"), [(1e300, "f8"), (1e-300, "f8"), (1e30, "f4"), (1e-30, "f4")]
-)
+@pytest.mark.parametrize(("scale", "dtype"), [(1e300, "f8"), (1e-30, "f4")])
 def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
     X, y = make_blobs(60)
     X = ((X + 100) * scale).astype(dtype)
