@@ -104,6 +104,11 @@ def test_a_trial_changes_nothing_and_finds_what_a_write_would_find(tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "none" / "model")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         check_replaceable(tmp_path / "dangling")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name, number in (("loop", errno.ELOOP), ("m" * 256, errno.ENAMETOOLONG)):
+        with pytest.raises(OSError) as caught:  # noqa: PT011
+            check_replaceable(tmp_path / name)
+        assert caught.value.errno == number
     with pytest.raises(IsADirectoryError, match="is a folder"):
         check_replaceable(tmp_path)
     os.mkfifo(tmp_path / "pipe")

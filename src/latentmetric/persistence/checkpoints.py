@@ -77,8 +77,10 @@ class Checkpoints:
         seed = identity.parameters.get("random_state")
         decided = {"random_state": seed if isinstance(seed, int | np.integer) else None}
         self._identity: dict[str, Any] = {
-            "of": f"{identity.estimator} of latentmetric {__version__}",
-            "parameters": pack(identity.parameters | decided, {}, "parameters"),
+            "of": identity.estimator,
+            "parameters": pack(
+                identity.parameters | decided | {"latentmetric": __version__}, {}, "parameters"
+            ),
             "begun_from": identity.begun_from,
         }
         if self._path.exists():

@@ -18,22 +18,24 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A symbolic link stays, and the file it points to is replaced. The mode of an existing file is
     kept; until then only its owner can read the temporary one.
     """
-    target = Path(os.path.realpath(path))
+    target, old_mode = Path(os.path.realpath(path)), None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        old_mode = stat.S_IMODE(os.stat(target).st_mode)  # raises on names that are too long
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; pass the path of a file in it")
-    if target.exists() and not target.is_file():
+    if old_mode is not None and not target.is_file():
         raise FileExistsError(f"{target} is not a regular file and is not replaced")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
-    mode = 0o600 if target.exists() else 0o666  # a new file gets what the user's mask allows
+    mode = 0o666 if old_mode is None else 0o600  # a new file gets what the user's mask allows
     temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        if old_mode is not None:
+            os.chmod(temporary, old_mode)
         os.replace(temporary, target)
     except OSError as error:
         error.filename = os.fspath(target)  # callers do not know the temporary file
