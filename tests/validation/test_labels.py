@@ -63,6 +63,7 @@ def test_labels_keep_their_type():
     assert checked_labels(["a", "bcd"]).dtype == "U3"
     assert checked_labels([1, 2]).dtype.kind == "i"
     assert checked_labels(pandas.Series([2**60, 1], dtype="Int64")).tolist() == [2**60, 1]
+    assert checked_labels(objects(np.int64(1), np.str_("a"))).tolist() == [1, "a"]
     for labels in ([True, 2, 3], [2**63, 2**63 + 1], [-(2**63), 5]):
         assert checked_labels(labels).tolist() == labels
 
@@ -99,7 +100,7 @@ def test_new_classes_are_labels_that_a_fit_takes():
 
 @pytest.mark.parametrize("labels", [3, "3", {3, 4}, np.array(3)])
 def test_one_label_is_no_list(labels):
-    with pytest.raises(ValueError, match="labels must be a list or an array of labels, got"):
+    with pytest.raises(ValueError, match="should be a 1d array"):
         checked_labels(labels, "labels")
 
 

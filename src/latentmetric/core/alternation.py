@@ -34,8 +34,8 @@ from latentmetric.core.population import (
 )
 from latentmetric.core.psd import most_discriminating, project_psd, reduce_rank
 from latentmetric.core.refinement import Moments
-from latentmetric.core.starts import STARTS, Start
-from latentmetric.core.steps import NOT_STORED, Record, check_arrays
+from latentmetric.core.starts import Start
+from latentmetric.core.steps import NOT_STORED, Record
 from latentmetric.core.triplets import Candidates, DrawnTriplets, Triplets, mine
 from latentmetric.core.tuning import (
     FEWEST_ANCHORS,
@@ -105,46 +105,6 @@ def class_margins(spreads: Floats) -> Floats:
     """The margin of each class, 1 + E[D²(x, z)]."""
     margins: Floats = 1 + spreads
     return margins
-
-
-def check_state(rows: Population, state: State) -> None:
-    """Raise ``ValueError`` unless the state can belong to these rows."""
-    n_latents, n_features, starts = len(state.latents), rows.n_features, state.class_starts
-    factor, moments = state.start.factor, state.moments
-    check_arrays((n_latents, n_features), state.latents)
-    check_arrays((len(state.components), n_features), state.components)
-    check_arrays((n_features,) * max(1, min(2, factor.ndim)), factor)
-    check_arrays((n_latents,), state.counts)
-    check_arrays((len(rows),), state.spreads)
-    check_arrays((len(rows) + 1,), starts)
-    check_arrays((state.judges.size,), state.judges)
-    if "refinement" in state.record:
-        check_arrays(state.components.shape, moments.factor)
-        check_arrays((n_latents, len(state.components)), moments.points)
-        check_arrays((n_latents,), moments.points_square, moments.points_steps)
-        if moments.n_steps < 0 or (moments.points_steps < 0).any():
-            raise ValueError("its refinement made fewer than no steps")
-    if starts[0] != 0 or starts[-1] != n_latents or (np.diff(starts) < 1).any():
-        raise ValueError("its latent examples are not divided among its classes")
-    if state.start.name not in STARTS or ("loss" in state.record and not len(state.judges)):
-        raise ValueError("its start or the rows that judge it are missing")
-    mined, watched = state.candidates, state.watched
-    shape = (*mined.targets.shape, *mined.impostors.shape[1:])
-    if mined.hinges.shape != shape or len(shape) != 3 or len(mined.impostors) != shape[0]:
-        raise ValueError("its candidates do not have a hinge for each pair")
-    for anchors, *others in (
-        (mined.anchors, mined.margins, mined.hinges[:, 0, 0]),
-        (watched.anchors, watched.margins, watched.targets, watched.impostors),
-    ):
-        if anchors.ndim != 1 or any(of.shape != anchors.shape for of in others):
-            raise ValueError("its triplets do not have as many anchors as targets and impostors")
-    if any(np.isnan(of).any() for of in (mined.margins, mined.hinges, watched.margins)):
-        raise ValueError("its margins and hinges are not numbers")
-    triplets = [(of.anchors, of.targets, of.impostors) for of in (mined, watched)]
-    of_latents = [(numbers, n_latents) for numbers in (*triplets[0], *triplets[1])]
-    for numbers, end in ((state.judges, rows.sizes.sum()), *of_latents):
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
-            raise ValueError("it refers to rows or latent examples that do not exist")
 
 
 def first_state(

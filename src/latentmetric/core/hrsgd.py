@@ -46,7 +46,7 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
-from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import (
     RandomTriplets,
     Triplets,
@@ -109,10 +109,7 @@ def steps(
         descent = Descent(PSDMatrix.identity(rows.n_features), settings)
         return descent.state({"round": 0, "iterations": 0, "seconds": {}})
 
-    def check(state: State) -> None:
-        check_arrays((rows.n_features, rows.n_features), state.metric, state.total)
-
-    return Steps(first, following, n_parts, State, check)
+    return Steps(first, following, n_parts, State)
 
 
 def _next_state(

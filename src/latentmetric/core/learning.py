@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -13,7 +12,6 @@ from latentmetric.core.alternation import (
     Clock,
     Settings,
     State,
-    check_state,
     first_state,
     next_state,
     norm,
@@ -69,8 +67,7 @@ def learning(
             return last
         return replace(best, record=best.record | {"round": max_iter})
 
-    check = partial(check_state, rows)
-    return Steps(first, following, max_iter + plan.n_passes, State, check, onward)
+    return Steps(first, following, max_iter + plan.n_passes, State, onward)
 
 
 def _next_pass(

@@ -22,7 +22,7 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
 from latentmetric.core.lbfgs import Correction, Curvature, descend
 from latentmetric.core.parallel import parallel_map
-from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.tuning import (
     BALANCE_FLOOR,
@@ -231,21 +231,7 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
         )
 
     following = partial(_next_state, problem=problem, balance=balance, max_iter=max_iter, tol=tol)
-    return Steps(first, following, max_iter, State, partial(_check, problem))
-
-
-def _check(problem: Problem, state: State) -> None:
-    """Raise ``ValueError`` unless the state can belong to this problem."""
-    n_features, n_rows = problem.rows.n_features, len(problem.rows)
-    known = [array for each in state.corrections for array in (each.step, each.change)]
-    check_arrays((n_features, n_features), state.components, state.x, state.at.gradient, *known)
-    if state.margin != problem.margin:
-        raise ValueError(f"its margin is {state.margin}, but this data has {problem.margin}")
-    of, rows = state.impostors.of, state.impostors.rows
-    if of.shape != rows.shape or (np.diff(of) < 0).any():
-        raise ValueError("its impostors are not pairs in ascending order")
-    if any(len(part) and not 0 <= part.min() <= part.max() < n_rows for part in (of, rows)):
-        raise ValueError("its impostors are not among the rows")
+    return Steps(first, following, max_iter, State)
 
 
 def _next_state(

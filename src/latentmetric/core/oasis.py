@@ -23,7 +23,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.parallel import blas_threads
-from latentmetric.core.steps import Record, Steps, check_arrays
+from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import (
     RandomTriplets,
     Triplets,
@@ -61,10 +61,7 @@ def steps(
         n_threads=n_threads,
     )  # fmt: skip
 
-    def check(state: State) -> None:
-        check_arrays((rows.n_features, rows.n_features), state.similarity)
-
-    return Steps(first, following, n_parts, State, check)
+    return Steps(first, following, n_parts, State)
 
 
 def _next_state(

@@ -53,16 +53,5 @@ class Steps(Generic[AnyState]):
     """The largest number of steps after the first state."""
     kind: type[AnyState]
     """The class of the states."""
-    check: Callable[[AnyState], None]
-    """Raises ``ValueError`` unless a state fits this data: a state from a file may be wrong."""
     onward: Callable[[AnyState, AnyState], AnyState] = _the_last
     """The state to take the next step from, given the best one so far and the last one."""
-
-
-def check_arrays(shape: tuple[int, ...], *arrays: np.ndarray[Any, Any]) -> None:
-    """Raise unless all arrays have this shape and only finite numbers."""
-    for array in arrays:
-        if array.shape != shape:
-            raise ValueError(f"an array has the shape {array.shape}, but this data needs {shape}")
-        if not np.isfinite(array).all():
-            raise ValueError("an array holds numbers that are not finite")

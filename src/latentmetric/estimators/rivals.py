@@ -11,7 +11,7 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.steps import AnyState, Record, Steps, check_arrays
+from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.estimators.base import ReferenceClassifier
@@ -61,10 +61,7 @@ class ClosedFormLearner(MetricLearner[Solved]):
         def first(generator: np.random.Generator) -> Solved:
             return Solved(self._solve(rows, codes).astype(rows.dtype))
 
-        def check(state: Solved) -> None:
-            check_arrays((len(state.components), rows.n_features), state.components)
-
-        return Steps(first, lambda state, generator: state, 0, Solved, check)
+        return Steps(first, lambda state, generator: state, 0, Solved)
 
     def _components(self, data: TrainingData, state: Solved) -> Floats:
         return state.components

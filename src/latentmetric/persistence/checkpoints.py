@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from math import inf
 from pathlib import Path
 from typing import Any, Generic, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from latentmetric.characters import shortened
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
@@ -27,7 +23,6 @@ from latentmetric.persistence.model_file import (
     ModelFileError,
     pack,
     read_model_file,
-    told,
     unpack,
     write_model_file,
 )
@@ -72,62 +67,65 @@ class Checkpoints:
         generator: np.random.Generator,
     ) -> None:  # fmt: skip
         """Look for a checkpoint; on resume, reset the generator to the start of that fit."""
+        from latentmetric import __version__
+
         if Path(folder).exists() and not Path(folder).is_dir():
             raise NotADirectoryError(f"checkpoint must be a folder, but {folder} is a file")
         self._path = Path(folder) / FILE_NAME
         self._warned = False
-        found = read_model_file(self._path) if self._path.exists() else None
-        if found is not None and found[0].get("estimator") != "checkpoint":
-            raise ModelFileError(f"{self._path} is not a checkpoint")
-        if found is not None and not resume:
-            self._refuse_unfinished(found[0])
-            found = None
-        self._found = found
+        self._found: tuple[dict[str, Any], Arrays] | None = None
         seed = identity.parameters.get("random_state")
         decided = {"random_state": seed if isinstance(seed, int | np.integer) else None}
         self._identity: dict[str, Any] = {
             "of": identity.estimator,
-            "parameters": pack(identity.parameters | decided, {}, "parameters"),
+            "parameters": pack(
+                identity.parameters | decided | {"latentmetric": __version__}, {}, "parameters"
+            ),
             "begun_from": identity.begun_from,
         }
-        if found is not None:
-            with _complete(self._path):
-                self._refuse_others(found[0])
-                generator.bit_generator.state = found[0]["start"]
+        if self._path.exists():
+            document, arrays = read_model_file(self._path)
+            if document.get("estimator") != "checkpoint":
+                raise ModelFileError(f"{self._path} is not a checkpoint")
+            if resume:
+                self._check_identity(document)
+                generator.bit_generator.state = document["start"]
+                self._found = document, arrays
+            elif not document["finished"]:
+                raise ValueError(
+                    f"{self._path} holds a fit that was interrupted after round "
+                    f"{document['history'][-1]['round']}; pass resume=True (--resume) to continue "
+                    "it, or remove the file"
+                )
         self._identity["start"] = generator.bit_generator.state
         remove_remains(self._path)
 
-    def _refuse_unfinished(self, document: dict[str, Any]) -> None:
-        with _complete(self._path):
-            finished, done = document["finished"], document["history"][-1]["round"]
-        if not finished:
-            raise ValueError(
-                f"{self._path} holds a fit that was interrupted after round {done}; pass "
-                "resume=True (--resume) to continue it, or remove the file"
-            )
-
-    def _refuse_others(self, document: dict[str, Any]) -> None:
+    def _check_identity(self, document: dict[str, Any]) -> None:
         """Raise on a checkpoint of another estimator, other parameters or another warm start."""
         if document["of"] != self._identity["of"]:
-            raise _OtherFitError(
-                f"{self._path} belongs to a fit of {shortened(document['of'], 40)}, "
-                f"not of {self._identity['of']}"
+            raise ValueError(
+                f"{self._path} belongs to a fit of {document['of']}, not of {self._identity['of']}"
             )
         now, before = self._identity["parameters"], document["parameters"]
-        changes = [
-            f"{name} is {now.get(name)!r} now and was {before.get(name)!r}"
-            for name in sorted(now.keys() | before.keys())
-            if _comparable(now.get(name)) != _comparable(before.get(name))
-        ]
-        if changes:
-            raise _OtherFitError(
-                f"{self._path} belongs to a fit with other parameters: {'; '.join(changes)}"
-            )
+        self._check_same(now, before, "with other parameters")
         if document["begun_from"] != self._identity["begun_from"]:
-            raise _OtherFitError(
+            raise ValueError(
                 f"{self._path} belongs to a fit with warm_start=True that began from another "
                 "model; remove the file to begin from this one"
             )
+
+    def _check_same(self, now: dict[str, Any], before: dict[str, Any], what: str) -> None:
+        changed = [
+            name
+            for name in sorted(now.keys() | before.keys())
+            if _comparable(now.get(name)) != _comparable(before.get(name))
+        ]
+        if len(changed) > 1 and "fingerprint" in changed:
+            changed.remove("fingerprint")  # it always differs then, and tells people nothing
+        if changed:
+            changes = (f"{name} is {now.get(name)!r} now and was {before.get(name)!r}"
+                       for name in changed)  # fmt: skip
+            raise ValueError(f"{self._path} belongs to a fit {what}: {'; '.join(changes)}")
 
     def resumed(self, data: dict[str, Any], steps: Steps[AnyState]) -> Progress[AnyState] | None:
         """The progress in the checkpoint; None without one. Raise if its data was different."""
@@ -136,17 +134,13 @@ class Checkpoints:
             return None
         document, arrays = self._found
         self._found = None
-        with _complete(self._path):
-            before = {name: document["data"].get(name) for name in data}
-            differing = [name for name, value in data.items() if before[name] != value]
-            if len(differing) > 1:
-                differing.remove("fingerprint")  # it always differs then, and tells people nothing
-            if differing:
-                changes = "; ".join(
-                    f"{name} is {data[name]} now and was {before[name]}" for name in differing
-                )
-                raise _OtherFitError(f"{self._path} belongs to a fit to other data: {changes}")
-            return _progress_from(document, arrays, steps)
+        self._check_same(data, document["data"], "to other data")
+        state = kept = _restored(steps.kind, unpack(document["state"], arrays))
+        if document["kept"] is not None:
+            kept = _restored(steps.kind, unpack(document["kept"], arrays))
+        history = unpack(document["history"], {})
+        error, finished = document["kept_error"], document["finished"]
+        return Progress(state, kept, error, history, document["now"], finished)
 
     def write(self, progress: Progress[Any]) -> None:
         """Replace the checkpoint; if that fails, warn once and keep the previous one."""
@@ -172,49 +166,11 @@ class Checkpoints:
             self._warned = True
 
 
-class _OtherFitError(ValueError):
-    """A complete checkpoint, but of another fit."""
-
-
-@contextmanager
-def _complete(path: Path) -> Iterator[None]:
-    """Turn errors about missing or invalid contents into a ``ModelFileError`` with the path."""
-    try:
-        yield
-    except _OtherFitError:
-        raise
-    except Exception as error:
-        raise ModelFileError(f"{path} is not a complete checkpoint ({told(error)})") from error
-
-
 def _comparable(value: Any) -> Any:
     """A form in which 1 (a count) differs from 1.0 (a share), and counts by class have no order."""
     if isinstance(value, dict):
         return {key: sorted(map(repr, pairs)) for key, pairs in value.items()}
     return type(value).__name__, value
-
-
-def _progress_from(
-    document: dict[str, Any], arrays: Arrays, steps: Steps[AnyState]
-) -> Progress[AnyState]:
-    state = _restored(steps.kind, unpack(document["state"], arrays))
-    steps.check(state)
-    kept = state
-    if document["kept"] is not None:
-        kept = _restored(steps.kind, unpack(document["kept"], arrays))
-        steps.check(kept)
-    history = unpack(document["history"], {})
-    if [record["round"] for record in history] != list(range(state.record["round"] + 1)):
-        raise ValueError("its history does not lead to its last round")
-    for known in (state.record, kept.record):
-        measured = history[known["round"]]
-        if known.keys() != measured.keys() - {"validation_error"}:
-            raise ValueError("a state's record does not have the entries of its history")
-    error = document["kept_error"]
-    if error not in (measured.get("validation_error"), measured.get("loss"), inf):
-        raise ValueError("its error is not that of the round it keeps")
-    np.random.default_rng().bit_generator.state = document["now"]  # raises on anything else
-    return Progress(state, kept, error, history, document["now"], document["finished"])
 
 
 def _as_dict(value: Any) -> Any:
@@ -229,7 +185,7 @@ def _as_dict(value: Any) -> Any:
 
 
 def _restored(kind: Any, value: Any) -> Any:
-    """The state whose ``_as_dict`` this is; its algorithm checks whether its values make sense."""
+    """The state whose ``_as_dict`` this is."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         stored = [field.name for field in fields(kind) if field.metadata.get("stored", True)]

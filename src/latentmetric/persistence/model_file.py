@@ -60,7 +60,7 @@ def write_model_file(
     """Write a document and arrays, completely or not at all."""
     stored = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     document = {name: value for name, value in document.items() if name != "crc32"}
-    check_document_size(document)
+    _check_size(json.dumps(document))
     text = json.dumps(document | {"crc32": _checksum(document, stored)})
     content = safetensors.numpy.save(stored, {DOCUMENT_KEY: text})
     with replacing(path) as file:
@@ -69,10 +69,6 @@ def write_model_file(
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """The document and the arrays; raise ``ModelFileError`` if they are damaged or incomplete."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{os.fspath(path)} is a folder, not a model file")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise ModelFileError(f"{os.fspath(path)} is not a regular file")
     with open(path, "rb"):  # for the system's own words where that is impossible
         pass
     try:
@@ -122,19 +118,10 @@ def _check_document(document: Any) -> None:
     require(isinstance(document, dict), "the file holds no latentmetric model")
     version = document.get("format_version")
     require(
-        type(version) is int and version >= 1,
-        f"the format version is {shortened(version, 20)!r}, not an integer above 0",
+        type(version) is int and 1 <= version <= FORMAT_VERSION,
+        f"the file has format version {shortened(version, 20)!r}, this latentmetric reads versions "
+        f"1 to {FORMAT_VERSION}; load a newer file with a newer latentmetric",
     )
-    require(
-        version <= FORMAT_VERSION,
-        f"the file has format version {version}, this latentmetric reads versions up to "
-        f"{FORMAT_VERSION}; load it with a newer latentmetric",
-    )
-
-
-def check_document_size(document: Mapping[str, Any]) -> None:
-    """Raise if a document is larger than a model file holds."""
-    _check_size(json.dumps(document))
 
 
 def _check_size(text: str) -> None:

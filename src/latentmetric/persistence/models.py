@@ -24,10 +24,8 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
-    Array,
     Arrays,
     ModelFileError,
-    check_document_size,
     check_text_bytes,
     pack,
     read_model_file,
@@ -47,25 +45,19 @@ from latentmetric.registry import ESTIMATORS, estimator_class
 from latentmetric.validation.parameters import validated_copy
 from latentmetric.validation.pipelines import split_pipeline
 
-SHAPES: dict[str, tuple[str, ...]] = {
-    "centre": ("features",),
-    "components_": ("rank", "features"),
-    "similarity_": ("features", "features"),
-    "references": ("references", "rank"),
-    "codes": ("references",),
-    "latent_examples_": ("latents", "features"),
-    "latent_labels_": ("latents",),
-    "latent_counts_": ("latents",),
-    "margins_": ("classes",),
-    "score_quantiles_": ("quantiles",),
+ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "centre": (np.float64, ("features",)),
+    "references": (None, ("references", "rank")),
+    "codes": (np.int64, ("references",)),
+    "components_": (None, ("rank", "features")),
+    "similarity_": (None, ("features", "features")),
+    "latent_examples_": (None, ("latents", "features")),
+    "latent_labels_": (np.int64, ("latents",)),
+    "latent_counts_": (np.float64, ("latents",)),
+    "margins_": (np.float64, ("classes",)),
+    "score_quantiles_": (np.float64, ("quantiles",)),
 }
-"""The shape of each array; those that share the name of a length have the same length."""
-
-DTYPES = {
-    "codes": np.int64, "latent_labels_": np.int64, "centre": np.float64,
-    "latent_counts_": np.float64, "margins_": np.float64, "score_quantiles_": np.float64,
-}  # fmt: skip
-"""The dtype of each array that is not in the dtype which the model computes in."""
+"""Dtype (None: that of the references) and axes of each array; axes of one name are as long."""
 
 NEEDED = {
     "MaPML": ("latent_examples_", "latent_labels_", "latent_counts_", "margins_", "reference_"),
@@ -138,14 +130,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error.__cause__
 
 
-def check_names(
-    labels: Any, feature_names: list[str] | None, columns: dict[str, str] | None = None
-) -> None:
-    """Raise, before a fit, if its classes and the names of columns could not be saved."""
-    classes = pack(_storable(np.unique(labels)), {}, "classes")
-    check_document_size({"classes": classes, "feature_names": feature_names, "columns": columns})
-
-
 def versions_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The version of the format of a model file, and of the libraries that wrote it."""
     document, _ = read_model_file(path)
@@ -188,8 +172,14 @@ def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
             f"ends in one{found}"
         )
     estimator = validated_copy(given)
-    estimator._check_parameters()
     estimator._voting()
+    classes = estimator.classes_
+    if classes.dtype.kind not in "biufU" and not all(type(one) is str for one in classes.tolist()):
+        raise TypeError(
+            "a model file holds labels that are integers, floats, booleans or strings, but the "
+            f"classes are {classes.dtype.name}, such as {classes.tolist()[0]!r}; fit with labels "
+            "converted to strings"
+        )
     parameters = estimator.get_params(deep=False)
     if not isinstance(parameters.get("random_state"), int | np.integer):
         parameters["random_state"] = None
@@ -198,11 +188,8 @@ def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_") and name != "model_"
     }
-    _storable(estimator.classes_)
     if "latent_labels_" in attributes:
-        attributes["latent_labels_"] = np.searchsorted(
-            estimator.classes_, attributes["latent_labels_"]
-        )
+        attributes["latent_labels_"] = np.searchsorted(classes, attributes["latent_labels_"])
     model: FittedModel = estimator.model_
     voting = {
         "centre": model.coordinates.centre,
@@ -221,40 +208,27 @@ def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _storable(classes: Array) -> Array:
-    """The classes; raise ``TypeError`` if a model file cannot hold them."""
-    values = classes.tolist()
-    if classes.dtype.kind in "biufU" or all(type(value) is str for value in values):
-        return classes
-    raise TypeError(
-        f"a model file holds labels that are integers, floats, booleans or strings, but the "
-        f"classes are {classes.dtype.name}, such as {values[0]!r}; fit with labels converted to "
-        "strings"
-    )
-
-
 def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
     try:
-        kind = document["estimator"]
-        require(
-            isinstance(kind, str) and kind in (*ESTIMATORS, "Pipeline"),
-            f"the estimator {shortened(kind, 40)!r} is not one of {', '.join(ESTIMATORS)}",
-        )
-        versions = document["versions"].values()
-        require(all(isinstance(version, str) for version in versions), "versions are not strings")
         with np.errstate(all="ignore"):
             model = _restored_model(document, arrays, n_bytes)
+        require(not arrays, f"the array {min(arrays, default='')!r} is not part of this model")
+        return model
     except ModelFileError:
         raise
     except Exception as error:  # a file may hold anything, and so may go wrong anywhere
         raise ModelFileError(f"the model is not valid ({told(error)})") from error
-    require(not arrays, f"the array {min(arrays, default='')!r} is not part of this model")
-    return model
 
 
 def _restored_model(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
-    kind, stored = document["estimator"], document["model"]
+    kind, stored, versions = (document[name] for name in ("estimator", "model", "versions"))
+    require(
+        kind in ESTIMATORS or kind == "Pipeline",
+        f"the estimator {shortened(kind, 40)!r} is not one of {', '.join(ESTIMATORS)}",
+    )
+    are_strings = all(isinstance(version, str) for version in versions.values())
+    require(are_strings, "versions are not strings")
     if kind != "Pipeline":
         require(kind == stored["estimator"], "the file holds another estimator than it says")
         return _restored_estimator(stored, arrays)
@@ -288,11 +262,12 @@ def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
     _check_attributes(attributes)
     _check_arrays(attributes | voting)
     if "latent_labels_" in attributes:
-        attributes["latent_labels_"] = _labels(attributes)
+        _check_latents(attributes)
+        attributes["latent_labels_"] = attributes["classes_"][attributes["latent_labels_"]]
     estimator = kind(**parameters)
     vars(estimator).update(attributes, model_=_model(attributes, voting))
     try:
-        estimator._check_parameters()
+        validated_copy(estimator)
         estimator._check_against(attributes["classes_"], fitting=False)
         estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:
@@ -330,64 +305,55 @@ def _check_record(record: dict[str, Any]) -> None:
     require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
     require(all(map(isfinite, record["seconds"].values())), "the seconds of a round are not finite")
     for name, value in record.items():
-        numbers = list(value.values()) if isinstance(value, dict) else [value]
-        is_measured = all(type(number) is float or _is_int64(number) for number in numbers)
-        require(name == "start" or is_measured, "a round holds something that is not a number")
+        for number in value.values() if isinstance(value, dict) else [value]:
+            is_number = type(number) is float or (type(number) is int and abs(number) < 2**63)
+            require(name == "start" or is_number, "a round holds something that is not a number")
 
 
-def _is_int64(value: Any) -> bool:
-    return type(value) is int and abs(value) < 2**63
-
-
-def _check_arrays(arrays: dict[str, Any]) -> None:
+def _check_arrays(values: dict[str, Any]) -> None:
     """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
-    n_features, dtype = arrays["n_features_in_"], arrays["references"].dtype
+    for name, value in values.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            require(np.isfinite(value).all(), f"{name!r} holds a value that is not finite")
+    n_features, dtype = values["n_features_in_"], values["references"].dtype
     require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
-    lengths = {"features": n_features, "classes": len(arrays["classes_"]), "quantiles": 101}
-    for name, array in arrays.items():
-        if name in SHAPES or (isinstance(array, np.ndarray) and array.dtype.kind == "f"):
-            require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
-        if name not in SHAPES:
+    lengths = {"features": n_features, "classes": len(values["classes_"]), "quantiles": 101}
+    for name, (kind, axes) in ARRAYS.items():
+        if name not in values:
             continue
-        if array.ndim == len(SHAPES[name]):
-            pairs = zip(SHAPES[name], array.shape, strict=True)
-            wanted = tuple(lengths.setdefault(key, length) for key, length in pairs)
-        else:
-            wanted = SHAPES[name]
+        array = values[name]
+        pairs = zip(axes, array.shape, strict=False)
+        wanted = tuple(lengths.setdefault(axis, length) for axis, length in pairs)
         require(
-            array.shape == wanted, f"{name!r} has shape {array.shape}; the others require {wanted}"
+            array.shape == wanted and array.ndim == len(axes),
+            f"{name!r} has shape {array.shape}; the others require {wanted}",
         )
-        kind = DTYPES.get(name, dtype)
+        kind = kind or dtype
         require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
         if kind is np.int64:
             outside = (array < 0) | (array >= lengths["classes"])
             require(not outside.any(), f"{name!r} holds a code outside the classes")
-    rank, n_references = lengths["rank"], lengths["references"]
-    least = 1 if "components_" in arrays else n_features
+    rank = lengths["rank"]
     require(
-        least <= rank <= n_features,
+        (1 if "components_" in values else n_features) <= rank <= n_features,
         f"the metric has the rank {rank}, but there are {n_features} features",
     )
-    require(n_references, "the model has no references")
-    if arrays.get("reference_") == "latent":
-        n_latents = lengths["latents"]
-        require(
-            n_latents == n_references,
-            f"the {n_latents} latent examples are not the {n_references} references",
-        )
-    counts = arrays.get("latent_counts_", np.zeros(0))
-    require((counts >= 0).all(), "latent_counts_ holds a number below 0")
+    require(lengths["references"], "the model has no references")
+    n_latents = lengths.get("latents")
+    require(
+        values.get("reference_") != "latent" or n_latents == lengths["references"],
+        f"the {n_latents} latent examples are not the {lengths['references']} references",
+    )
 
 
-def _labels(attributes: dict[str, Any]) -> Array:
-    """The labels of the latent examples, which are stored as codes."""
+def _check_latents(attributes: dict[str, Any]) -> None:
+    """Raise unless latent examples are sorted by class and count rows; a class may have none."""
     codes, classes = attributes["latent_labels_"], attributes["classes_"]
     require((np.diff(codes) >= 0).all(), "latent_labels_ are not in ascending order")
+    require((attributes["latent_counts_"] >= 0).all(), "latent_counts_ holds a number below 0")
     if classes.dtype.kind == "U":
         width = classes.dtype.itemsize // 4
         check_text_bytes(len(codes), width, attributes["latent_examples_"].nbytes)
-    labels: Array = classes[codes]
-    return labels
 
 
 def _model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
@@ -411,8 +377,7 @@ def _check_computable(model: FittedModel, attributes: dict[str, Any]) -> None:
     """Raise on numbers whose distances overflow in the model's dtype."""
     dtype, inner = model.dtype, model.coordinates
     largest, off_centre = float(np.finfo(dtype).max), np.abs(inner.centre).max()
-    with np.errstate(over="ignore", under="ignore"):
-        divisor = float(dtype.type(inner.scale))
+    divisor = float(dtype.type(inner.scale))
     require(
         0 < divisor <= largest and off_centre <= largest,
         f"the scale {inner.scale:g} and the centre, up to {off_centre:g}, are not numbers that "

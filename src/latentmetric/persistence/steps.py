@@ -30,7 +30,7 @@ from latentmetric.validation.pipelines import (
     step_class,
 )
 
-OTHERWISE = ("transformers", "remainder", "steps", "n_jobs", "force_int_remainder_cols")
+NOT_STORED = ("transformers", "remainder", "steps", "n_jobs", "force_int_remainder_cols")
 """Parameters that are stored otherwise, or that change nothing of a fitted step."""
 
 NamedSteps = list[tuple[str, Any]]
@@ -69,26 +69,35 @@ def pack_parameters(step: Any, path: str) -> dict[str, Any]:
     known = inspect.signature(type(step)).parameters
     stored = {}
     for name, value in step.get_params(deep=False).items():
-        default = known[name].default
-        if name in OTHERWISE or value is default:
-            continue
-        if name == "random_state" and not isinstance(value, int | np.integer):
+        is_seedless = name == "random_state" and not isinstance(value, int | np.integer)
+        if name in NOT_STORED or value is known[name].default or is_seedless:
             continue
         if not _may_be_set(name, value):
             raise TypeError(f"{path}: a model file cannot hold its parameter {name}={value!r}")
-        listed = value.tolist() if isinstance(value, np.ndarray) else value
         try:
+            listed = value.tolist() if isinstance(value, np.ndarray) else value
             stored[name] = pack(listed, {}, name)
         except TypeError as error:
             raise TypeError(f"{path}: its parameter {name}: {error}") from error
     return stored
 
 
+def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
+    """The parameters of a step of this kind that ``pack_parameters`` stored."""
+    known = inspect.signature(step_class(kind)).parameters
+    parameters: dict[str, Any] = unpack(stored, {})
+    for name, value in parameters.items():
+        require(
+            name in known and name not in NOT_STORED and _may_be_set(name, value),
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set",
+        )
+    return parameters
+
+
 def _may_be_set(name: str, value: Any) -> bool:
-    """Whether a parameter names no files, which may hold code, and no pattern for text."""
-    return name not in (*OTHERWISE, "memory") and (
-        name != "verbose_feature_names_out" or isinstance(value, bool)
-    )
+    """Whether a parameter names no cache, which may hold code, and no pattern for text."""
+    is_pattern = name == "verbose_feature_names_out" and not isinstance(value, bool)
+    return name != "memory" and not is_pattern
 
 
 def _packed(step: Any, path: str, arrays: Arrays) -> Any:
@@ -123,20 +132,18 @@ def _found(step: Any) -> dict[str, Any]:
         return {"statistics": step.statistics_, "fitted_to": fitted_to, "indicated": indicated}
     if kind == "OneHotEncoder":
         rare = getattr(step, "infrequent_categories_", None)
-        if rare is not None:
-            rare = [_positions(*pair) for pair in zip(step.categories_, rare, strict=True)]
+        if rare is not None:  # as indices; by their repr, because NaN is not equal to NaN
+            words = [set(map(repr, [] if some is None else some.tolist())) for some in rare]
+            rare = [
+                [index for index, word in enumerate(known.tolist()) if repr(word) in some]
+                for known, some in zip(step.categories_, words, strict=True)
+            ]
         return {"categories": step.categories_, "infrequent": rare}
     return {
         name: value
         for name, value in vars(step).items()
         if name.endswith("_") and name[0] != "_" and not name.endswith("_in_")
     }
-
-
-def _positions(known: Array, some: Array | None) -> list[int]:
-    """Where these categories are among those known; NaN is the same as NaN."""
-    words = set() if some is None else set(map(repr, some.tolist()))
-    return [index for index, word in enumerate(known.tolist()) if repr(word) in words]
 
 
 def _packed_columns(step: Any, path: str, arrays: Arrays) -> dict[str, Any]:
@@ -210,18 +217,6 @@ def _restored(
     return step, width
 
 
-def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
-    """The parameters of a step of this kind that ``pack_parameters`` stored."""
-    known = inspect.signature(step_class(kind)).parameters
-    parameters: dict[str, Any] = unpack(stored, {})
-    for name, value in parameters.items():
-        require(
-            name in known and _may_be_set(name, value),
-            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set",
-        )
-    return parameters
-
-
 def _restore_found(step: Any, n_features: int, found: dict[str, Any], limits: Limits) -> int:
     """Give a step what its fit has found; return how many features it gives."""
     kind = type(step).__name__
@@ -287,14 +282,9 @@ def _restore_encoder(
         shown = often[:1] if infrequent is None else [*range(len(known)), *often]
         cells = known.tolist()
         rows[:, column] = [cells[index] for index in shown + often[:1] * (n_rows - len(shown))]
-    asked = {
-        name: getattr(step, name) for name in ("categories", "min_frequency", "max_categories")
-    }
-    limit = None if infrequent is None else 2
-    step.set_params(
-        categories=[known.tolist() for known in categories], min_frequency=limit,
-        max_categories=None,
-    ).fit(rows)  # fmt: skip
+    asked = step.get_params()
+    limits_of_fit = {"min_frequency": None if infrequent is None else 2, "max_categories": None}
+    step.set_params(categories=[known.tolist() for known in categories], **limits_of_fit).fit(rows)
     step.set_params(**asked)
     step.categories_ = categories
 
@@ -315,11 +305,14 @@ def _restored_columns(
     left = [index for index in range(n_features) if index not in covered]
     rest, width = _restored(stored["remainder"], len(left), arrays, limits, f"{path}/remainder")
     step = ColumnTransformer(
-        [(name, _stub(held), indices) for name, held, _, _, indices in parts],
-        remainder=_stub(rest),
-    ).fit(np.zeros((1, n_features)))
-    step.transformers = [(name, _unfitted(held), columns) for name, held, _, columns, _ in parts]
-    step.remainder = _unfitted(rest)
+        [(name, held if isinstance(held, str) else "passthrough", indices)
+         for name, held, _, _, indices in parts],
+        remainder=rest if isinstance(rest, str) else "passthrough",
+    ).fit(np.zeros((1, n_features)))  # fmt: skip
+    step.transformers = [
+        (name, clone(held, safe=False), columns) for name, held, _, columns, _ in parts
+    ]
+    step.remainder = clone(rest, safe=False)
     vars(step).update(restore_parameters("ColumnTransformer", stored["parameters"]))
     step._validate_params()
     weights = (step.transformer_weights or {}).values()
@@ -338,11 +331,3 @@ def _restored_columns(
         step.output_indices_[name] = slice(start, start + given_by) if given_by else slice(0, 0)
         start += given_by
     return step, start
-
-
-def _stub(step: Any) -> str:
-    return step if isinstance(step, str) else "passthrough"
-
-
-def _unfitted(step: Any) -> Any:
-    return step if isinstance(step, str) else clone(step)

@@ -37,8 +37,6 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    if isinstance(y, str | bytes | dict | set | Real) or getattr(y, "shape", None) == ():
-        raise ValueError(f"{name} must be a list or an array of labels, got {y!r:.60}")
     labels: Labels = column_or_1d(_as_array(y, name), warn=True)
     _refuse_missing(labels, f"Input {name}", start)
     return labels
@@ -62,8 +60,10 @@ def _as_array(y: Any, name: str) -> Any:
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
-    if labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind == "O":  # pandas.NA cannot be compared
+        unequal = (label is None or type(label).__name__ == "NAType" or bool(label != label)
+                   for label in labels.tolist())  # fmt: skip
+        missing = np.fromiter(unequal, dtype=bool, count=len(labels))
     else:  # only NaN and NaT differ from themselves; an infinite label is no class either
         missing = labels != labels if labels.dtype.kind != "f" else ~np.isfinite(labels)
     if missing.any():
@@ -72,10 +72,6 @@ def _refuse_missing(labels: Labels, name: str, start: int) -> None:
             f"{name} contains NaN or another missing value: row {start + row} (counted "
             f"from 0) is {labels[row]!r}; fill it or remove the row"
         )
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def classes_and_codes(labels: Labels) -> tuple[Labels, Ints]:
@@ -112,8 +108,7 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
 
 def known_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
-    given, indices = classes_and_codes(labels)
-    given = _comparable(given, classes, name)
+    given, indices = _distinct(labels, classes, name)
     unknown = np.setdiff1d(given, classes)
     if len(unknown):
         raise ValueError(
@@ -135,8 +130,7 @@ def check_same_classes(given: Labels, classes: Labels) -> None:
 
 def joined_classes(classes: Labels, labels: Labels) -> Labels:
     """The model's classes and those of new labels, sorted; raise if they are of different kinds."""
-    given = _comparable(classes_and_codes(labels)[0], classes)
-    joined: Labels = np.union1d(classes, given)
+    joined: Labels = np.union1d(classes, _distinct(labels, classes)[0])
     if joined.dtype.kind == "f":
         check_classification_targets(np.repeat(joined, 3))
     return joined
@@ -144,14 +138,14 @@ def joined_classes(classes: Labels, labels: Labels) -> Labels:
 
 def are_known(labels: Labels, classes: Labels) -> Bools:
     """Which labels are among the model's classes; raise if they are not of one kind."""
-    given, indices = classes_and_codes(labels)
-    known: Bools = np.isin(_comparable(given, classes), classes)[indices]
+    given, indices = _distinct(labels, classes)
+    known: Bools = np.isin(given, classes)[indices]
     return known
 
 
 def refuse_known(labels: Labels, classes: Labels) -> None:
     """Raise if any label is among the model's classes."""
-    known = np.intersect1d(_comparable(classes_and_codes(labels)[0], classes), classes)
+    known = np.intersect1d(_distinct(labels, classes)[0], classes)
     if len(known):
         raise ValueError(
             f"y holds {len(known)} of the model's {len(classes)} classes, such as "
@@ -169,23 +163,23 @@ def kind_of(labels: Labels) -> str:
     return str(labels.dtype.type.__name__)
 
 
-def _comparable(labels: Labels, classes: Labels, name: str = "y") -> Labels:
-    """Different labels, sorted, that compare with the classes.
+def _distinct(labels: Labels, classes: Labels, name: str = "y") -> tuple[Labels, Ints]:
+    """As ``classes_and_codes``, in the dtype of the classes if they are integers.
 
     Raise if they are of another kind: True is not the class 1, nor is "1".
     """
-    if len(labels) and len(classes) and kind_of(labels) != kind_of(classes):
+    given, indices = classes_and_codes(labels)
+    if len(given) and len(classes) and kind_of(given) != kind_of(classes):
         raise TypeError(
             f"{name} must be of the same kind as the model's classes: {name} holds "
-            f"{kind_of(labels)}, such as {labels.tolist()[0]!r}, but the classes are "
+            f"{kind_of(given)}, such as {given.tolist()[0]!r}, but the classes are "
             f"{kind_of(classes)}, such as {classes.tolist()[0]!r}; convert {name}"
         )
-    if labels.dtype.kind in "iuf" and classes.dtype.kind in "iu":
+    if given.dtype.kind in "iuf" and classes.dtype.kind in "iu":
         with np.errstate(invalid="ignore"):
-            cast = labels.astype(classes.dtype)
-        if (cast == labels).all():
-            return cast
-    return labels
+            cast = given.astype(classes.dtype)
+        given = cast if (cast == given).all() else given
+    return given, indices
 
 
 def predicted_dtype(
@@ -242,13 +236,3 @@ def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
     width = 4 * max(map(len, texts), default=0)
     padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
     return np.array(texts, dtype=str if padded else object)
-
-
-def refuse_cut(texts: list[str], name: str) -> None:
-    """Raise on a text that ends in a zero character, which arrays of a fixed width drop."""
-    cut = [text for text in texts if text.endswith("\0")]
-    if cut:
-        raise ValueError(
-            f"{name} holds {shortened(cut[0], 40)!r}, which ends in a zero character; remove it "
-            "there"
-        )

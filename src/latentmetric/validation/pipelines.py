@@ -71,12 +71,14 @@ class SplitPipeline:
     @property
     def text_columns(self) -> list[int]:
         """The features that hold words, which a step encodes."""
-        known = [
-            (index, values)
-            for step, indices in self._single_steps()
-            for index, values in zip(indices, _known_values(step), strict=False)
-        ]
-        return sorted({index for index, values in known if any(isinstance(v, str) for v in values)})
+        found = set()
+        for step, indices in self._single_steps():
+            filled = [[value] for value in getattr(step, "statistics_", ())]
+            known = filled or [values.tolist() for values in getattr(step, "categories_", ())]
+            for index, values in zip(indices, known, strict=False):
+                if any(isinstance(value, str) for value in values):
+                    found.add(index)
+        return sorted(found)
 
     @property
     def categories(self) -> dict[int, set[Any]]:
@@ -172,22 +174,11 @@ def _single_steps(step: Any, indices: list[int]) -> Iterator[tuple[Any, list[int
     if isinstance(step, Pipeline):
         for _, inner in step.steps:
             yield from _single_steps(inner, indices)
-            if not _is_word(inner) and not _keeps_columns(inner):
-                indices = []
+            filled = hasattr(inner, "statistics_") and len(inner.get_feature_names_out())
+            if not _is_word(inner) and filled != len(indices):
+                indices = []  # only a step that fills missing values in keeps the columns
     elif hasattr(step, "transformers_"):
         for _, inner, columns in fitted_columns(step):
             yield from _single_steps(inner, [indices[column] for column in columns if indices])
     elif not _is_word(step):
         yield step, indices
-
-
-def _keeps_columns(step: Any) -> bool:
-    """Whether a step only fills in missing values."""
-    return hasattr(step, "statistics_") and len(step.get_feature_names_out()) == step.n_features_in_
-
-
-def _known_values(step: Any) -> list[list[Any]]:
-    """Values of each column that a fitted step knows, if it knows any."""
-    if hasattr(step, "statistics_"):
-        return [[value] for value in step.statistics_]
-    return [known.tolist() for known in getattr(step, "categories_", ())]
