@@ -94,10 +94,6 @@ class References:
         """The references with these indices."""
         return References(self.rows[which], self.norms[which], self.factor)
 
-    def replace(self, which: Ints, others: References) -> None:
-        """Overwrite the references with these indices in place, by others of the same factor."""
-        self.rows[which], self.norms[which] = others.rows, others.norms
-
     def comparable(
         self, queries: Floats, tile: slice = slice(None), out: Floats | None = None
     ) -> Floats:
@@ -271,7 +267,7 @@ def ranked(
     for rows in row_blocks(len(queries), row_bytes, MEASURED_BYTES):
         pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
         exact[rows] = measure(*pairs).reshape(-1, k)
-    return _in_order(queries, exact, found, measure, found.shape[1])
+    return _sorted_by_distance(queries, exact, found, measure, found.shape[1])
 
 
 def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
@@ -293,7 +289,7 @@ def _chosen(
     for pairs in row_blocks(len(of), queries.shape[1] * queries.itemsize):
         values = measure(queries[of[pairs]], references.rows, to[pairs])
         exact[of[pairs], rank[pairs]] = values
-    return _in_order(queries, exact, found, measure, k)
+    return _sorted_by_distance(queries, exact, found, measure, k)
 
 
 def _hopeful(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
@@ -319,17 +315,6 @@ def _hopeful(queries: Floats, references: References, k: int, measure: Measure) 
     return near
 
 
-def _in_order(
-    queries: Floats, exact: Floats, found: Ints, measure: Measure, k: int
-) -> tuple[Floats, Ints]:
-    """The first k in ascending order; ``found`` is ascending, so that equals keep their order."""
-    order = np.arange(len(exact))[:, None], exact.argsort(axis=1, kind="stable")
-    exact, found = exact[order], found[order]
-    if measure is paired_squared_distances:
-        _sort_ties(exact, found, squared_norms(queries), k)
-    return exact[:, :k], found[:, :k]
-
-
 def zero_until(norms: Floats, dtype: Any) -> Floats:
     """The largest distances that are 0 within rounding, for queries with these squared norms."""
     distances: Floats = TIE_SLACK * float(np.finfo(dtype).eps) * np.sqrt(norms, dtype=np.float64)
@@ -344,31 +329,41 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     return reach
 
 
-def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
-    """Sort the first k by index where they tie within rounding, with the least of the distances."""
+def _sorted_by_distance(
+    queries: Floats, squared: Floats, found: Ints, measure: Measure, k: int
+) -> tuple[Floats, Ints]:
+    """The first k in ascending order; ``found`` is ascending, so that equals keep their order.
+
+    Distances that tie within rounding are sorted by index, and become the least of them.
+    """
+    order = np.arange(len(squared))[:, None], squared.argsort(axis=1, kind="stable")
+    squared, found = squared[order], found[order]
+    if measure is not paired_squared_distances:
+        return squared[:, :k], found[:, :k]
     # Bounds that are cheaper than ``_tied_until`` rule out most rows.
+    norms = squared_norms(queries)
     zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
     limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
     limits = np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
     tied = np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
     if not len(tied):
-        return
+        return squared[:, :k], found[:, :k]
     lengths = np.sqrt(squared[tied], dtype=np.float64)
     reach = _tied_until(lengths, norms[tied, None], squared.dtype)
     surely = (lengths[:, 1:] <= np.minimum(reach[:, :-1], LARGEST)).any(axis=1)
-    if not surely.any():
-        return
-    tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
-    firsts, until = squared[tied], reach[:, 0]
-    for rank in range(1, k):
-        apart = lengths[:, rank] > until
-        firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
-        until = np.where(apart, reach[:, rank], until)
-    beyond = lengths[:, k:] > until[:, None]
-    firsts[:, k:] = np.where(beyond, firsts[:, k:], firsts[:, k - 1 : k])
-    order = np.lexsort((found[tied], firsts), axis=1)
-    squared[tied] = np.take_along_axis(firsts, order, axis=1)
-    found[tied] = np.take_along_axis(found[tied], order, axis=1)
+    if surely.any():
+        tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
+        firsts, until = squared[tied], reach[:, 0]
+        for rank in range(1, k):
+            apart = lengths[:, rank] > until
+            firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
+            until = np.where(apart, reach[:, rank], until)
+        beyond = lengths[:, k:] > until[:, None]
+        firsts[:, k:] = np.where(beyond, firsts[:, k:], firsts[:, k - 1 : k])
+        ranks = np.lexsort((found[tied], firsts), axis=1)
+        squared[tied] = np.take_along_axis(firsts, ranks, axis=1)
+        found[tied] = np.take_along_axis(found[tied], ranks, axis=1)
+    return squared[:, :k], found[:, :k]
 
 
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:

@@ -87,16 +87,14 @@ def learn_metric(
     sum_of_triplets, sum_of_learned = (np.zeros_like(start, order="F") for _ in range(2))
     suffix, sum_of_start = _Triangle(sum_of_triplets), 0.0
 
-    def prepare(first: int) -> _Block:
-        return _Block.of(triplets[first : first + steps_per_block], latents)
-
     with background_thread(n_threads) as executor:
-        upcoming, adding = executor.submit(prepare, 0), executor.submit(lambda: None)
+        upcoming = executor.submit(_Block.of, triplets, 0, steps_per_block, latents)
+        adding = executor.submit(lambda: None)
         for first in range(0, n_steps, steps_per_block):
             block = upcoming.result()
             end = first + len(block.margins)
             if end < n_steps:
-                upcoming = executor.submit(prepare, end)
+                upcoming = executor.submit(_Block.of, triplets, end, steps_per_block, latents)
             mixture = _Mixture(start_share, start_norm)
             on_learned, steps = learned.gaps(block.vectors), range(first + 1, end + 1)
             kept = first / end  # the product of all 1 − 1/s
@@ -133,14 +131,17 @@ class _Block:
     """⟨Aᵢ, Aⱼ⟩, in float64."""
 
     @classmethod
-    def of(cls, triplets: MeasuredTriplets, latents: Floats) -> _Block:
-        n, vectors = len(triplets), np.concatenate(triplets.differences(latents))
+    def of(
+        cls, triplets: MeasuredTriplets | DrawnTriplets, first: int, size: int, latents: Floats
+    ) -> _Block:
+        block = triplets[first : first + size]
+        n, vectors = len(block), np.concatenate(block.differences(latents))
         inner = vectors @ vectors.T
         squares = np.square(inner, out=inner)
         products: Floats = squares[:n, :n] + squares[n:, n:]
         products -= squares[n:, :n]
         products -= squares[:n, n:]
-        margins, on_start = triplets.margins.astype(np.float64), triplets.gaps.astype(np.float64)
+        margins, on_start = block.margins.astype(np.float64), block.gaps.astype(np.float64)
         return cls(vectors, margins, on_start, products.astype(np.float64, copy=False))
 
 

@@ -43,16 +43,6 @@ class Nearby:
     spreads: Floats
     """E[D²(x, z)] of every class, z being each row's own latent example."""
 
-    @staticmethod
-    def together(parts: list[Nearby]) -> Nearby:
-        """Several classes, one after the other."""
-        return Nearby(
-            np.concatenate([part.near for part in parts]),
-            np.concatenate([part.own for part in parts]),
-            np.concatenate([part.likelihood for part in parts]),
-            np.concatenate([part.spreads for part in parts]),
-        )
-
 
 @dataclass(frozen=True)
 class RowSubset:
@@ -185,8 +175,15 @@ def _near_own(
     ``own`` are numbers of the class's latent examples, which begin at ``offset`` in ``points``.
     """
     order = np.argsort(own, kind="stable")
-    here, listed = mapped[order], lists[own[order]]
-    comparable = _with_listed(here, own[order], points, lists)
+    here, ascending = mapped[order], own[order]
+    listed = lists[ascending]
+    comparable = np.empty(listed.shape, dtype=mapped.dtype)
+    gathered = np.empty((lists.shape[1], points.shape[1]), dtype=points.dtype)
+    bounds = np.flatnonzero(np.diff(ascending)) + 1
+    for first, end in pairwise((0, *bounds.tolist(), len(own))):  # the rows of a latent example
+        # Indices are in range; "clip" only spares numpy a copy of what it has gathered.
+        np.take(points, lists[ascending[first]], axis=0, out=gathered, mode="clip")
+        np.matmul(here[first:end], gathered.T, out=comparable[first:end])
     comparable *= -2
     comparable += squared_norms(points)[listed]
     columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
@@ -200,21 +197,6 @@ def _near_own(
     near[missing, -1] = own[missing]
     squared[missing, -1] = squared_norms(mapped[missing] - points[own[missing]])
     return near, squared
-
-
-def _with_listed(mapped: Floats, own: Ints, points: Floats, lists: Ints) -> Floats:
-    """The inner products of rows with those listed for their own latent example.
-
-    ``own`` ascends. The listed points are gathered once for all rows of a latent example.
-    """
-    products = np.empty((len(mapped), lists.shape[1]), dtype=mapped.dtype)
-    gathered = np.empty((lists.shape[1], points.shape[1]), dtype=points.dtype)
-    bounds = np.flatnonzero(np.diff(own)) + 1
-    for first, end in pairwise((0, *bounds.tolist(), len(own))):
-        # Indices are in range; "clip" only spares numpy a copy of what it has gathered.
-        np.take(points, lists[own[first]], axis=0, out=gathered, mode="clip")
-        np.matmul(mapped[first:end], gathered.T, out=products[first:end])
-    return products
 
 
 def responsibilities(
