@@ -15,8 +15,8 @@ from latentmetric.core.race import (
     MIN_GAIN,
     REL_TOL,
     choose_start,
+    distance_ratio,
     estimate_start,
-    gap_between,
     race,
     winner,
 )
@@ -204,6 +204,6 @@ def test_few_rows_with_many_features_are_raced_in_their_span(rng, monkeypatch):
 
 def test_a_gap_is_a_ratio_of_distances_far_away(rng):
     squared = rng.exponential(size=5_000)
-    assert gap_between(squared, squared) == 1
-    assert gap_between(4 * squared, squared) == pytest.approx(2)
-    assert gap_between(squared, np.zeros(10)) == 1
+    assert distance_ratio(squared, squared) == 1
+    assert distance_ratio(4 * squared, squared) == pytest.approx(2)
+    assert distance_ratio(squared, np.zeros(10)) == 1

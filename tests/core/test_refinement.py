@@ -13,11 +13,11 @@ from latentmetric.core import refinement
 from latentmetric.core.nearby import RowSubset
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
-    CERTAIN,
+    CERTAIN_LIKELIHOOD,
     FACTOR_RATE,
     FIRST_DECAY,
+    MIN_GRADIENT_SHARE,
     POINT_RATE,
-    QUIET,
     SECOND_DECAY,
     Adam,
     Batch,
@@ -252,7 +252,7 @@ class PlainAdam:
             self.unbiased(slope, self.of_points[point], np.square(slope).mean())
             for slope, point in zip(of_points, which, strict=True)
         ]
-        least = QUIET * np.mean([root for _, root in found])
+        least = MIN_GRADIENT_SHARE * np.mean([root for _, root in found])
         for (mean, root), point in zip(found, which, strict=True):
             length = POINT_RATE * share * self.unit
             self.points[point] -= length * mean / (max(root, least) or 1)
@@ -410,7 +410,7 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
     adam = PlainAdam(problem.factor, problem.points)
     batches = draw_batches(len(problem.rows), 1.0, np.random.default_rng(7))
     for number, drawn in enumerate(batches):
-        active = [row for row in drawn if likelihood[row] < CERTAIN]
+        active = [row for row in drawn if likelihood[row] < CERTAIN_LIKELIHOOD]
         if not active:
             continue
         moved = problem.with_changes(factor=adam.factor, points=adam.points)
@@ -421,7 +421,7 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
         left = (1 + np.cos(np.pi * (done + number / len(batches)) / n_passes)) / 2
         every = np.arange(len(problem.points))
         adam.step(of_factor / len(drawn), of_points / len(drawn), every, left)
-    return adam, np.mean(likelihood < CERTAIN)
+    return adam, np.mean(likelihood < CERTAIN_LIKELIHOOD)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ import numpy as np
 from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
-    CROWDED,
     GROUPS_PER_ENTRY,
-    MANY_HOPEFUL,
+    MANY_CANDIDATES,
     MAX_ARGMIN,
+    MAX_CROWDING,
     MAX_GROUPED,
     MEASURED_BYTES,
     TILE_ROWS,
@@ -132,8 +132,8 @@ def search(
                 mask(block, rows, tile)
             some = slice(rows.start, rows.stop)
             if k > 1 and tile.start:  # most queries find nothing nearer in the later tiles
-                hopeful = np.flatnonzero(block.min(axis=1) < values[rows, -1])
-                block, some = block[hopeful], rows.start + hopeful
+                candidates = np.flatnonzero(block.min(axis=1) < values[rows, -1])
+                block, some = block[candidates], rows.start + candidates
             more, columns = smallest(block, min(k, block.shape[1]))
             columns += tile.start
             nearest, numbers = values[some], indices[some]
@@ -171,7 +171,7 @@ def search_within(
 
     def search_block(number: int) -> None:
         rows = blocks[number]
-        near = _Near(limits[rows], most)
+        near = _PairsWithin(limits[rows], most)
         for tile in tiles:
             block = references.comparable(queries[rows], tile)
             if mask is not None:
@@ -183,7 +183,7 @@ def search_within(
     return np.concatenate([of for of, _ in found]), np.concatenate([to for _, to in found])
 
 
-class _Near:
+class _PairsWithin:
     """Pairs found so far for one block of queries; ``pairs`` returns at most ``most`` per query."""
 
     def __init__(self, limits: Floats, most: int) -> None:
@@ -252,7 +252,7 @@ def k_nearest(
     unsure = np.flatnonzero(values[:, k] <= values[:, k - 1] + rounding)
     for block in row_blocks(len(unsure), 4 * 8 * len(references)):
         some = unsure[block]
-        nearest[some], indices[some] = _chosen(queries[some], references, k, measure)
+        nearest[some], indices[some] = _k_nearest_exactly(queries[some], references, k, measure)
     return nearest, indices
 
 
@@ -277,11 +277,11 @@ def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
     return bounds
 
 
-def _chosen(
+def _k_nearest_exactly(
     queries: Floats, references: References, k: int, measure: Measure
 ) -> tuple[Floats, Ints]:
     """The k nearest by differences, of all references that may be among them."""
-    of, to = np.nonzero(_hopeful(queries, references, k, measure))
+    of, to = np.nonzero(_candidates(queries, references, k, measure))
     rank = np.arange(len(of)) - np.searchsorted(of, of)
     shape = len(queries), 1 + rank.max()
     exact, found = np.full(shape, np.inf, queries.dtype), np.zeros(shape, np.intp)
@@ -292,7 +292,7 @@ def _chosen(
     return _sorted_by_distance(queries, exact, found, measure, k)
 
 
-def _hopeful(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
+def _candidates(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
     """Which references may be among each query's k nearest.
 
     float32 cannot tell the references apart if they are near each other, but far from the centre;
@@ -302,7 +302,7 @@ def _hopeful(queries: Floats, references: References, k: int, measure: Measure) 
     limits = np.partition(block, k - 1, axis=1)[:, k - 1]
     limits += _rounding(queries, references, queries.dtype)
     near: Bools = block <= limits[:, None]
-    many = np.count_nonzero(near) > len(queries) * (k + MANY_HOPEFUL)
+    many = np.count_nonzero(near) > len(queries) * (k + MANY_CANDIDATES)
     if not many or queries.dtype != np.float32 or measure is not paired_squared_distances:
         return near
     wide = queries.astype(np.float64)
@@ -411,7 +411,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     grouped = block[:, : group_size * n_groups].reshape(len(block), group_size, n_groups)
     limits = np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1 : k]
     inside = block <= limits
-    if np.count_nonzero(inside) > CROWDED * k * len(block):
+    if np.count_nonzero(inside) > MAX_CROWDING * k * len(block):
         return repeated_argmin(block, k)
     entries = np.flatnonzero(inside)
     if len(block) == 1:
@@ -419,7 +419,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         return block[:, columns], columns[None]
     rows = entries // block.shape[1]
     counts = np.bincount(rows, minlength=len(block))
-    if counts.max(initial=0) <= CROWDED * k:
+    if counts.max(initial=0) <= MAX_CROWDING * k:
         rank = np.arange(len(rows)) - (counts.cumsum() - counts)[rows]
         shape = len(block), int(counts.max(initial=k))
         values, found = np.full(shape, np.inf, block.dtype), np.zeros(shape, np.intp)
@@ -428,7 +428,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         return values[order], found[order] % block.shape[1]
     values = np.empty((len(block), k), dtype=block.dtype)
     columns = np.empty((len(block), k), dtype=np.intp)
-    crowded = counts > CROWDED * k
+    crowded = counts > MAX_CROWDING * k
     values[crowded], columns[crowded] = repeated_argmin(block[crowded], k)
     values[~crowded], columns[~crowded] = grouped_smallest(block[~crowded], k)
     return values, columns

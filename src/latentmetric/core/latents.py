@@ -297,7 +297,7 @@ class Members:
             remains = whole + float(np.vdot(mapped.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
-        squared = rows.weighed(self.squared_distances(rows, latents, metric), slice(None))
+        squared = rows.weighted(self.squared_distances(rows, latents, metric), slice(None))
         return float(squared.sum(dtype=np.float64)), between
 
     def squared_distances(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
@@ -318,7 +318,7 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
-    costs = rows.weighed(squared, slice(None))
+    costs = rows.weighted(squared, slice(None))
     worst_first = np.argsort(-costs, kind="stable")[: len(empty)]
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
@@ -350,7 +350,7 @@ def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
     weights: Floats | None = None,
 ) -> list[Ints | int]:  # fmt: skip
-    """The start of ``first_rows`` for every class: row numbers, or a seed for k-means++.
+    """The start of ``rows_to_start_at`` for every class: row numbers, or a seed for k-means++.
 
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
@@ -373,7 +373,7 @@ def _shares(weights: Floats, sizes: Ints) -> list[Floats | None]:
     ]
 
 
-def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
+def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
     """The numbers of the rows that the latent examples of a class start near, all distinct.
 
     ``start`` comes from ``draw_starts``; its numbers refer to ``rows.drawing_order``, which does
@@ -385,7 +385,7 @@ def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
     return rows.drawing_order[start]
 
 
-def near_rows(rows: OneClass, numbers: Ints) -> Floats:
+def latents_near(rows: OneClass, numbers: Ints) -> Floats:
     """Latent examples near these rows of a class, in inner coordinates.
 
     Rows of whole numbers can be exactly as far from one row as from another. Rounding, which
@@ -406,10 +406,10 @@ def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Gene
         drawn = generator.choice(len(rows), size=n_candidates, replace=False)
     candidates = rows.drawing_order[drawn]
     weights = None if rows.weights is None else rows.weights[candidates]
-    return candidates[_spread_out(rows[candidates], n_latents, generator, weights)]
+    return candidates[_draw_by_distance(rows[candidates], n_latents, generator, weights)]
 
 
-def _spread_out(
+def _draw_by_distance(
     rows: Floats, n_latents: int, generator: np.random.Generator, weights: Floats | None
 ) -> Ints:
     """Draw each row in proportion to its squared distance from the nearest row drawn before.

@@ -95,22 +95,24 @@ def learn_metric(
             end = first + len(block.margins)
             if end < n_steps:
                 upcoming = executor.submit(_Block.of, triplets, end, steps_per_block, latents)
-            mixture = _Mixture(start_share, start_norm)
+            coefficients = _Coefficients(start_share, start_norm)
             on_learned, steps = learned.gaps(block.vectors), range(first + 1, end + 1)
             kept = first / end  # the product of all 1 − 1/s
             if max_norm < inf or kept < SMALLEST_SCALE:
                 if max_norm < inf:
-                    mixture.measure(learned, start)
-                mixture.run(steps, half, block, on_learned.tolist(), metric_reg, max_norm)
+                    coefficients.measure(learned, start)
+                coefficients.run(steps, half, block, on_learned.tolist(), metric_reg, max_norm)
             else:
-                mixture.run_unbounded(steps, half, block, on_learned, metric_reg)
+                coefficients.run_unbounded(steps, half, block, on_learned, metric_reg)
             if end > half:
                 adding.result()  # one block at a time, so that memory is bounded
-                adding = executor.submit(suffix.update, 1.0, mixture.suffix_weights, block.vectors)
-                sum_of_learned += start.dtype.type(mixture.suffix_learned) * learned.entries
-                sum_of_start += mixture.suffix_start
-            learned.update(mixture.learned, mixture.weights, block.vectors)
-            start_share = mixture.start
+                adding = executor.submit(
+                    suffix.update, 1.0, coefficients.suffix_weights, block.vectors
+                )
+                sum_of_learned += start.dtype.type(coefficients.suffix_learned) * learned.entries
+                sum_of_start += coefficients.suffix_start
+            learned.update(coefficients.learned, coefficients.weights, block.vectors)
+            start_share = coefficients.start
         adding.result()
     sum_of_triplets += sum_of_learned
     average: Floats = suffix.whole() + start.dtype.type(sum_of_start) * start
@@ -146,7 +148,7 @@ class _Block:
 
 
 @dataclass
-class _Mixture:
+class _Coefficients:
     """M = start·M₀ + learned·N + Σ weightsᵢ Aᵢ through one block, and its sum over the suffix."""
 
     start: float

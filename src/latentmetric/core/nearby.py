@@ -26,7 +26,7 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.parallel import parallel_map
-from latentmetric.core.tuning import COMPARED, LISTED, LISTING_AXES, NEAR, TILE_ROWS
+from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
 
@@ -103,15 +103,15 @@ def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
         found = search(axes[block], references, listed)[1]
         lists[block] = found if others is None else others[found]
 
-    parallel_map(fill, list(_comparisons(axes, class_starts)), n_threads)
+    parallel_map(fill, list(_candidate_blocks(axes, class_starts)), n_threads)
     return lists
 
 
-def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints | None]]:
+def _candidate_blocks(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints | None]]:
     """Blocks of latent examples, and those to compare them with; None means all."""
     # A search for so many sorts numbers of eight bytes beside the distances, and merges them.
     tile_bytes = 4 * min(len(axes), TILE_ROWS) * axes.itemsize
-    if len(axes) <= COMPARED:
+    if len(axes) <= MAX_COMPARED:
         yield from ((block, None) for block in row_blocks(len(axes), tile_bytes))
         return
     sizes = np.diff(class_starts)
@@ -119,7 +119,7 @@ def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints
     apart = References.of(means)
     for position, first in enumerate(class_starts[:-1]):
         nearest = np.argsort(apart.comparable(means[position, None])[0], kind="stable")
-        enough = int(np.searchsorted(np.cumsum(sizes[nearest]), COMPARED)) + 1
+        enough = int(np.searchsorted(np.cumsum(sizes[nearest]), MAX_COMPARED)) + 1
         chosen = [np.arange(class_starts[c], class_starts[c + 1]) for c in nearest[:enough]]
         others = np.sort(np.concatenate(chosen))
         for block in row_blocks(int(sizes[position]), tile_bytes):

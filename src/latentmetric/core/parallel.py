@@ -71,12 +71,12 @@ def background_thread(n_threads: int) -> Iterator[Executor]:
     """An executor with one thread, or with none if ``n_threads`` is 1; BLAS gets the others."""
     with (
         blas_threads(max(1, n_threads // 2)),
-        _thread_pool(1) if n_threads > 1 else _Immediate() as executor,
+        _thread_pool(1) if n_threads > 1 else _SerialExecutor() as executor,
     ):
         yield executor
 
 
-class _Immediate(Executor):
+class _SerialExecutor(Executor):
     """Calls each function when it is submitted, in this thread."""
 
     def submit(  # type: ignore[override]
@@ -127,14 +127,14 @@ class _Limits:
         if self._original is None:
             self._original = _controller().limit(limits=None, user_api="blas")
         self._applied = None  # until it is set: an interrupt may come before
-        _let_any_thread_limit()
+        _release_controlling_thread()
         if limit is None:
             self._original.restore_original_limits()
             self._original = None
         else:
             _controller().limit(limits=limit, user_api="blas")
         self._applied = limit
-        _let_any_thread_limit()
+        _release_controlling_thread()
 
     def before_fork(self) -> None:
         """Wait until other threads no longer compute with threads of BLAS; called with the lock.
@@ -166,7 +166,7 @@ class _Limits:
         self.apply()
 
 
-def _let_any_thread_limit() -> None:
+def _release_controlling_thread() -> None:
     """Newer versions of threadpoolctl ignore every thread but the first one that set a limit."""
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import first_rows, near_rows, settle
+from latentmetric.core.latents import latents_near, rows_to_start_at, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
 from latentmetric.core.parallel import lazy_property, parallel_map
@@ -257,7 +257,7 @@ def first_latents_of(
     """The first latent examples of these classes, one class after the other."""
     counts = np.diff(class_starts).tolist()
     latents = parallel_map(
-        lambda given: near_rows(given[0], first_rows(*given)),
+        lambda given: latents_near(given[0], rows_to_start_at(*given)),
         list(zip(classes, counts, starts, strict=True)),
         n_threads,
     )

@@ -42,14 +42,14 @@ from latentmetric.core.tuning import (
     BATCH,
     BATCHES,
     CACHED_BYTES,
-    CERTAIN,
+    CERTAIN_LIKELIHOOD,
     FACTOR_RATE,
     FEWEST_STEPS,
     FIRST_DECAY,
+    MIN_GRADIENT_SHARE,
     MOST_STEPS,
     POINT_RATE,
     PREIMAGE_RIDGE,
-    QUIET,
     SECOND_DECAY,
     SMALLEST_BATCH,
     USUAL_ROWS,
@@ -222,7 +222,7 @@ def refine(
     steps = draw_batches(len(likelihood), moments.reach, generator)
     with blas_threads(1):  # steps are many and short: threads of BLAS would wait for each other
         for number, drawn in enumerate(steps):
-            active = drawn[likelihood[drawn] < CERTAIN]
+            active = drawn[likelihood[drawn] < CERTAIN_LIKELIHOOD]
             if not len(active):
                 continue
             numbers, which, batch = batches.of(active, adam)
@@ -243,7 +243,7 @@ def refine(
     moved += latents
     return Refined(
         adam.components, moved, batches.nearby.spreads, batches.counts, adam.moments,
-        float(np.mean(likelihood < CERTAIN)),
+        float(np.mean(likelihood < CERTAIN_LIKELIHOOD)),
     )  # fmt: skip
 
 
@@ -318,7 +318,7 @@ class Adam:
         squares += dtype.type(1 - SECOND_DECAY) * (mean - squares)
         moments.points_square[which] = squares
         roots = np.sqrt(squares / (1 - SECOND_DECAY**steps)) + TINY
-        roots = np.maximum(roots, QUIET * roots.mean())
+        roots = np.maximum(roots, MIN_GRADIENT_SHARE * roots.mean())
         length = (rate / (1 - FIRST_DECAY**steps) / roots).astype(dtype)
         for block in row_blocks(len(which), slopes[:1].nbytes, CACHED_BYTES):
             some = which[block]
