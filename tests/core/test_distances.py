@@ -30,16 +30,6 @@ def test_search_in_small_tiles_finds_what_brute_force_finds(rng, monkeypatch, k,
     assert values.dtype == dtype
 
 
-def test_search_never_finds_what_the_mask_hides(rng):
-    points = rng.standard_normal((30, 3))
-
-    def hide_even(block, rows, tile):
-        block[:, (tile.start % 2) :: 2] = np.inf
-
-    _, found = search(points, References.of(points), 4, hide_even)
-    assert np.all(found % 2 == 1)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     rows = (1000 + rng.standard_normal((50, 30))).astype(dtype)

@@ -162,15 +162,6 @@ def test_the_choice_is_in_the_first_record():
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_a_given_start_is_not_raced(name, monkeypatch):
-    monkeypatch.setattr(race_module, "race", None)
-    X, y = units(150)
-    model = MaPML(start=name, max_iter=0, refine=0, random_state=0).fit(X, y)
-    assert model.history_[0]["start"] == name
-    assert "start_losses" not in model.history_[0]
-
-
-@pytest.mark.parametrize("name", STARTS)
 def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypatch):
     X, y = units(150)
     rows = Recorded.of(X, y)
