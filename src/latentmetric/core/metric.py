@@ -115,7 +115,10 @@ def learn_metric(
             start_share = coefficients.start
         adding.result()
     sum_of_triplets += sum_of_learned
-    average: Floats = suffix.whole() + start.dtype.type(sum_of_start) * start
+    # The triangle that BLAS does not touch is stored as 0.
+    average: Floats = sum_of_triplets + sum_of_triplets.T
+    np.fill_diagonal(average, np.diagonal(sum_of_triplets))
+    average = average + start.dtype.type(sum_of_start) * start
     average /= average.dtype.type(n_steps - half)
     return average
 
@@ -290,9 +293,3 @@ class _Triangle:
     def squared_norm(self) -> float:
         """⟨N, N⟩."""
         return self.inner(self.entries.T)
-
-    def whole(self) -> Floats:
-        """The full matrix; the triangle that BLAS does not touch is stored as 0."""
-        whole: Floats = self.entries + self.entries.T
-        np.fill_diagonal(whole, np.diagonal(self.entries))
-        return whole
