@@ -38,6 +38,22 @@ def test_rows_times_the_upper_triangle(rng, dtype, close, shape):
     np.testing.assert_array_equal(rows, before)
 
 
+@pytest.mark.parametrize("function", [lambda *arrays: add_squares(*arrays, 1.0), times_triangle])
+@pytest.mark.parametrize(
+    ("matrix", "rows"),
+    [
+        (np.zeros((4, 4), order="F"), np.zeros((3, 5))),
+        (np.zeros((5, 5), "f4", order="F"), np.zeros((3, 5))),
+        (np.zeros((5, 5)), np.zeros((3, 5))),
+        (np.zeros((5, 5), order="F"), np.zeros((5, 3)).T),
+    ],
+    ids=["shape", "dtype", "order of the matrix", "order of the rows"],
+)
+def test_arrays_that_blas_would_misread_are_refused(function, matrix, rows):
+    with pytest.raises(ValueError, match=r"fit|order"):
+        function(matrix, rows)
+
+
 @pytest.mark.parametrize("name", ["syrk", "trmm"])
 def test_the_routines_do_not_keep_the_lock_of_python(name):
     """ctypes keeps the lock only for functions with this flag."""

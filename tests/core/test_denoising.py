@@ -7,7 +7,7 @@ from latentmetric.core.starts import (
     GROUP_PASSES,
     GROUP_ROWS,
     MIN_SIGNAL,
-    denoising,
+    denoising_matrix,
     group_rows,
 )
 
@@ -49,7 +49,7 @@ def test_groups_are_those_of_a_plain_k_means():
 
 def test_directions_keep_the_root_of_their_share_of_signal():
     rows, labels = noisy_rows()
-    turn, least = denoising(rows, labels)
+    turn, least = denoising_matrix(rows, labels)
     groups = plain_groups(rows, labels)
     away = np.array([
         row - np.mean([rows[j] for j, other in enumerate(groups) if other == group], axis=0)
@@ -67,8 +67,8 @@ def test_directions_keep_the_root_of_their_share_of_signal():
 def test_a_rotation_of_the_rows_rotates_the_start(dtype, rng):
     rows, labels = noisy_rows()
     turned = np.linalg.qr(rng.standard_normal((12, 12)))[0]
-    one = denoising(rows.astype(dtype), labels)[0]
-    other = denoising((rows @ turned).astype(dtype), labels)[0]
+    one = denoising_matrix(rows.astype(dtype), labels)[0]
+    other = denoising_matrix((rows @ turned).astype(dtype), labels)[0]
     np.testing.assert_allclose(
         turned @ other @ turned.T, one, atol=1e-8 if dtype is np.float64 else 1e-3
     )
@@ -79,6 +79,6 @@ def test_a_rotation_of_the_rows_rotates_the_start(dtype, rng):
 )
 def test_rows_that_show_no_noise_stay_as_they_are(rows):
     labels = np.arange(len(rows)) if len(rows) == 4 else np.zeros(len(rows), dtype=int)
-    turn, outside = denoising(rows, labels)
+    turn, outside = denoising_matrix(rows, labels)
     np.testing.assert_array_equal(turn, np.eye(rows.shape[1]))
     assert outside == 1

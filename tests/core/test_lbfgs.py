@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from latentmetric.core.lbfgs import Curvature, descend
+from latentmetric.core.lbfgs import InverseHessian, descend
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def follow(evaluate, point, n_descents, curvature, n_iterations=1):
 
 
 def test_a_bent_valley_is_followed_and_the_loss_falls_at_every_step():
-    point, losses = follow(rosenbrock, np.array([[-1.2, 1.0]]), 80, Curvature())
+    point, losses = follow(rosenbrock, np.array([[-1.2, 1.0]]), 80, InverseHessian())
     np.testing.assert_allclose(point, 1, atol=1e-4)
     assert np.all(np.diff(losses) <= 0)
 
@@ -43,7 +43,7 @@ def test_the_direction_is_that_of_the_dense_update(rng):
     steps = rng.standard_normal((3, 2, 3))
     curved = np.diag(np.arange(1.0, 7))
     changes = (steps.reshape(3, 6) @ curved).reshape(steps.shape)
-    curvature = Curvature(n_corrections=3)
+    curvature = InverseHessian(n_corrections=3)
     for step, change in zip(steps, changes, strict=True):
         curvature.learn(step, change)
     last_step, last_change = steps[-1].ravel(), changes[-1].ravel()
@@ -59,7 +59,7 @@ def test_the_direction_is_that_of_the_dense_update(rng):
 
 def test_as_good_as_scipy_after_as_many_iterations():
     start = np.zeros((3, 4))
-    _, losses = follow(uneven_bowl, start, 30, Curvature(n_corrections=5))
+    _, losses = follow(uneven_bowl, start, 30, InverseHessian(n_corrections=5))
     oracle = minimize(
         lambda flat: (uneven_bowl(flat).loss, uneven_bowl(flat).gradient),
         start.ravel(),
@@ -72,8 +72,8 @@ def test_as_good_as_scipy_after_as_many_iterations():
 
 def test_a_descent_ends_when_the_loss_is_halved():
     start = np.zeros((3, 4))
-    point, made = descend(uneven_bowl, start, uneven_bowl(start), Curvature(), 1000)
+    point, made = descend(uneven_bowl, start, uneven_bowl(start), InverseHessian(), 1000)
     assert uneven_bowl(point).loss <= uneven_bowl(start).loss / 2
     assert made < 1000
-    short, _ = descend(uneven_bowl, start, uneven_bowl(start), Curvature(), made - 1)
+    short, _ = descend(uneven_bowl, start, uneven_bowl(start), InverseHessian(), made - 1)
     assert uneven_bowl(short).loss > uneven_bowl(start).loss / 2 or made == 1

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import distances
 from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, stretches
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
@@ -85,13 +84,3 @@ def test_without_a_temperature_the_nearest_latents_vote(leave_out):
     found = judge(points, positions, latents, class_starts, counts, 0.0, leave_out=leave_out)
     assert found.error == pytest.approx(1 / 3)
     assert found.loss == pytest.approx(-np.log(MIN_LIKELIHOOD) / 3)
-
-
-def test_neither_blocks_nor_threads_matter(rng, monkeypatch):
-    arguments = (*case(rng), 0.5)
-    whole = judge(*arguments)
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 11 * 4 * 35 * 8)
-    for n_threads in (1, 3):
-        found = judge(*arguments, n_threads=n_threads)
-        assert found.loss == pytest.approx(whole.loss, rel=1e-12)
-        assert found.error == whole.error

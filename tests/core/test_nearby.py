@@ -195,7 +195,7 @@ def test_lists_hold_the_latents_nearest_to_each_latent(rng, n_points):
 
 def test_among_many_latents_only_those_of_near_classes_are_compared(rng, monkeypatch):
     """Forty classes of ten latents in a row, wide enough to overlap with their neighbours."""
-    monkeypatch.setattr("latentmetric.core.nearby.COMPARED", 200)
+    monkeypatch.setattr("latentmetric.core.nearby.MAX_COMPARED", 200)
     centres = np.repeat(np.arange(40.0), 10)[:, None] * np.eye(3)[0]
     points = centres + 0.5 * rng.standard_normal((400, 3))
     lists = list_neighbors(points, np.arange(0, 401, 10), 2)

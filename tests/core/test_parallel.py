@@ -138,12 +138,6 @@ def test_an_interrupt_while_a_limit_is_set_is_undone_by_the_next_block(
     assert blas_limits() == {2}
 
 
-def test_an_interrupt_inside_restores_the_limit(two_threads):
-    with suppress(KeyboardInterrupt), blas_threads(1):
-        raise KeyboardInterrupt
-    assert blas_limits() == {2}
-
-
 @pytest.mark.slow
 @needs_forks
 def test_a_child_forked_while_a_thread_sets_limits_can_set_them():
@@ -203,17 +197,6 @@ def test_a_fork_waits_for_threads_of_blas_but_not_forever(ends, two_threads, mon
     finally:
         done.set()
         thread.join()
-
-
-def test_many_callers_at_once_leave_the_limit_as_it_was(two_threads):
-    callers = [
-        threading.Thread(target=parallel_map, args=(lambda _: None, range(8), 2)) for _ in range(16)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert blas_limits() == {2}
 
 
 def test_thread_count_follows_blas_unless_given(monkeypatch):

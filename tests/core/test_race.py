@@ -15,8 +15,8 @@ from latentmetric.core.race import (
     MIN_GAIN,
     REL_TOL,
     choose_start,
+    distance_ratio,
     estimate_start,
-    gap_between,
     race,
     winner,
 )
@@ -162,15 +162,6 @@ def test_the_choice_is_in_the_first_record():
 
 
 @pytest.mark.parametrize("name", STARTS)
-def test_a_given_start_is_not_raced(name, monkeypatch):
-    monkeypatch.setattr(race_module, "race", None)
-    X, y = units(150)
-    model = MaPML(start=name, max_iter=0, refine=0, random_state=0).fit(X, y)
-    assert model.history_[0]["start"] == name
-    assert "start_losses" not in model.history_[0]
-
-
-@pytest.mark.parametrize("name", STARTS)
 def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypatch):
     X, y = units(150)
     rows = Recorded.of(X, y)
@@ -204,6 +195,6 @@ def test_few_rows_with_many_features_are_raced_in_their_span(rng, monkeypatch):
 
 def test_a_gap_is_a_ratio_of_distances_far_away(rng):
     squared = rng.exponential(size=5_000)
-    assert gap_between(squared, squared) == 1
-    assert gap_between(4 * squared, squared) == pytest.approx(2)
-    assert gap_between(squared, np.zeros(10)) == 1
+    assert distance_ratio(squared, squared) == 1
+    assert distance_ratio(4 * squared, squared) == pytest.approx(2)
+    assert distance_ratio(squared, np.zeros(10)) == 1

@@ -13,11 +13,11 @@ from latentmetric.core import refinement
 from latentmetric.core.nearby import RowSubset
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.refinement import (
-    CERTAIN,
+    CERTAIN_LIKELIHOOD,
     FACTOR_RATE,
     FIRST_DECAY,
+    MIN_GRADIENT_SHARE,
     POINT_RATE,
-    QUIET,
     SECOND_DECAY,
     Adam,
     Batch,
@@ -29,7 +29,7 @@ from latentmetric.core.refinement import (
     preimages,
     refine,
 )
-from latentmetric.core.starts import STARTS, start_from
+from latentmetric.core.starts import start_from
 from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 
 N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
@@ -122,7 +122,7 @@ def found(problem, exponent=0.0, near=None):
     return gradient(problem.rows, batch_of(problem, exponent, near))
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.3, WRONG_LABELS_EXPONENT, 2.0])
+@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT, 2.0])
 def test_the_gradient_is_that_of_the_plain_loss(problem, exponent):
     slopes = found(problem, exponent)
 
@@ -141,14 +141,6 @@ def test_the_gradient_is_that_of_the_plain_loss(problem, exponent):
         assert np.linalg.norm(slope) > 0.1
 
 
-@pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
-def test_the_gradient_is_that_of_the_formulas(problem, exponent):
-    slopes = found(problem, exponent)
-    of_factor, of_points = plain_gradient(problem, range(N_ROWS), exponent)
-    np.testing.assert_allclose(slopes.components, of_factor, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(slopes.points, of_points, rtol=1e-10, atol=1e-12)
-
-
 def test_only_near_points_take_part(problem, rng):
     """The own point and two others of each row; the last point is near no row."""
     near = np.array(
@@ -163,17 +155,6 @@ def test_only_near_points_take_part(problem, rng):
         return plain_loss(problem.with_changes(points=flat.reshape(N_POINTS, RANK)), near=near)
 
     assert check_grad(of_points, lambda _: slopes.points.ravel(), problem.points.ravel()) < 1e-5
-
-
-def test_the_gradients_of_parts_add_up(problem):
-    batch = batch_of(problem)
-    parts = [slice(0, 4), np.array([6, 4]), np.array([5, 7, 8])]
-    added = Gradient(np.zeros_like(problem.factor), np.zeros_like(problem.points))
-    for part in parts:
-        added += gradient(problem.rows[part], batch.part(part))
-    whole = gradient(problem.rows, batch)
-    np.testing.assert_allclose(added.components, whole.components, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(added.points, whole.points, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -252,7 +233,7 @@ class PlainAdam:
             self.unbiased(slope, self.of_points[point], np.square(slope).mean())
             for slope, point in zip(of_points, which, strict=True)
         ]
-        least = QUIET * np.mean([root for _, root in found])
+        least = MIN_GRADIENT_SHARE * np.mean([root for _, root in found])
         for (mean, root), point in zip(found, which, strict=True):
             length = POINT_RATE * share * self.unit
             self.points[point] -= length * mean / (max(root, least) or 1)
@@ -410,7 +391,7 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
     adam = PlainAdam(problem.factor, problem.points)
     batches = draw_batches(len(problem.rows), 1.0, np.random.default_rng(7))
     for number, drawn in enumerate(batches):
-        active = [row for row in drawn if likelihood[row] < CERTAIN]
+        active = [row for row in drawn if likelihood[row] < CERTAIN_LIKELIHOOD]
         if not active:
             continue
         moved = problem.with_changes(factor=adam.factor, points=adam.points)
@@ -421,7 +402,7 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
         left = (1 + np.cos(np.pi * (done + number / len(batches)) / n_passes)) / 2
         every = np.arange(len(problem.points))
         adam.step(of_factor / len(drawn), of_points / len(drawn), every, left)
-    return adam, np.mean(likelihood < CERTAIN)
+    return adam, np.mean(likelihood < CERTAIN_LIKELIHOOD)
 
 
 @pytest.mark.parametrize(
@@ -479,10 +460,9 @@ def test_a_pass_over_rows_that_are_all_certain_changes_nothing():
     np.testing.assert_allclose(refined.latents, begun.latents, rtol=1e-12)
 
 
-@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize(
-    ("dtype", "latent_reg"),
-    [(np.float32, 1e6), (np.float32, 1e39), (np.float64, 1e6), (np.float64, 1e300)],
+    ("start", "dtype", "latent_reg"),
+    [("within", np.float32, 1e39), ("denoised", np.float64, 1e6), ("euclidean", np.float64, 1e300)],
 )
 def test_a_huge_pull_keeps_the_points(start, dtype, latent_reg):
     X, y = make_blobs(90, 3, 4)

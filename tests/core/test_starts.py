@@ -133,11 +133,3 @@ def test_rows_come_back_from_the_coordinates_of_a_start(name, dtype, rtol):
     back = start.out_of(start.into(X))
     assert back.dtype == dtype
     np.testing.assert_allclose(back / X.std(axis=0), X / X.std(axis=0), atol=rtol)
-
-
-@pytest.mark.parametrize("name", STARTS)
-def test_a_folded_factor_maps_inner_rows_as_the_factor_maps_those_of_the_start(name, rng):
-    X, y = rows_of_classes()
-    start, components = start_from(name, X, y), rng.standard_normal((3, 5))
-    expected = start.into(X) @ components.T
-    np.testing.assert_allclose(X @ start.fold(components).T, expected, rtol=1e-9, atol=1e-9)

@@ -263,27 +263,8 @@ WIDER_THAN_THE_GAP = on_a_line([-2.0, 2.0], [0.5], start=[0.0, 0.5], bound=2.0)
 # Theorem 1: the latent examples
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_distances_after_large_moves(seed):
-    """Eqs. 9 and 10, for moves of length 0, 1 and more in random and in the worst directions."""
-    generator = np.random.default_rng(seed)
-    metric = random_metric(generator, 3, norm=2.0)
-    old_left, old_right = generator.normal(scale=20, size=(2, 500, 3))
-    straight = old_right - old_left
-    for direction in (generator.normal(size=(500, 3)), straight, -straight):
-        lengths = generator.choice([0.0, 1.0, 1.5, 4.0], size=(2, 500, 1))
-        unit = direction / np.sqrt(squared_distances(metric, direction, 0 * direction))[:, None]
-        left, right = old_left + lengths[0] * unit, old_right - lengths[1] * unit
-        before = squared_distances(metric, old_left, old_right)
-        after = squared_distances(metric, left, right)
-        reach = 2 * np.sqrt(before)
-        moved = np.square(lengths[:, :, 0]).sum(axis=0)
-        assert np.all(after >= before - reach * moved - ROUNDING)
-        assert np.all(after <= before + (reach + 2) * moved + ROUNDING)
-
-
 @pytest.mark.parametrize("reach", [paper_reach, true_reach])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_theorem_1_holds_for_large_moves(seed, reach):
     problem = random_problem(seed, scale=40, separation=0.3)
     metric = random_metric(np.random.default_rng(seed), 4, problem.max_norm)
@@ -295,17 +276,6 @@ def test_theorem_1_holds_for_large_moves(seed, reach):
         spreads(problem, metric, latents) <= spreads(problem, metric, problem.latents) + ROUNDING
     )
     assert 0 < loss(problem, metric, latents) <= bound.value(latents)
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_theorem_1_touches(seed, scale):
-    problem = random_problem(seed, scale)
-    metric = random_metric(np.random.default_rng(seed), 4, problem.max_norm)
-    bound = LatentBound.of(problem, metric, paper_reach(problem))
-    before = loss(problem, metric, problem.latents)
-    assert before > 0
-    assert bound.value(problem.latents) == pytest.approx(before, rel=1e-12)
 
 
 def test_theorem_1_fails_for_small_moves():
@@ -371,9 +341,9 @@ def test_alg_2_minimises_the_bound_with_a_share_of_its_constant():
 # Theorem 3: the alternation
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("separation", [0.3, 1.0])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "separation", "scale"), [(0, 0.3, 0.5), (1, 1.0, 1.0), (2, 0.3, 2.0), (0, 1.0, 2.0)]
+)
 def test_objective_falls_on_random_data_with_the_constants(seed, separation, scale):
     """This is measured, round by round; the theorem's assumption fails here (see above)."""
     found = losses_by_round(random_problem(seed, scale, separation))
@@ -423,28 +393,6 @@ class Draws:
 def five_errors(sample: np.ndarray) -> float:
     """Five standard errors of the sample's mean."""
     return 5 * float(sample.std()) / sqrt(len(sample))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_expected_distances_are_those_of_latents_plus_spreads(seed):
-    """Eq. 2, and the equality of eq. 3."""
-    draws = Draws.of(seed, scales=(1.0, 1.0, 0.7))
-    similar = draws.between_rows(0, 1) - 2 * draws.to_latent(0)
-    assert abs(similar.mean() - draws.between_latents(0, 1)) < five_errors(similar)
-    different = draws.between_rows(0, 2) - draws.to_latent(0) - draws.to_latent(2)
-    assert abs(different.mean() - draws.between_latents(0, 2)) < five_errors(different)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_margin_of_latents_is_preserved(seed):
-    """It is preserved even if q has no spread, where the bound is met with equality."""
-    for impostor_scale in (0.0, 0.7, 2.0):
-        draws = Draws.of(seed, scales=(1.0, 1.0, impostor_scale))
-        promised = draws.between_latents(0, 2) - draws.between_latents(0, 1)
-        slack = draws.between_rows(0, 2) - draws.between_rows(0, 1) + draws.to_latent(0) - promised
-        assert slack.mean() > -five_errors(slack)
-        if impostor_scale == 0:
-            assert slack.mean() < five_errors(slack)
 
 
 def test_margin_is_lost_if_a_target_is_wider_than_anchor_and_impostor():

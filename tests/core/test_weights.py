@@ -12,8 +12,8 @@ from latentmetric.core.latents import (
     MAX_LATENT_SHARE,
     Members,
     draw_starts,
-    first_rows,
     refill_empty,
+    rows_to_start_at,
     settle,
     shared_by_weight,
 )
@@ -108,7 +108,7 @@ def test_k_means_plus_plus_draws_by_cost(init, share):
     """The second row is drawn by weight times squared distance."""
     X = np.array([[0.0], [1.0], [-1.0]])
     rows = one_class(X, weights=np.array([1e9, 9.0, 1.0]))
-    drawn = [first_rows(rows, 2, seed)[1] for seed in range(2_000)]
+    drawn = [rows_to_start_at(rows, 2, seed)[1] for seed in range(2_000)]
     assert np.mean(np.array(drawn) == 1) == pytest.approx(share, abs=0.03)
 
 

@@ -139,8 +139,8 @@ def state_from(
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)
-    basis = _Basis(start, class_starts, judges, None, 0)
-    return _finish_round(rows, basis, components, given, settings, generator, Clock())
+    inputs = _RoundInputs(start, class_starts, judges, None, 0)
+    return _finish_round(rows, inputs, components, given, settings, generator, Clock())
 
 
 def next_state(
@@ -154,12 +154,12 @@ def next_state(
         state.latents, state.spreads, state.counts, passes=0, cached_latents=state.cached_latents
     )
     number = state.record["round"] + 1
-    basis = _Basis(state.start, state.class_starts, state.judges, state.watched, number)
-    return _finish_round(rows, basis, components, given, settings, generator, clock)
+    inputs = _RoundInputs(state.start, state.class_starts, state.judges, state.watched, number)
+    return _finish_round(rows, inputs, components, given, settings, generator, clock)
 
 
 @dataclass(frozen=True)
-class _Basis:
+class _RoundInputs:
     """What a round keeps of the one before."""
 
     start: Start
@@ -170,34 +170,34 @@ class _Basis:
 
 
 def _finish_round(
-    rows: Population, basis: _Basis, components: Floats, given: LatentsUpdate, settings: Settings,
-    generator: np.random.Generator, clock: Clock,
+    rows: Population, inputs: _RoundInputs, components: Floats, given: LatentsUpdate,
+    settings: Settings, generator: np.random.Generator, clock: Clock,
 ) -> State:  # fmt: skip
     """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
-    inner = basis.start.fold(components)
+    inner = inputs.start.fold(components)
     moved = rows.move_latents(
-        given.latents, basis.class_starts, Metric(inner),
+        given.latents, inputs.class_starts, Metric(inner),
         settings.latent_reg, settings.max_passes, settings.n_threads, given.cached_latents,
     )  # fmt: skip
     clock.lap("latents")
     points = moved.latents @ inner.T
     margins = 1 + moved.spreads
-    of_latents = np.repeat(margins, np.diff(basis.class_starts)).astype(points.dtype)
+    of_latents = np.repeat(margins, np.diff(inputs.class_starts)).astype(points.dtype)
     n_anchors, anchors = max(FEWEST_ANCHORS, settings.n_steps // STEPS_PER_ANCHOR), None
     if len(points) > n_anchors:
         anchors = np.sort(generator.choice(len(points), size=n_anchors, replace=False))
     candidates = mine(
-        points, basis.class_starts, of_latents, settings.target_neighbors, settings.impostors,
+        points, inputs.class_starts, of_latents, settings.target_neighbors, settings.impostors,
         settings.n_threads, anchors,
     )  # fmt: skip
     clock.lap("mining")
     offered = np.flatnonzero(candidates.hinges > -np.inf)
-    watched = basis.watched
+    watched = inputs.watched
     if watched is None:
         size = min(OBJECTIVE_TRIPLETS, len(offered))
         watched = candidates.take(np.sort(generator.choice(offered, size=size, replace=False)))
     record: Record = {
-        "round": basis.number,
+        "round": inputs.number,
         "objective": objective(points, of_latents, watched),
         "active_share": float(np.count_nonzero(candidates.hinges > 0) / len(offered)),
         "norm": norm(components),
@@ -207,14 +207,14 @@ def _finish_round(
         "seconds": clock.laps,
     }
     state = State(
-        basis.start, components, moved.latents, basis.class_starts, moved.spreads, moved.counts,
-        basis.judges, 0.0, candidates, watched, record, cached_latents=moved.cached_latents,
+        inputs.start, components, moved.latents, inputs.class_starts, moved.spreads, moved.counts,
+        inputs.judges, 0.0, candidates, watched, record, cached_latents=moved.cached_latents,
     )  # fmt: skip
     if not settings.judged:
         return state
     kept = reduced(state, settings.final_rank)
     if kept is not components:
-        points = moved.latents @ basis.start.fold(kept).T
+        points = moved.latents @ inputs.start.fold(kept).T
     spacing = temperature_from_references(References.of(points), settings.temperature_share)
     state = replace(state, temperature=spacing)
     return with_judgement(state, kept, points, rows, settings, clock)

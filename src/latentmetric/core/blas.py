@@ -43,6 +43,7 @@ def add_squares(matrix: Floats, rows: Floats, weight: float, share: float = 1.0)
 
     ``matrix`` is in Fortran's order, ``rows`` are in C's, and both have the same dtype.
     """
+    _check(matrix, rows)
     syrk, number = _routine("syrk", matrix.dtype)
     n_rows, n_features = rows.shape
     syrk(
@@ -54,6 +55,7 @@ def add_squares(matrix: Floats, rows: Floats, weight: float, share: float = 1.0)
 
 def times_triangle(matrix: Floats, rows: Floats) -> Floats:
     """Tx of every row x, with T the upper triangle of ``matrix``; half the work of a product."""
+    _check(matrix, rows)
     trmm, number = _routine("trmm", matrix.dtype)
     n_rows, n_features = rows.shape
     turned = rows.copy()
@@ -63,6 +65,14 @@ def times_triangle(matrix: Floats, rows: Floats) -> Floats:
         turned.ctypes.data, byref(c_int(n_features)),
     )  # fmt: skip
     return turned
+
+
+def _check(matrix: Floats, rows: Floats) -> None:
+    """Raise unless BLAS would read and write within these arrays: it checks nothing itself."""
+    if matrix.shape != (rows.shape[1],) * 2 or matrix.dtype != rows.dtype:
+        raise ValueError(f"{matrix.dtype} {matrix.shape} does not fit {rows.dtype} {rows.shape}")
+    if not (matrix.flags.f_contiguous and matrix.flags.writeable and rows.flags.c_contiguous):
+        raise ValueError("BLAS needs a writeable matrix in Fortran's order and rows in C's")
 
 
 @cache

@@ -52,13 +52,13 @@ class OneClass:
     def __getitem__(self, which: slice | Ints) -> Floats:
         if self._whole is not None:
             return self._whole[which]
-        return self._from_mean[self._members[which]]
+        return self._centred[self._members[which]]
 
     @contextmanager
     def cached(self) -> Iterator[None]:
         """Gather the rows once for the whole block if they fit into memory."""
         if len(self.blocks) == 1:
-            self._whole = self._from_mean[self._members]
+            self._whole = self._centred[self._members]
         try:
             yield
         finally:
@@ -82,7 +82,7 @@ class OneClass:
         return (centre.origin(self.dtype) - origin) / scale
 
     @lazy_property
-    def _from_mean(self) -> InnerRows:
+    def _centred(self) -> InnerRows:
         globally = self._rows.coordinates
         centre = globally.origin(self.dtype) + globally.scale * self.mean
         return InnerRows(self._rows.rows, Coordinates(centre, globally.scale))
@@ -95,7 +95,7 @@ class OneClass:
             sum_so_far = crc32(np.ascontiguousarray(rows).data, sum_so_far)
         return sum_so_far
 
-    def weighed(self, values: Floats, block: slice) -> Floats:
+    def weighted(self, values: Floats, block: slice) -> Floats:
         """What belongs to a block of rows, multiplied by their weights."""
         if self.weights is None:
             return values
@@ -109,7 +109,7 @@ class OneClass:
             scatter = np.zeros((self.n_features, self.n_features), dtype=self.dtype)
             for block in self.blocks:
                 rows = self[block]
-                scatter += rows.T @ self.weighed(rows, block)
+                scatter += rows.T @ self.weighted(rows, block)
             packed = pack(scatter)
             if self._keep_scatter:
                 self._kept_scatter = packed

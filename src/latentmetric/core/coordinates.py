@@ -106,12 +106,14 @@ def peak_of(centre: Floats, low: Floats, high: Floats, dtype: np.dtype[Any]) -> 
     return peak
 
 
-@dataclass(frozen=True)
 class InnerRows:
     """Rows that are converted to inner coordinates on access."""
 
-    rows: Floats
-    coordinates: Coordinates
+    def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
+        self.rows, self.coordinates = rows, coordinates
+        self.n_features = int(rows.shape[1])
+        self.dtype: np.dtype[np.floating[Any]] = rows.dtype
+        """The dtype that everything is computed in."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,16 +122,6 @@ class InnerRows:
         gathered = self.rows[which]
         out = None if isinstance(which, slice) else gathered
         return self.coordinates.into(gathered, out=out)
-
-    @property
-    def n_features(self) -> int:
-        """The number of features."""
-        return int(self.rows.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """The dtype that everything is computed in."""
-        return self.rows.dtype
 
     def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
         """Map the given rows, or all rows, with the factor of a metric."""

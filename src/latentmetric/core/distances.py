@@ -15,10 +15,10 @@ import numpy as np
 from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
-    CROWDED,
     GROUPS_PER_ENTRY,
-    MANY_HOPEFUL,
+    MANY_CANDIDATES,
     MAX_ARGMIN,
+    MAX_CROWDING,
     MAX_GROUPED,
     MEASURED_BYTES,
     TILE_ROWS,
@@ -94,10 +94,6 @@ class References:
         """The references with these indices."""
         return References(self.rows[which], self.norms[which], self.factor)
 
-    def replace(self, which: Ints, others: References) -> None:
-        """Overwrite the references with these indices in place, by others of the same factor."""
-        self.rows[which], self.norms[which] = others.rows, others.norms
-
     def comparable(
         self, queries: Floats, tile: slice = slice(None), out: Floats | None = None
     ) -> Floats:
@@ -136,8 +132,8 @@ def search(
                 mask(block, rows, tile)
             some = slice(rows.start, rows.stop)
             if k > 1 and tile.start:  # most queries find nothing nearer in the later tiles
-                hopeful = np.flatnonzero(block.min(axis=1) < values[rows, -1])
-                block, some = block[hopeful], rows.start + hopeful
+                candidates = np.flatnonzero(block.min(axis=1) < values[rows, -1])
+                block, some = block[candidates], rows.start + candidates
             more, columns = smallest(block, min(k, block.shape[1]))
             columns += tile.start
             nearest, numbers = values[some], indices[some]
@@ -175,7 +171,7 @@ def search_within(
 
     def search_block(number: int) -> None:
         rows = blocks[number]
-        near = _Near(limits[rows], most)
+        near = _PairsWithin(limits[rows], most)
         for tile in tiles:
             block = references.comparable(queries[rows], tile)
             if mask is not None:
@@ -187,7 +183,7 @@ def search_within(
     return np.concatenate([of for of, _ in found]), np.concatenate([to for _, to in found])
 
 
-class _Near:
+class _PairsWithin:
     """Pairs found so far for one block of queries; ``pairs`` returns at most ``most`` per query."""
 
     def __init__(self, limits: Floats, most: int) -> None:
@@ -256,7 +252,7 @@ def k_nearest(
     unsure = np.flatnonzero(values[:, k] <= values[:, k - 1] + rounding)
     for block in row_blocks(len(unsure), 4 * 8 * len(references)):
         some = unsure[block]
-        nearest[some], indices[some] = _chosen(queries[some], references, k, measure)
+        nearest[some], indices[some] = _k_nearest_exactly(queries[some], references, k, measure)
     return nearest, indices
 
 
@@ -271,7 +267,7 @@ def ranked(
     for rows in row_blocks(len(queries), row_bytes, MEASURED_BYTES):
         pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
         exact[rows] = measure(*pairs).reshape(-1, k)
-    return _in_order(queries, exact, found, measure, found.shape[1])
+    return _sorted_by_distance(queries, exact, found, measure, found.shape[1])
 
 
 def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
@@ -281,11 +277,11 @@ def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
     return bounds
 
 
-def _chosen(
+def _k_nearest_exactly(
     queries: Floats, references: References, k: int, measure: Measure
 ) -> tuple[Floats, Ints]:
     """The k nearest by differences, of all references that may be among them."""
-    of, to = np.nonzero(_hopeful(queries, references, k, measure))
+    of, to = np.nonzero(_candidates(queries, references, k, measure))
     rank = np.arange(len(of)) - np.searchsorted(of, of)
     shape = len(queries), 1 + rank.max()
     exact, found = np.full(shape, np.inf, queries.dtype), np.zeros(shape, np.intp)
@@ -293,10 +289,10 @@ def _chosen(
     for pairs in row_blocks(len(of), queries.shape[1] * queries.itemsize):
         values = measure(queries[of[pairs]], references.rows, to[pairs])
         exact[of[pairs], rank[pairs]] = values
-    return _in_order(queries, exact, found, measure, k)
+    return _sorted_by_distance(queries, exact, found, measure, k)
 
 
-def _hopeful(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
+def _candidates(queries: Floats, references: References, k: int, measure: Measure) -> Bools:
     """Which references may be among each query's k nearest.
 
     float32 cannot tell the references apart if they are near each other, but far from the centre;
@@ -306,7 +302,7 @@ def _hopeful(queries: Floats, references: References, k: int, measure: Measure) 
     limits = np.partition(block, k - 1, axis=1)[:, k - 1]
     limits += _rounding(queries, references, queries.dtype)
     near: Bools = block <= limits[:, None]
-    many = np.count_nonzero(near) > len(queries) * (k + MANY_HOPEFUL)
+    many = np.count_nonzero(near) > len(queries) * (k + MANY_CANDIDATES)
     if not many or queries.dtype != np.float32 or measure is not paired_squared_distances:
         return near
     wide = queries.astype(np.float64)
@@ -317,17 +313,6 @@ def _hopeful(queries: Floats, references: References, k: int, measure: Measure) 
     limits += _rounding(wide, references, np.float64)
     near &= block <= limits[:, None]
     return near
-
-
-def _in_order(
-    queries: Floats, exact: Floats, found: Ints, measure: Measure, k: int
-) -> tuple[Floats, Ints]:
-    """The first k in ascending order; ``found`` is ascending, so that equals keep their order."""
-    order = np.arange(len(exact))[:, None], exact.argsort(axis=1, kind="stable")
-    exact, found = exact[order], found[order]
-    if measure is paired_squared_distances:
-        _sort_ties(exact, found, squared_norms(queries), k)
-    return exact[:, :k], found[:, :k]
 
 
 def zero_until(norms: Floats, dtype: Any) -> Floats:
@@ -344,31 +329,41 @@ def _tied_until(lengths: Floats, norms: Floats, dtype: Any) -> Floats:
     return reach
 
 
-def _sort_ties(squared: Floats, found: Ints, norms: Floats, k: int) -> None:
-    """Sort the first k by index where they tie within rounding, with the least of the distances."""
+def _sorted_by_distance(
+    queries: Floats, squared: Floats, found: Ints, measure: Measure, k: int
+) -> tuple[Floats, Ints]:
+    """The first k in ascending order; ``found`` is ascending, so that equals keep their order.
+
+    Distances that tie within rounding are sorted by index, and become the least of them.
+    """
+    order = np.arange(len(squared))[:, None], squared.argsort(axis=1, kind="stable")
+    squared, found = squared[order], found[order]
+    if measure is not paired_squared_distances:
+        return squared[:, :k], found[:, :k]
     # Bounds that are cheaper than ``_tied_until`` rule out most rows.
+    norms = squared_norms(queries)
     zero = (2 * TIE_SLACK * float(np.finfo(squared.dtype).eps)) ** 2
     limits = squared[:, :-1] * squared.dtype.type(1 + 4 * TIE_LIMIT)
     limits = np.maximum(limits, np.multiply(norms, zero, dtype=np.float64)[:, None])
     tied = np.flatnonzero((squared[:, 1:] <= np.minimum(limits, LARGEST)).any(axis=1))
     if not len(tied):
-        return
+        return squared[:, :k], found[:, :k]
     lengths = np.sqrt(squared[tied], dtype=np.float64)
     reach = _tied_until(lengths, norms[tied, None], squared.dtype)
     surely = (lengths[:, 1:] <= np.minimum(reach[:, :-1], LARGEST)).any(axis=1)
-    if not surely.any():
-        return
-    tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
-    firsts, until = squared[tied], reach[:, 0]
-    for rank in range(1, k):
-        apart = lengths[:, rank] > until
-        firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
-        until = np.where(apart, reach[:, rank], until)
-    beyond = lengths[:, k:] > until[:, None]
-    firsts[:, k:] = np.where(beyond, firsts[:, k:], firsts[:, k - 1 : k])
-    order = np.lexsort((found[tied], firsts), axis=1)
-    squared[tied] = np.take_along_axis(firsts, order, axis=1)
-    found[tied] = np.take_along_axis(found[tied], order, axis=1)
+    if surely.any():
+        tied, lengths, reach = tied[surely], lengths[surely], reach[surely]
+        firsts, until = squared[tied], reach[:, 0]
+        for rank in range(1, k):
+            apart = lengths[:, rank] > until
+            firsts[:, rank] = np.where(apart, firsts[:, rank], firsts[:, rank - 1])
+            until = np.where(apart, reach[:, rank], until)
+        beyond = lengths[:, k:] > until[:, None]
+        firsts[:, k:] = np.where(beyond, firsts[:, k:], firsts[:, k - 1 : k])
+        ranks = np.lexsort((found[tied], firsts), axis=1)
+        squared[tied] = np.take_along_axis(firsts, ranks, axis=1)
+        found[tied] = np.take_along_axis(found[tied], ranks, axis=1)
+    return squared[:, :k], found[:, :k]
 
 
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
@@ -416,7 +411,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     grouped = block[:, : group_size * n_groups].reshape(len(block), group_size, n_groups)
     limits = np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1 : k]
     inside = block <= limits
-    if np.count_nonzero(inside) > CROWDED * k * len(block):
+    if np.count_nonzero(inside) > MAX_CROWDING * k * len(block):
         return repeated_argmin(block, k)
     entries = np.flatnonzero(inside)
     if len(block) == 1:
@@ -424,7 +419,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         return block[:, columns], columns[None]
     rows = entries // block.shape[1]
     counts = np.bincount(rows, minlength=len(block))
-    if counts.max(initial=0) <= CROWDED * k:
+    if counts.max(initial=0) <= MAX_CROWDING * k:
         rank = np.arange(len(rows)) - (counts.cumsum() - counts)[rows]
         shape = len(block), int(counts.max(initial=k))
         values, found = np.full(shape, np.inf, block.dtype), np.zeros(shape, np.intp)
@@ -433,7 +428,7 @@ def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
         return values[order], found[order] % block.shape[1]
     values = np.empty((len(block), k), dtype=block.dtype)
     columns = np.empty((len(block), k), dtype=np.intp)
-    crowded = counts > CROWDED * k
+    crowded = counts > MAX_CROWDING * k
     values[crowded], columns[crowded] = repeated_argmin(block[crowded], k)
     values[~crowded], columns[~crowded] = grouped_smallest(block[~crowded], k)
     return values, columns

@@ -30,7 +30,7 @@ from latentmetric.core.distances import (
     search,
     squared_norms,
 )
-from latentmetric.core.latents import draw_starts, first_rows, near_rows, settle
+from latentmetric.core.latents import draw_starts, latents_near, rows_to_start_at, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.types import Floats, Ints
 
@@ -86,17 +86,17 @@ def grow(
         InnerRows(points, unit), np.arange(len(points)), np.argsort(order, kind="stable"),
         weights=weights,
     )  # fmt: skip
-    founders = _founders(inside, points, latents, n_latents, growth.init, generator)
-    start = np.concatenate((latents.points, near_rows(inside, founders)))
-    before = growth.forget * np.concatenate((latents.counts, np.zeros(len(founders))))
+    drawn = _draw_new_latents(inside, points, latents, n_latents, growth.init, generator)
+    start = np.concatenate((latents.points, latents_near(inside, drawn)))
+    before = growth.forget * np.concatenate((latents.counts, np.zeros(len(drawn))))
     if len(latents):
-        assignment = _joined(points, weights, start, before, latents.spread, growth)
+        assignment = _assign(points, weights, start, before, latents.spread, growth)
     else:
         identity = Metric(np.eye(points.shape[1], dtype=points.dtype))
         settled = settle(inside, start, identity, growth.latent_reg, growth.max_passes)
         assignment = settled.assignment
     counts = before + np.bincount(assignment, weights, minlength=len(start))
-    places = np.concatenate((latents.places, rows[founders]))
+    places = np.concatenate((latents.places, rows[drawn]))
     _move(places, rows, assignment, before, growth.latent_reg, weights)
     there = places @ components.T
     squared = paired_squared_distances(points, there, assignment)
@@ -108,7 +108,7 @@ def grow(
     return ClassLatents(places[kept], there[kept], counts[kept], spread)
 
 
-def _joined(
+def _assign(
     points: Floats, weights: Floats | None, start: Floats, before: Floats, spread: float,
     growth: Growth,
 ) -> Ints:  # fmt: skip
@@ -129,7 +129,7 @@ def _joined(
     return assignment
 
 
-def _founders(
+def _draw_new_latents(
     inside: OneClass, points: Floats, latents: ClassLatents, n_latents: int, init: str,
     generator: np.random.Generator,
 ) -> Ints:  # fmt: skip
@@ -143,9 +143,9 @@ def _founders(
         weights = None if inside.weights is None else inside.weights[inside.drawing_order]
         size, count = np.array([len(points)]), np.array([n_new])
         [start] = draw_starts(size, count, init, generator, weights)
-        return first_rows(inside, n_new, start)
+        return rows_to_start_at(inside, n_new, start)
     squared = k_nearest(points, References.of(latents.points), 1)[0][:, 0].astype(np.float64)
-    costs = inside.weighed(squared, slice(None))
+    costs = inside.weighted(squared, slice(None))
     n_new = min(n_new, int(np.count_nonzero(costs > 0)))
     if not n_new:
         return np.empty(0, dtype=np.intp)

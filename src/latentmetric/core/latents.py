@@ -101,7 +101,8 @@ def _settle(
         refill_empty(rows, latents, metric, members)
         moved, changed = members.touched()
         latents[moved] = members.means(moved)
-        mapped.replace(moved, References.under(latents[moved], metric.matrix))
+        there = References.under(latents[moved], metric.matrix)
+        mapped.rows[moved], mapped.norms[moved] = there.rows, there.norms
         if changed <= SETTLED_SHARE * rows.weight:
             break
     within, between = members.within_and_between(rows, latents, mapped, metric)
@@ -111,18 +112,19 @@ def _settle(
     )  # fmt: skip
 
 
+@dataclass
 class Table:
     """The comparable distances of all rows to all latent examples of a class."""
 
-    def __init__(self, comparable: Floats) -> None:
-        self._comparable = comparable
-        self._latent: Ints | None = None
+    comparable: Floats
+    latent: Ints | None = None
+    """The nearest latent example of every row, once it is known."""
 
     def update(
         self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
     ) -> Ints:
         """The nearest latent examples of all rows, after some of the references moved."""
-        table, before = self._comparable, self._latent
+        table, before = self.comparable, self.latent
         if len(moved) == len(references):
             references.comparable(rows, out=table)
         else:
@@ -133,7 +135,7 @@ class Table:
             old = before[changed]
             gain = table[changed, old] - table[changed, latent[changed]]
             latent[changed] = np.where(gain > rounding, latent[changed], old)
-        self._latent = latent
+        self.latent = latent
         return latent
 
 
@@ -218,44 +220,38 @@ class Members:
         self._changed = 0.0
 
     def reassign(self, block: slice, rows: Floats, latent: Ints) -> None:
-        """Assign each row of a block to the given latent example."""
-        before = self.assignment[block]
+        """Assign each row of a block to the given latent example.
+
+        Either none of the rows has one yet, in the first pass, or all have.
+        """
+        before, size = self.assignment[block], len(self.n_rows)
         changed = np.flatnonzero(before != latent)
         if not len(changed):
             return
-        weights = None if self._weights is None else self._weights[block]
+        first = before[changed[0]] == UNASSIGNED
         for some in np.split(changed, range(SUMMED_ROWS, len(changed), SUMMED_ROWS)):
-            of_some = None if weights is None else weights[some]
-            self._move(rows, some, before[some], latent[some], of_some)
-        self.assignment[block] = latent
-
-    def _move(self, rows: Floats, some: Ints, old: Ints, new: Ints, weights: Floats | None) -> None:
-        """Move some of the rows from their old latent examples, if they have any, to the new ones.
-
-        Either none of them has one, in the first pass, or all have.
-        """
-        first = old[0] == UNASSIGNED
-        to = new if first else np.stack((new, old), axis=1).ravel()
-        signs = np.ones(len(to), self._start.dtype)
-        signs[1::2] = 1 if first else -1
-        if weights is not None:
-            signs *= np.repeat(weights, 1 if first else 2).astype(signs.dtype)
-        per_row = np.zeros(len(rows) + 1, dtype=np.int32)
-        per_row[some + 1] = 1 if first else 2
-        shape = len(self.n_rows), len(rows)
-        change = csc_array((signs, to.astype(np.int32), np.cumsum(per_row, dtype=np.int32)), shape)
-        self._sums += change @ rows
-        self._touched[to] = True
-        self._changed += len(some) if weights is None else float(weights.sum())
-        size = len(self.n_rows)
-        self.n_rows += np.bincount(new, minlength=size)
-        if not first:
-            self.n_rows -= np.bincount(old, minlength=size)
-        if weights is not None:
-            self.counts = self.counts + np.bincount(new, weights, size)
+            old, new = before[some], latent[some]
+            to = new if first else np.stack((new, old), axis=1).ravel()
+            signs = np.ones(len(to), self._start.dtype)
+            signs[1::2] = 1 if first else -1
+            weights = None if self._weights is None else self._weights[block][some]
+            if weights is not None:
+                signs *= np.repeat(weights, 1 if first else 2).astype(signs.dtype)
+            per_row = np.zeros(len(rows) + 1, dtype=np.int32)
+            per_row[some + 1] = 1 if first else 2
+            ends = np.cumsum(per_row, dtype=np.int32)
+            self._sums += csc_array((signs, to.astype(np.int32), ends), (size, len(rows))) @ rows
+            self._touched[to] = True
+            self._changed += len(some) if weights is None else float(weights.sum())
+            self.n_rows += np.bincount(new, minlength=size)
             if not first:
-                self.counts -= np.bincount(old, weights, size)
-            self.counts[self.n_rows == 0] = 0  # what rounding left
+                self.n_rows -= np.bincount(old, minlength=size)
+            if weights is not None:
+                self.counts = self.counts + np.bincount(new, weights, size)
+                if not first:
+                    self.counts -= np.bincount(old, weights, size)
+                self.counts[self.n_rows == 0] = 0  # what rounding left
+        self.assignment[block] = latent
 
     def touched(self) -> tuple[Ints, float]:
         """The latent examples that gained or lost rows since the last call, and how many rows."""
@@ -301,7 +297,7 @@ class Members:
             remains = whole + float(np.vdot(mapped.rows, self._sums)) + between
             if remains > ROUNDING_SLACK * np.finfo(rows.dtype).eps * whole:
                 return remains, between
-        squared = rows.weighed(self.squared_distances(rows, latents, metric), slice(None))
+        squared = rows.weighted(self.squared_distances(rows, latents, metric), slice(None))
         return float(squared.sum(dtype=np.float64)), between
 
     def squared_distances(self, rows: OneClass, latents: Floats, metric: Metric) -> Floats:
@@ -322,7 +318,7 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
-    costs = rows.weighed(squared, slice(None))
+    costs = rows.weighted(squared, slice(None))
     worst_first = np.argsort(-costs, kind="stable")[: len(empty)]
     for latent, row in zip(empty, worst_first, strict=False):
         alone = slice(int(row), int(row) + 1)
@@ -354,7 +350,7 @@ def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
     weights: Floats | None = None,
 ) -> list[Ints | int]:  # fmt: skip
-    """The start of ``first_rows`` for every class: row numbers, or a seed for k-means++.
+    """The start of ``rows_to_start_at`` for every class: row numbers, or a seed for k-means++.
 
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
@@ -377,7 +373,7 @@ def _shares(weights: Floats, sizes: Ints) -> list[Floats | None]:
     ]
 
 
-def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
+def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
     """The numbers of the rows that the latent examples of a class start near, all distinct.
 
     ``start`` comes from ``draw_starts``; its numbers refer to ``rows.drawing_order``, which does
@@ -389,7 +385,7 @@ def first_rows(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
     return rows.drawing_order[start]
 
 
-def near_rows(rows: OneClass, numbers: Ints) -> Floats:
+def latents_near(rows: OneClass, numbers: Ints) -> Floats:
     """Latent examples near these rows of a class, in inner coordinates.
 
     Rows of whole numbers can be exactly as far from one row as from another. Rounding, which
@@ -410,10 +406,10 @@ def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Gene
         drawn = generator.choice(len(rows), size=n_candidates, replace=False)
     candidates = rows.drawing_order[drawn]
     weights = None if rows.weights is None else rows.weights[candidates]
-    return candidates[_spread_out(rows[candidates], n_latents, generator, weights)]
+    return candidates[_draw_by_distance(rows[candidates], n_latents, generator, weights)]
 
 
-def _spread_out(
+def _draw_by_distance(
     rows: Floats, n_latents: int, generator: np.random.Generator, weights: Floats | None
 ) -> Ints:
     """Draw each row in proportion to its squared distance from the nearest row drawn before.

@@ -46,7 +46,7 @@ class Correction:
     """Their inner product."""
 
 
-class Curvature:
+class InverseHessian:
     """How the gradient changed along the last steps: an estimate of the inverse Hessian.
 
     The estimate is positive definite, so it turns any gradient into a direction of descent, even
@@ -102,7 +102,11 @@ class Curvature:
 
 
 def descend(
-    evaluate: Callable[[Floats], At], x: Floats, at: At, curvature: Curvature, n_iterations: int
+    evaluate: Callable[[Floats], At],
+    x: Floats,
+    at: At,
+    curvature: InverseHessian,
+    n_iterations: int,
 ) -> tuple[Floats, int]:
     """Take up to ``n_iterations`` steps; stop early if the loss is halved or no step lowers it.
 

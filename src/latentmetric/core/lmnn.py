@@ -20,14 +20,14 @@ from scipy.sparse import csr_array
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
-from latentmetric.core.lbfgs import Correction, Curvature, descend
+from latentmetric.core.lbfgs import Correction, InverseHessian, descend
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import hide_own_class, own_nearest
 from latentmetric.core.tuning import (
     BALANCE_FLOOR,
     FIRST_DESCENT,
-    GATHERED,
+    GATHER_DIVISOR,
     KEPT_SEARCHES,
     MARGIN_SHARE,
     SEARCH_EVERY,
@@ -65,7 +65,7 @@ class Problem:
         n_threads: int,
     ) -> Problem:  # fmt: skip
         """Choose the targets: each row's nearest rows of its class by Euclidean distance."""
-        rows = _of_moderate_size(rows)
+        rows = _well_scaled(rows)
         order = np.argsort(codes, kind="stable")
         class_starts = np.concatenate(([0], np.cumsum(np.bincount(codes))))
         points = rows[order]
@@ -82,7 +82,7 @@ class Problem:
         return KEPT_SEARCHES * self.max_impostors * len(self.rows)
 
 
-def _of_moderate_size(rows: InnerRows) -> InnerRows:
+def _well_scaled(rows: InnerRows) -> InnerRows:
     """The rows, copied into inner coordinates if sums of them as they are would lose digits.
 
     That is so if they are far from 0, very large or very small; see ``_PairWeights.times_rows``.
@@ -127,7 +127,7 @@ class Impostors:
         If they are more than ``problem.most_pairs``, only the nearest of each row.
         """
         points = problem.rows.under(components, problem.order)
-        reach = _reach(problem, points) + problem.margin
+        reach = _margin_limits(problem, points) + problem.margin
         squared = _pair_distances(points, self.of, self.rows, problem.n_threads)
         del points
         kept = np.flatnonzero(squared < reach[self.of])
@@ -157,7 +157,7 @@ def find_impostors(problem: Problem, components: Floats) -> Impostors:
     found = search_within(
         points,
         references,
-        _reach(problem, points) - references.norms,
+        _margin_limits(problem, points) - references.norms,
         problem.max_impostors,
         hide_own_class(problem.class_starts, np.arange(len(points))),
         problem.n_threads,
@@ -218,43 +218,46 @@ class State:
 
 def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[State]:
     """LMNN in steps: each is a descent that lowers the loss and a search for impostors."""
-    balance = Balance.of(problem)
+    preconditioner = Preconditioner.of(problem)
 
     def first(generator: np.random.Generator) -> State:
         since = perf_counter()
         impostors = find_impostors(problem, start)
-        x = balance.into(start)
-        at = balance.evaluate(problem, x, impostors)
+        x = preconditioner.into(start)
+        at = preconditioner.evaluate(problem, x, impostors)
         record = _record(problem, 0, 0, at, impostors, since)
         return State(
             start, problem.margin, x, at, impostors, (), FIRST_DESCENT, record, max_iter < 1
         )
 
-    following = partial(_next_state, problem=problem, balance=balance, max_iter=max_iter, tol=tol)
+    following = partial(
+        _next_state, problem=problem, preconditioner=preconditioner, max_iter=max_iter, tol=tol
+    )
     return Steps(first, following, max_iter, State)
 
 
 def _next_state(
-    state: State, generator: np.random.Generator, *, problem: Problem, balance: Balance,
-    max_iter: int, tol: float,
+    state: State, generator: np.random.Generator, *, problem: Problem,
+    preconditioner: Preconditioner, max_iter: int, tol: float,
 ) -> State:  # fmt: skip
     """The state after the next descent that lowers the loss; if none does, the metric stays.
 
     A descent may meet impostors it did not know. If they outweigh its gain, it is undone and
     repeated with them, and the next descents are shorter.
     """
-    since, curvature = perf_counter(), Curvature(state.corrections)
+    since, inverse_hessian = perf_counter(), InverseHessian(state.corrections)
     x, at, impostors, length = state.x, state.at, state.impostors, state.length
     done = state.record["iterations"]
     while done < max_iter:
         length = min(length, max_iter - done)
-        moved, made = _descend(problem, balance, impostors, curvature, x, at, length)
+        evaluate_at = partial(preconditioner.evaluate, problem, impostors=impostors)
+        moved, made = descend(evaluate_at, x, at, inverse_hessian, length)
         done += max(1, made)
-        components = moved @ balance.matrix
+        components = moved @ preconditioner.matrix
         impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
-        there = balance.evaluate(problem, moved, impostors)
+        there = preconditioner.evaluate(problem, moved, impostors)
         if there.loss > at.loss:  # some new impostors may already have been active at the start
-            at = balance.evaluate(problem, x, impostors)
+            at = preconditioner.evaluate(problem, x, impostors)
         if there.loss > at.loss:
             length = max(1, length // 2)
             continue
@@ -262,10 +265,10 @@ def _next_state(
         too_many = len(impostors) > problem.most_pairs
         impostors = impostors.near(problem, components)
         if too_many:
-            at = balance.evaluate(problem, moved, impostors)
+            at = preconditioner.evaluate(problem, moved, impostors)
         record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
         return State(
-            components, problem.margin, moved, at, impostors, curvature.corrections,
+            components, problem.margin, moved, at, impostors, inverse_hessian.corrections,
             min(2 * length, SEARCH_EVERY), record, done >= max_iter or gain <= tol * at.loss,
         )  # fmt: skip
     record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
@@ -288,7 +291,7 @@ def _record(
 
 
 @dataclass(frozen=True)
-class Balance:
+class Preconditioner:
     """Coordinates of the factor in which targets differ about equally in every direction.
 
     L-BFGS needs several times fewer iterations in them if features are as unequal as pixels.
@@ -298,8 +301,8 @@ class Balance:
     """(S + ε)^−½, symmetric; S is the targets' scatter, scaled to a mean eigenvalue of 1."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Balance:
-        """The balance of all rows and their targets."""
+    def of(cls, problem: Problem) -> Preconditioner:
+        """The preconditioner of all rows and their targets."""
         none = Impostors(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
         ones = np.ones(problem.targets.shape, dtype=problem.rows.dtype)
         scatter = _scatter(problem, ones, none, np.empty(0, dtype=ones.dtype))
@@ -318,22 +321,7 @@ class Balance:
         return replace(found, gradient=found.gradient @ self.matrix)
 
 
-def _descend(
-    problem: Problem, balance: Balance, impostors: Impostors, curvature: Curvature, x: Floats,
-    at: Evaluation, n_iterations: int,
-) -> tuple[Floats, int]:  # fmt: skip
-    """L-BFGS with a line search, so the loss on these impostors never rises.
-
-    It ends when the loss is halved: a metric that different has other impostors.
-    """
-
-    def evaluate_at(x: Floats) -> Evaluation:
-        return balance.evaluate(problem, x, impostors)
-
-    return descend(evaluate_at, x, at, curvature, n_iterations)
-
-
-def _reach(problem: Problem, points: Floats) -> Floats:
+def _margin_limits(problem: Problem, points: Floats) -> Floats:
     """The squared distance to every row's farthest target, plus the margin."""
     reach: Floats = _target_distances(points, problem.targets, problem.n_threads).max(axis=1)
     reach += points.dtype.type(problem.margin)
@@ -356,7 +344,9 @@ def _pair_distances(points: Floats, left: Ints, right: Ints, n_threads: int) -> 
         differences -= points[right[block]]
         squared[block] = squared_norms(differences)
 
-    parallel_map(compute, list(row_blocks(len(left), GATHERED * points[:1].nbytes)), n_threads)
+    parallel_map(
+        compute, list(row_blocks(len(left), GATHER_DIVISOR * points[:1].nbytes)), n_threads
+    )
     return squared
 
 

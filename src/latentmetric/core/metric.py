@@ -87,35 +87,38 @@ def learn_metric(
     sum_of_triplets, sum_of_learned = (np.zeros_like(start, order="F") for _ in range(2))
     suffix, sum_of_start = _Triangle(sum_of_triplets), 0.0
 
-    def prepare(first: int) -> _Block:
-        return _Block.of(triplets[first : first + steps_per_block], latents)
-
     with background_thread(n_threads) as executor:
-        upcoming, adding = executor.submit(prepare, 0), executor.submit(lambda: None)
+        upcoming = executor.submit(_Block.of, triplets, 0, steps_per_block, latents)
+        adding = executor.submit(lambda: None)
         for first in range(0, n_steps, steps_per_block):
             block = upcoming.result()
             end = first + len(block.margins)
             if end < n_steps:
-                upcoming = executor.submit(prepare, end)
-            mixture = _Mixture(start_share, start_norm)
+                upcoming = executor.submit(_Block.of, triplets, end, steps_per_block, latents)
+            coefficients = _Coefficients(start_share, start_norm)
             on_learned, steps = learned.gaps(block.vectors), range(first + 1, end + 1)
             kept = first / end  # the product of all 1 − 1/s
             if max_norm < inf or kept < SMALLEST_SCALE:
                 if max_norm < inf:
-                    mixture.measure(learned, start)
-                mixture.run(steps, half, block, on_learned.tolist(), metric_reg, max_norm)
+                    coefficients.measure(learned, start)
+                coefficients.run(steps, half, block, on_learned.tolist(), metric_reg, max_norm)
             else:
-                mixture.run_unbounded(steps, half, block, on_learned, metric_reg)
+                coefficients.run_unbounded(steps, half, block, on_learned, metric_reg)
             if end > half:
                 adding.result()  # one block at a time, so that memory is bounded
-                adding = executor.submit(suffix.update, 1.0, mixture.suffix_weights, block.vectors)
-                sum_of_learned += start.dtype.type(mixture.suffix_learned) * learned.entries
-                sum_of_start += mixture.suffix_start
-            learned.update(mixture.learned, mixture.weights, block.vectors)
-            start_share = mixture.start
+                adding = executor.submit(
+                    suffix.update, 1.0, coefficients.suffix_weights, block.vectors
+                )
+                sum_of_learned += start.dtype.type(coefficients.suffix_learned) * learned.entries
+                sum_of_start += coefficients.suffix_start
+            learned.update(coefficients.learned, coefficients.weights, block.vectors)
+            start_share = coefficients.start
         adding.result()
     sum_of_triplets += sum_of_learned
-    average: Floats = suffix.whole() + start.dtype.type(sum_of_start) * start
+    # The triangle that BLAS does not touch is stored as 0.
+    average: Floats = sum_of_triplets + sum_of_triplets.T
+    np.fill_diagonal(average, np.diagonal(sum_of_triplets))
+    average = average + start.dtype.type(sum_of_start) * start
     average /= average.dtype.type(n_steps - half)
     return average
 
@@ -133,19 +136,22 @@ class _Block:
     """⟨Aᵢ, Aⱼ⟩, in float64."""
 
     @classmethod
-    def of(cls, triplets: MeasuredTriplets, latents: Floats) -> _Block:
-        n, vectors = len(triplets), np.concatenate(triplets.differences(latents))
+    def of(
+        cls, triplets: MeasuredTriplets | DrawnTriplets, first: int, size: int, latents: Floats
+    ) -> _Block:
+        block = triplets[first : first + size]
+        n, vectors = len(block), np.concatenate(block.differences(latents))
         inner = vectors @ vectors.T
         squares = np.square(inner, out=inner)
         products: Floats = squares[:n, :n] + squares[n:, n:]
         products -= squares[n:, :n]
         products -= squares[:n, n:]
-        margins, on_start = triplets.margins.astype(np.float64), triplets.gaps.astype(np.float64)
+        margins, on_start = block.margins.astype(np.float64), block.gaps.astype(np.float64)
         return cls(vectors, margins, on_start, products.astype(np.float64, copy=False))
 
 
 @dataclass
-class _Mixture:
+class _Coefficients:
     """M = start·M₀ + learned·N + Σ weightsᵢ Aᵢ through one block, and its sum over the suffix."""
 
     start: float
@@ -287,9 +293,3 @@ class _Triangle:
     def squared_norm(self) -> float:
         """⟨N, N⟩."""
         return self.inner(self.entries.T)
-
-    def whole(self) -> Floats:
-        """The full matrix; the triangle that BLAS does not touch is stored as 0."""
-        whole: Floats = self.entries + self.entries.T
-        np.fill_diagonal(whole, np.diagonal(self.entries))
-        return whole

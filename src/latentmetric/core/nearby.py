@@ -26,7 +26,7 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.likelihood import stretches
 from latentmetric.core.parallel import parallel_map
-from latentmetric.core.tuning import COMPARED, LISTED, LISTING_AXES, NEAR, TILE_ROWS
+from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
 
@@ -42,16 +42,6 @@ class Nearby:
     """P(y | x) of every row, with the row left out of its own latent example."""
     spreads: Floats
     """E[D²(x, z)] of every class, z being each row's own latent example."""
-
-    @staticmethod
-    def together(parts: list[Nearby]) -> Nearby:
-        """Several classes, one after the other."""
-        return Nearby(
-            np.concatenate([part.near for part in parts]),
-            np.concatenate([part.own for part in parts]),
-            np.concatenate([part.likelihood for part in parts]),
-            np.concatenate([part.spreads for part in parts]),
-        )
 
 
 @dataclass(frozen=True)
@@ -113,15 +103,15 @@ def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
         found = search(axes[block], references, listed)[1]
         lists[block] = found if others is None else others[found]
 
-    parallel_map(fill, list(_comparisons(axes, class_starts)), n_threads)
+    parallel_map(fill, list(_candidate_blocks(axes, class_starts)), n_threads)
     return lists
 
 
-def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints | None]]:
+def _candidate_blocks(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints | None]]:
     """Blocks of latent examples, and those to compare them with; None means all."""
     # A search for so many sorts numbers of eight bytes beside the distances, and merges them.
     tile_bytes = 4 * min(len(axes), TILE_ROWS) * axes.itemsize
-    if len(axes) <= COMPARED:
+    if len(axes) <= MAX_COMPARED:
         yield from ((block, None) for block in row_blocks(len(axes), tile_bytes))
         return
     sizes = np.diff(class_starts)
@@ -129,7 +119,7 @@ def _comparisons(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice, Ints
     apart = References.of(means)
     for position, first in enumerate(class_starts[:-1]):
         nearest = np.argsort(apart.comparable(means[position, None])[0], kind="stable")
-        enough = int(np.searchsorted(np.cumsum(sizes[nearest]), COMPARED)) + 1
+        enough = int(np.searchsorted(np.cumsum(sizes[nearest]), MAX_COMPARED)) + 1
         chosen = [np.arange(class_starts[c], class_starts[c + 1]) for c in nearest[:enough]]
         others = np.sort(np.concatenate(chosen))
         for block in row_blocks(int(sizes[position]), tile_bytes):
@@ -185,8 +175,15 @@ def _near_own(
     ``own`` are numbers of the class's latent examples, which begin at ``offset`` in ``points``.
     """
     order = np.argsort(own, kind="stable")
-    here, listed = mapped[order], lists[own[order]]
-    comparable = _with_listed(here, own[order], points, lists)
+    here, ascending = mapped[order], own[order]
+    listed = lists[ascending]
+    comparable = np.empty(listed.shape, dtype=mapped.dtype)
+    gathered = np.empty((lists.shape[1], points.shape[1]), dtype=points.dtype)
+    bounds = np.flatnonzero(np.diff(ascending)) + 1
+    for first, end in pairwise((0, *bounds.tolist(), len(own))):  # the rows of a latent example
+        # Indices are in range; "clip" only spares numpy a copy of what it has gathered.
+        np.take(points, lists[ascending[first]], axis=0, out=gathered, mode="clip")
+        np.matmul(here[first:end], gathered.T, out=comparable[first:end])
     comparable *= -2
     comparable += squared_norms(points)[listed]
     columns = np.argpartition(comparable, n_near - 1, axis=1)[:, :n_near]
@@ -200,21 +197,6 @@ def _near_own(
     near[missing, -1] = own[missing]
     squared[missing, -1] = squared_norms(mapped[missing] - points[own[missing]])
     return near, squared
-
-
-def _with_listed(mapped: Floats, own: Ints, points: Floats, lists: Ints) -> Floats:
-    """The inner products of rows with those listed for their own latent example.
-
-    ``own`` ascends. The listed points are gathered once for all rows of a latent example.
-    """
-    products = np.empty((len(mapped), lists.shape[1]), dtype=mapped.dtype)
-    gathered = np.empty((lists.shape[1], points.shape[1]), dtype=points.dtype)
-    bounds = np.flatnonzero(np.diff(own)) + 1
-    for first, end in pairwise((0, *bounds.tolist(), len(own))):
-        # Indices are in range; "clip" only spares numpy a copy of what it has gathered.
-        np.take(points, lists[own[first]], axis=0, out=gathered, mode="clip")
-        np.matmul(mapped[first:end], gathered.T, out=products[first:end])
-    return products
 
 
 def responsibilities(

@@ -71,12 +71,12 @@ def background_thread(n_threads: int) -> Iterator[Executor]:
     """An executor with one thread, or with none if ``n_threads`` is 1; BLAS gets the others."""
     with (
         blas_threads(max(1, n_threads // 2)),
-        _thread_pool(1) if n_threads > 1 else _Immediate() as executor,
+        _thread_pool(1) if n_threads > 1 else _SerialExecutor() as executor,
     ):
         yield executor
 
 
-class _Immediate(Executor):
+class _SerialExecutor(Executor):
     """Calls each function when it is submitted, in this thread."""
 
     def submit(  # type: ignore[override]
@@ -115,18 +115,11 @@ class _Limits:
         self._original: Any = None
         self._applied: int | None = None
 
-    def enter(self, block: _Block) -> None:
-        with self.lock:
-            self.blocks.append(block)
-            self._apply()
+    def apply(self) -> None:
+        """Set BLAS if the limit has changed; what it was is kept until it is restored.
 
-    def leave(self, block: _Block) -> None:
-        with self.lock:
-            self.blocks = [other for other in self.blocks if other is not block]
-            self._apply()
-
-    def _apply(self) -> None:
-        """Set BLAS if the limit has changed; what it was is kept until it is restored."""
+        The caller holds the lock.
+        """
         limits = [block.n_threads for block in self.blocks if block.n_threads is not None]
         limit = min(limits, default=None)
         if limit == self._applied and (limit is not None) == (self._original is not None):
@@ -134,14 +127,14 @@ class _Limits:
         if self._original is None:
             self._original = _controller().limit(limits=None, user_api="blas")
         self._applied = None  # until it is set: an interrupt may come before
-        _let_any_thread_limit()
+        _release_controlling_thread()
         if limit is None:
             self._original.restore_original_limits()
             self._original = None
         else:
             _controller().limit(limits=limit, user_api="blas")
         self._applied = limit
-        _let_any_thread_limit()
+        _release_controlling_thread()
 
     def before_fork(self) -> None:
         """Wait until other threads no longer compute with threads of BLAS; called with the lock.
@@ -153,7 +146,8 @@ class _Limits:
         threaded = [b for b in self.blocks if b.thread != here and b.n_threads != 1]
         if not threaded:
             return
-        self.enter(_Block(1, here, is_fork=True))
+        self.blocks.append(_Block(1, here, is_fork=True))
+        self.apply()
         until = monotonic() + FORK_SECONDS
         while monotonic() < until and any(block in self.blocks for block in threaded):
             self.lock.release()
@@ -169,10 +163,10 @@ class _Limits:
             if not (block.is_fork and (in_child or block.thread == here))
             and not (in_child and block.thread != here)
         ]
-        self._apply()
+        self.apply()
 
 
-def _let_any_thread_limit() -> None:
+def _release_controlling_thread() -> None:
     """Newer versions of threadpoolctl ignore every thread but the first one that set a limit."""
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
@@ -214,10 +208,14 @@ def blas_threads(n_threads: int | None) -> Iterator[None]:
     """
     block = _Block(n_threads, get_ident())
     try:
-        _LIMITS.enter(block)
+        with _LIMITS.lock:
+            _LIMITS.blocks.append(block)
+            _LIMITS.apply()
         yield
     finally:
-        _LIMITS.leave(block)
+        with _LIMITS.lock:
+            _LIMITS.blocks = [other for other in _LIMITS.blocks if other is not block]
+            _LIMITS.apply()
 
 
 _SCANNED: list[tuple[int, ThreadpoolController]] = []

@@ -7,7 +7,7 @@ Memory: O(n); the caller's rows are not copied.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
 from typing import Any, Protocol, Self
@@ -17,7 +17,7 @@ import numpy as np
 from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import first_rows, near_rows, settle
+from latentmetric.core.latents import latents_near, rows_to_start_at, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
 from latentmetric.core.parallel import lazy_property, parallel_map
@@ -236,30 +236,32 @@ def nearby_of_classes(
     classes: Sequence[OneClass], positions: Sequence[int], land: LatentPoints, n_threads: int
 ) -> Nearby:
     """The latent examples near the rows of these classes, one class after the other."""
-    order = largest_first(classes)
+    order = _largest_first(classes)
     found = parallel_map(
         lambda index: nearby_of(classes[index], positions[index], land), order, n_threads
     )
-    parts = dict(zip(order, found, strict=True))
-    return Nearby.together([parts[index] for index in range(len(classes))])
+    parts = [part for _, part in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+    return Nearby(
+        *(np.concatenate([getattr(part, of.name) for part in parts]) for of in fields(Nearby))
+    )
 
 
-def largest_first(classes: Sequence[OneClass]) -> list[int]:
+def _largest_first(classes: Sequence[OneClass]) -> list[int]:
     """The order in which threads take classes, so that none is left alone with a large one."""
-    order: list[int] = np.argsort([-len(rows) for rows in classes], kind="stable").tolist()
-    return order
+    return sorted(range(len(classes)), key=lambda index: -len(classes[index]))
 
 
 def first_latents_of(
     classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
 ) -> Floats:
     """The first latent examples of these classes, one class after the other."""
-
-    def first_latents(index: int) -> Floats:
-        count = int(class_starts[index + 1] - class_starts[index])
-        return near_rows(classes[index], first_rows(classes[index], count, starts[index]))
-
-    return np.concatenate(parallel_map(first_latents, range(len(classes)), n_threads))
+    counts = np.diff(class_starts).tolist()
+    latents = parallel_map(
+        lambda given: latents_near(given[0], rows_to_start_at(*given)),
+        list(zip(classes, counts, starts, strict=True)),
+        n_threads,
+    )
+    return np.concatenate(latents)
 
 
 def move_latents_of(
@@ -280,5 +282,5 @@ def move_latents_of(
         moved[own], counts[own] = settled.latents, settled.counts
         spreads[position], passes[position] = settled.spread, settled.passes
 
-    parallel_map(move, largest_first(classes), n_threads)
+    parallel_map(move, _largest_first(classes), n_threads)
     return LatentsUpdate(moved, spreads, counts, int(passes.max()))

@@ -121,7 +121,7 @@ def race(
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
-        judging = _Judges(
+        judging = _HeldOutRows(
             sample.coordinates.into(judging_rows), np.argsort(sample.codes)[truth], of_judging
         )
         return _run(sample, name, counts, init, alone, judging, seed)
@@ -130,7 +130,7 @@ def race(
 
 
 @dataclass(frozen=True)
-class _Judges:
+class _HeldOutRows:
     """Rows that judge, and the positions of their classes."""
 
     rows: Floats
@@ -140,7 +140,7 @@ class _Judges:
 
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judging: _Judges, seed: int,
+    judging: _HeldOutRows, seed: int,
 ) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
@@ -174,10 +174,10 @@ def _run(
     left_out = left_out_distances(
         seen, positions, latents, state.class_starts, state.counts, weights
     )
-    return Trial(judgement, gap_between(k_nearest(unseen, latents, 1)[0][:, 0], left_out))
+    return Trial(judgement, distance_ratio(k_nearest(unseen, latents, 1)[0][:, 0], left_out))
 
 
-def gap_between(unseen: Floats, left_out: Floats) -> float:
+def distance_ratio(unseen: Floats, left_out: Floats) -> float:
     """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
     near, far = np.quantile(left_out, FAR_QUANTILES), np.quantile(unseen, FAR_QUANTILES)
     if not near[0] > 0:

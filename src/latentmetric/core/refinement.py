@@ -42,14 +42,14 @@ from latentmetric.core.tuning import (
     BATCH,
     BATCHES,
     CACHED_BYTES,
-    CERTAIN,
+    CERTAIN_LIKELIHOOD,
     FACTOR_RATE,
     FEWEST_STEPS,
     FIRST_DECAY,
+    MIN_GRADIENT_SHARE,
     MOST_STEPS,
     POINT_RATE,
     PREIMAGE_RIDGE,
-    QUIET,
     SECOND_DECAY,
     SMALLEST_BATCH,
     USUAL_ROWS,
@@ -222,7 +222,7 @@ def refine(
     steps = draw_batches(len(likelihood), moments.reach, generator)
     with blas_threads(1):  # steps are many and short: threads of BLAS would wait for each other
         for number, drawn in enumerate(steps):
-            active = drawn[likelihood[drawn] < CERTAIN]
+            active = drawn[likelihood[drawn] < CERTAIN_LIKELIHOOD]
             if not len(active):
                 continue
             numbers, which, batch = batches.of(active, adam)
@@ -243,7 +243,7 @@ def refine(
     moved += latents
     return Refined(
         adam.components, moved, batches.nearby.spreads, batches.counts, adam.moments,
-        float(np.mean(likelihood < CERTAIN)),
+        float(np.mean(likelihood < CERTAIN_LIKELIHOOD)),
     )  # fmt: skip
 
 
@@ -309,20 +309,17 @@ class Adam:
         root = sqrt(square / (1 - SECOND_DECAY**n_steps)) + TINY
         rate = FACTOR_RATE * share * (sqrt(len(self.components)) * before.unit)
         self.components -= dtype.type(rate / (1 - FIRST_DECAY**n_steps) / root) * moment
-        self.moments = replace(before, factor_square=square, n_steps=n_steps)
-        self._move_points(found.points, which, POINT_RATE * share * before.unit * before.reach)
-
-    def _move_points(self, slopes: Floats, which: Ints, rate: float) -> None:
-        """Points that are near no row of the batch stay, and so do their moments."""
-        dtype, moments = slopes.dtype, self.moments
+        moments = self.moments = replace(before, factor_square=square, n_steps=n_steps)
+        # Points that are near no row of the batch stay, and so do their moments.
+        slopes, rate = found.points, POINT_RATE * share * before.unit * before.reach
         moments.points_steps[which] += 1
-        steps, square = moments.points_steps[which], moments.points_square[which]
+        steps, squares = moments.points_steps[which], moments.points_square[which]
         mean = squared_norms(slopes) / dtype.type(slopes.shape[1])
-        square += dtype.type(1 - SECOND_DECAY) * (mean - square)
-        moments.points_square[which] = square
-        root = np.sqrt(square / (1 - SECOND_DECAY**steps)) + TINY
-        root = np.maximum(root, QUIET * root.mean())
-        length = (rate / (1 - FIRST_DECAY**steps) / root).astype(dtype)
+        squares += dtype.type(1 - SECOND_DECAY) * (mean - squares)
+        moments.points_square[which] = squares
+        roots = np.sqrt(squares / (1 - SECOND_DECAY**steps)) + TINY
+        roots = np.maximum(roots, MIN_GRADIENT_SHARE * roots.mean())
+        length = (rate / (1 - FIRST_DECAY**steps) / roots).astype(dtype)
         for block in row_blocks(len(which), slopes[:1].nbytes, CACHED_BYTES):
             some = which[block]
             first = moments.points[some]

@@ -19,7 +19,7 @@ import numpy as np
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.psd import project_psd
-from latentmetric.core.starts import Start, feature_factors, turn_of
+from latentmetric.core.starts import Start, combining_matrix, feature_factors
 from latentmetric.core.types import Floats, Ints
 
 NEGLIGIBLE = 1e-10
@@ -78,7 +78,7 @@ def span_of(
     if kept.any():
         precise = (vectors[:, kept] / np.sqrt(values[kept])).T @ scaled
     basis = precise.astype(rows.dtype)
-    found = turn_of(start, scaled @ precise.T, positions, rows.shape[1], weights)
+    found = combining_matrix(start, scaled @ precise.T, positions, rows.shape[1], weights)
     if found is None:
         return Span(factors, basis, 1.0), Start(start, np.ones(len(basis), dtype=rows.dtype))
     turn, outside = found

@@ -81,11 +81,11 @@ def start_from(name: str, rows: Floats, positions: Ints, weights: Floats | None 
     It is scaled so that the rows keep their mean squared norm.
     """
     factors = feature_factors(name, rows, positions, weights)
-    found = turn_of(name, rows * factors, positions, rows.shape[1], weights)
+    found = combining_matrix(name, rows * factors, positions, rows.shape[1], weights)
     return Start(name, factors if found is None else found[0] * factors)
 
 
-def turn_of(
+def combining_matrix(
     name: str, rows: Floats, positions: Ints, n_features: int, weights: Floats | None = None
 ) -> tuple[Floats, float] | None:
     """The matrix that combines the features under a start, and the metric outside the rows' basis.
@@ -95,8 +95,8 @@ def turn_of(
     multiple of the identity. Both are scaled so that the rows keep their mean squared norm.
     """
     if name == "within":
-        return decorrelation(rows, positions, n_features, weights)
-    return denoising(rows, positions, weights) if name == "denoised" else None
+        return whitening_matrix(rows, positions, n_features, weights)
+    return denoising_matrix(rows, positions, weights) if name == "denoised" else None
 
 
 def feature_factors(
@@ -107,12 +107,12 @@ def feature_factors(
         return np.ones(rows.shape[1], dtype=rows.dtype)
     centred = centred_rows(rows, weights)
     total = len(rows) if weights is None else weights.sum()
-    whole = np.einsum("ij,ij->j", weighed(centred, weights), centred) / total
+    whole = np.einsum("ij,ij->j", weighted(centred, weights), centred) / total
     varies = whole > CONSTANT_SHARE * whole.mean()
     variances = np.where(varies, whole, 1)
     if name == "within":
-        away = _from_means(centred, positions, weights)
-        inside = np.einsum("ij,ij->j", weighed(away, weights), away) / total
+        away = _centred_by_class(centred, positions, weights)
+        inside = np.einsum("ij,ij->j", weighted(away, weights), away) / total
         variances = np.where(varies & (inside > CONSTANT_SHARE * whole), inside, variances)
     norm = float(np.sum(whole / variances))
     scale = np.sqrt(float(whole.sum()) / norm) if norm > 0 else 1.0
@@ -120,36 +120,36 @@ def feature_factors(
     return factors
 
 
-def decorrelation(
+def whitening_matrix(
     rows: Floats, positions: Ints, n_features: int, weights: Floats | None = None
 ) -> tuple[Floats, float]:
     """The matrix whose square is the inverse of the shrunk covariance within classes.
 
     Features have been divided by their deviations within classes, so the diagonal that the
-    covariance is shrunk to is a multiple of the identity. See ``turn_of``.
+    covariance is shrunk to is a multiple of the identity. See ``combining_matrix``.
     """
     centred = centred_rows(rows, weights)
-    away = _from_means(centred, positions, weights)
-    covariance = away.T @ weighed(away, weights)
-    total = float(np.vdot(weighed(centred, weights), centred))
+    away = _centred_by_class(centred, positions, weights)
+    covariance = away.T @ weighted(away, weights)
+    total = float(np.vdot(weighted(centred, weights), centred))
     if not np.trace(covariance) > CONSTANT_SHARE * total:  # the rows of a class are all equal
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
     least = SHRINKAGE * float(np.trace(covariance)) / n_features
     values, vectors = np.linalg.eigh((1 - SHRINKAGE) * covariance)
     turn: Floats = (vectors / np.sqrt(np.maximum(values, 0) + least)) @ vectors.T
     mapped = centred @ turn
-    scale = total / float(np.vdot(weighed(mapped, weights), mapped))
+    scale = total / float(np.vdot(weighted(mapped, weights), mapped))
     return (turn * np.sqrt(scale)).astype(rows.dtype), scale / least
 
 
-def _from_means(centred: Floats, positions: Ints, weights: Floats | None) -> Floats:
+def _centred_by_class(centred: Floats, positions: Ints, weights: Floats | None) -> Floats:
     """The rows less the means of their classes."""
     present, codes = np.unique(positions, return_inverse=True)
     away: Floats = centred - group_means(centred, codes, len(present), weights)[codes]
     return away
 
 
-def weighed(rows: Floats, weights: Floats | None) -> Floats:
+def weighted(rows: Floats, weights: Floats | None) -> Floats:
     """The rows multiplied by their weights; the array itself if each counts as one."""
     return rows if weights is None else rows * weights[:, None]
 
@@ -193,7 +193,9 @@ def group_means(rows: Floats, groups: Ints, n_groups: int, weights: Floats | Non
     return means
 
 
-def denoising(rows: Floats, positions: Ints, weights: Floats | None = None) -> tuple[Floats, float]:
+def denoising_matrix(
+    rows: Floats, positions: Ints, weights: Floats | None = None
+) -> tuple[Floats, float]:
     """The matrix that multiplies each principal direction by the root of its share of signal.
 
     The rows may be written in a basis of fewer dimensions than features; the second result is the
@@ -203,14 +205,14 @@ def denoising(rows: Floats, positions: Ints, weights: Floats | None = None) -> t
     total = len(rows) if weights is None else float(weights.sum())
     groups = group_rows(rows, positions, weights)
     freedom = len(rows) - len(np.unique(groups))
-    variances, directions = np.linalg.eigh(centred.T @ weighed(centred, weights) / total)
+    variances, directions = np.linalg.eigh(centred.T @ weighted(centred, weights) / total)
     varies = variances > NO_VARIANCE * variances[-1]
     equal = len(rows) * variances[-1] <= CONSTANT_SHARE * float(np.vdot(rows, rows))
     if equal or not freedom:  # without freedom, no group has two rows
         return np.eye(rows.shape[1], dtype=rows.dtype), 1.0
     means = group_means(centred, groups, int(groups.max()) + 1, weights)
     away = (centred - means[groups]) @ directions
-    noise = np.einsum("ij,ij->j", weighed(away, weights), away) / (freedom * total / len(rows))
+    noise = np.einsum("ij,ij->j", weighted(away, weights), away) / (freedom * total / len(rows))
     share = np.where(varies, 1 - noise / np.where(varies, variances, 1), MIN_SIGNAL)
     share = np.clip(share, MIN_SIGNAL, 1)
     share *= variances[varies].sum() / (share * variances)[varies].sum()
