@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, distributed
-from torch.distributed.nn.functional import all_gather
+from torch.distributed.nn import functional
 
 
 def gather_batches(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]:
@@ -17,6 +19,7 @@ def gather_batches(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]
     most = torch.tensor(len(rows), device=rows.device)
     distributed.all_reduce(most, distributed.ReduceOp.MAX)
     padding = (0, int(most) - len(rows))
+    all_gather: Any = functional.all_gather  # PyTorch does not annotate it
     padded = torch.nn.functional.pad(rows, (0, 0, *padding), value=torch.nan)
     everyone = torch.cat(all_gather(padded))  # gradients add up over the processes
     codes = torch.cat(all_gather(torch.nn.functional.pad(labels, padding)))
