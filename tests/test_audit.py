@@ -19,7 +19,6 @@ FOUND = (
         (CLEAN, "", 0, "no dependency has a known vulnerability"),
         (FOUND, "Found 1 known vulnerability", 1, "old 1.0: PYSEC-1, mended in 1.1"),
         ("", "…\nConnectionError: no network", 0, "not audited: ConnectionError: no network"),
-        ("", "No module named pip_audit", 0, "not audited: No module named pip_audit"),
         ("{}", "", 0, "not audited: it printed nothing"),
     ],
 )

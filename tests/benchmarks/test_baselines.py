@@ -68,10 +68,3 @@ def test_calibration_by_hand():
     np.testing.assert_allclose(found, 100 * expected)
     nll = -np.log([0.9, 0.1, 0.8, 1e-3]).mean()
     np.testing.assert_allclose(negative_log_likelihood(shares, codes), nll)
-
-
-def test_every_cell_is_in_the_plan_once():
-    cells = list(baselines.wanted(baselines.SETS, list(RIVALS)))
-    assert len(cells) == len(set(cells))
-    assert {name for name, _ in cells} == set(baselines.SETS)
-    assert ("letter", "3-NN, standardised") not in cells

@@ -117,19 +117,6 @@ def test_folders_of_images_become_a_split(networks, tmp_path):
     np.testing.assert_array_equal(split.y_test, [0, 2])
 
 
-def test_an_image_is_cut_to_its_central_square_and_resized():
-    image = np.zeros((4, 8, 3), dtype=np.uint8)
-    image[:, 2:6] = 100
-    image[:, :2] = image[:, 6:] = 255
-    assert (compute_features.resized(image) == 100).all()
-    grey = np.repeat(np.array([[0, 200]], dtype=np.uint8)[..., None], 3, axis=2).repeat(2, axis=0)
-    line = compute_features.resized(grey)[0, :, 0]
-    assert line.shape == (160,)
-    assert (line[0], line[-1]) == (0, 200)
-    assert (np.diff(line.astype(int)) >= 0).all(), "neighbours are interpolated"
-    assert len(np.unique(line)) > 50
-
-
 def write_csv(path, rows):
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "category"), *rows])

@@ -71,7 +71,7 @@ def test_noise_is_only_on_training_images_and_always_the_same(tmp_path):
     assert noisy.X_train.dtype == np.float32
 
 
-def test_what_is_missing_is_named(tmp_path):
+def test_what_is_missing_or_damaged_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cifar10_features\.npz does not exist.*--data"):
         load_benchmark("cifar10", tmp_path)
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
@@ -80,16 +80,7 @@ def test_what_is_missing_is_named(tmp_path):
         load_benchmark("imagenet", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"mine\.npz, which does not exist"):
         load_split("mine", tmp_path / "mine.npz")
-
-
-@pytest.mark.parametrize("content", [b"PK\x03\x04 cut", np.eye(2)])
-def test_a_damaged_file_is_named(tmp_path, content):
-    path = tmp_path / "cifar10_features.npz"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        with path.open("wb") as file:
-            np.save(file, content)
+    (tmp_path / "cifar10_features.npz").write_bytes(b"PK\x03\x04 cut")
     with pytest.raises(ValueError, match=r"cannot be read from .*cifar10_features\.npz"):
         load_benchmark("cifar10", tmp_path)
 
@@ -124,14 +115,4 @@ def test_a_download_that_fails_says_what_to_do(openml, monkeypatch, cause, expec
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fail)
     kind = ImportError if isinstance(cause, ImportError) else ConnectionError
     with pytest.raises(kind, match=expected):
-        load_benchmark("mnist")
-
-
-def test_a_set_of_another_size_on_openml_is_refused(openml, monkeypatch):
-    monkeypatch.setattr(
-        sklearn.datasets,
-        "fetch_openml",
-        lambda name, **options: Bunch(data=np.ones((5, 784)), target=list("01234")),
-    )
-    with pytest.raises(ValueError, match=r"\(5, 784\), expected \(70000, 784\)"):
         load_benchmark("mnist")

@@ -1,10 +1,8 @@
 """Small experiments: trials are computed once, claims are checked, a page is written."""
 
-import json
-
 import numpy as np
 import pytest
-from reproduction import estimate, plan, run, trials
+from reproduction import plan, run, trials
 from reproduction.claims import Results, check_claims
 from reproduction.plan import Method, Setting, Trial, trials_of
 from reproduction.sources import Source
@@ -131,16 +129,6 @@ def test_the_large_set_is_image_like_or_the_file_that_is_named(tmp_path):
     assert "LMNN" not in methods
     steps = trials.for_setting(few, plan.METHODS["MaPML_5"].make(1.0, 0)).n_steps
     assert steps == plan.LARGE_STEPS
-
-
-def test_the_time_of_lmnn_is_extrapolated_from_small_samples(tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "_seconds", lambda X, y: 1e-3 * len(X) + 1e-6 * len(X) ** 2)
-    estimate.estimate_lmnn(Setting("imagenet", n_rows=400), Source(), tmp_path)
-    found = json.loads((tmp_path / estimate.NAME).read_text())
-    assert found["rows"] == [50, 100, 200]
-    assert found["estimated_step_seconds"] == pytest.approx(0.4)
-    assert found["estimated_search_seconds"] == pytest.approx(0.16)
-    assert "400 rows would take 0.0 hours" in estimate.sentence(tmp_path)
 
 
 FEW = [Trial(Setting("mnist"), "Euclid", 0), Trial(Setting("mnist"), "k-means prototypes", 0)]

@@ -47,10 +47,3 @@ def test_bins_compare_what_was_promised_with_what_was_kept():
     np.testing.assert_allclose(found.kept, [0.5, 2 / 3])
     assert found.error == pytest.approx((2 * 0.05 + 3 * (2.92 / 3 - 2 / 3)) / 5)
     assert found.surplus == pytest.approx(confidence.mean() - right.mean())
-
-
-def test_probabilities_that_keep_their_word_have_a_small_error(rng):
-    confidence = rng.uniform(0.5, 1, 20_000)
-    right = rng.random(20_000) < confidence
-    assert calibration(confidence, right).error < 0.02
-    assert calibration(np.minimum(confidence + 0.1, 1), right).surplus > 0.05

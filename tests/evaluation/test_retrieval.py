@@ -1,4 +1,4 @@
-"""Scores of embeddings against their definitions and pytorch-metric-learning.
+"""Scores of embeddings against their definitions and values of pytorch-metric-learning.
 
 golden/make_retrieval.py made the golden values.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden.retrieval_searches import random_search, searches
+from golden.retrieval_searches import searches
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,8 +58,9 @@ def small_searches(draw):
     return rows[0], labels[0], rows[1], labels[1]
 
 
-@pytest.mark.parametrize("tile_rows", [_ranking.TILE_ROWS, 5])
-@pytest.mark.parametrize("n_bytes", [_ranking.WORKING_BYTES, 1])
+@pytest.mark.parametrize(
+    ("tile_rows", "n_bytes"), [(_ranking.TILE_ROWS, 1), (5, _ranking.WORKING_BYTES)]
+)
 @given(search=small_searches())
 def test_scores_follow_the_definition(tile_rows, n_bytes, search):
     queries, labels, references, reference_labels = search
@@ -82,17 +83,6 @@ def test_scores_agree_with_golden_values(name):
         pytest.skip("LATENTMETRIC_DATA does not name a folder with the data of the benchmarks")
     scores = retrieval_scores(*known[name](), k=(1, 5))
     assert {key: scores[key] for key in GOLDEN[name]} == pytest.approx(GOLDEN[name], abs=1e-6)
-
-
-@pytest.mark.parametrize("n_references", [0, 150])
-def test_scores_agree_with_pytorch_metric_learning(n_references):
-    pytest.importorskip("pytorch_metric_learning", exc_type=ImportError)
-    from golden.make_retrieval import scores_of
-
-    search = random_search(7, 250, n_references, 15, 1.2)
-    expected = scores_of(search)
-    scores = retrieval_scores(*search, k=(1, 5))
-    assert {key: scores[key] for key in expected} == pytest.approx(expected, abs=1e-6)
 
 
 def test_queries_among_more_references_do_not_find_themselves(rng):
@@ -118,6 +108,9 @@ def test_scale_and_position_do_not_matter(rng):
     assert retrieval_scores(X * 1e200, y) == pytest.approx(scores, abs=1e-12)
     assert retrieval_scores(X * 1e-200, y) == pytest.approx(scores, abs=1e-12)
     assert retrieval_scores(X + 1000, y) == pytest.approx(scores, abs=1e-12)
+    whole = rng.integers(0, 200, (80, 5))
+    scores = retrieval_scores(whole.astype(float), y[:80])
+    assert retrieval_scores(whole.astype(np.uint8), y[:80]) == pytest.approx(scores, abs=1e-12)
 
 
 def test_identical_embeddings_score_zero(rng):
@@ -132,13 +125,6 @@ def test_queries_with_nothing_to_find_are_left_out():
     assert retrieval_scores(X[:3], y[:3])["recall@1"] == 1
     assert retrieval_scores(X[:3], y[:3], X[3:], y[3:])["recall@1"] != 0
     assert all(np.isnan(list(retrieval_scores(X[:3], y[:3], X[3:], y[3:]).values())))
-
-
-@pytest.mark.parametrize("dtype", ["float16", "uint8"])
-def test_dtypes(dtype, rng):
-    X, y = rng.integers(0, 200, (80, 5)), rng.integers(0, 4, 80)
-    expected = retrieval_scores(X.astype(float), y)
-    assert retrieval_scores(X.astype(dtype), y) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1, 0])
@@ -201,12 +187,6 @@ def mutual_information(left, right):
             if both:
                 total += both * np.log(both / np.mean(left == a) / np.mean(right == b))
     return total
-
-
-def test_clusters_equal_to_the_classes_score_1(rng):
-    y = np.repeat(["a", "b", "c"], 30)
-    X = rng.standard_normal((90, 2)) + 50 * np.unique(y, return_inverse=True)[1][:, None]
-    assert clustering_nmi(X, y, random_state=0) == pytest.approx(1)
 
 
 def test_scores_follow_the_definition_where_clusters_and_classes_cross():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -55,19 +54,11 @@ def test_logistic_regression_converges():
     np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), oracle.predict(X[160:]))
 
 
-def test_a_forest_has_the_defaults_of_scikit_learn_and_the_seed():
-    X, y = make_blobs()
-    rival = fit_rival(FOREST, X[:160], y[:160], random_state=3, n_jobs=1)
-    plain = RandomForestClassifier(random_state=3, n_jobs=1).fit(X[:160], y[:160])
-    np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), plain.predict(X[160:]))
-
-
 @pytest.mark.parametrize(
     ("name", "y"),
     [
         *((name, np.array(["a", "b"])) for name in NAMES),
         ("tuned-k-NN", np.array(["a", "b", "c", "d", "e"], dtype=object)),
-        ("logistic-regression", np.array([7, 7, 9, 9])),
         ("SVC", np.array([7, 9, 9, 9])),
         ("SVC", np.repeat([0, 1, 2], [30, 30, 1])),
     ],
@@ -111,14 +102,3 @@ def test_a_bounded_fit_takes_no_more_rows_than_time_allows(monkeypatch, name, li
     assert bounded.n_rows == 60
     assert bounded.pipeline[-1].max_iter == (40 if name == "logistic-regression" else -1)
     assert fit_rival(name, X, y).n_rows == fit_rival("tuned-k-NN", X, y, bounded=True).n_rows == 240
-
-
-@pytest.mark.parametrize(("small_work", "n_threads"), [(10**7, 1), (0, None)])
-def test_only_small_fits_are_limited_to_one_thread(monkeypatch, small_work, n_threads):
-    limits, original = [], rivals.blas_threads
-    monkeypatch.setattr(rivals, "SMALL_WORK", small_work)
-    monkeypatch.setattr(
-        rivals, "blas_threads", lambda limit: limits.append(limit) or original(limit)
-    )
-    fit_rival("logistic-regression", *make_blobs(60))
-    assert limits == [n_threads]

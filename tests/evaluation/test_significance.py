@@ -38,7 +38,7 @@ def test_as_many_rows_as_would_tell_do_tell():
     assert Paired(450, 4, 4).rows_to_tell is None
 
 
-@pytest.mark.parametrize("n_rows", [100, 150, 1000])
+@pytest.mark.parametrize("n_rows", [100, 1000])
 def test_rows_that_did_not_tell_are_not_said_to_be_enough(n_rows):
     matches = [Paired(n_rows, gained, lost) for gained in range(30) for lost in range(30)]
     unsure = [match for match in matches if match.gained != match.lost and not match.significant]

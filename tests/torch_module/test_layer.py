@@ -25,14 +25,9 @@ def test_it_is_the_metric_of_an_estimator_in_both_directions(blobs, dtype):
     assert layer.components().dtype == dtype
     mapped, expected = layer(torch.from_numpy(X)).detach().numpy(), model.transform(X)
     np.testing.assert_allclose(mapped - mapped[0], expected - expected[0], atol=1e-4)
-
-
-def test_it_does_not_share_memory_with_the_estimator(blobs):
-    model = MaPML(max_iter=2, n_steps=500, random_state=0).fit(*blobs)
-    before = model.components_.copy()
     with torch.no_grad():
-        MahalanobisLinear.from_estimator(model).weight.zero_()
-    assert np.array_equal(model.components_, before)
+        layer.weight.zero_()
+    assert model.components_.any(), "memory is not shared"
 
 
 def test_what_has_no_metric_is_refused(blobs):

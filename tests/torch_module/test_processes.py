@@ -40,20 +40,24 @@ def train(net, loss, part):
     return copy.deepcopy((getattr(net, "module", net).state_dict(), plain.state_dict()))
 
 
+def train_part(rank, update):
+    net, loss = parts(update)
+    net = torch.nn.parallel.DistributedDataParallel(net)
+    if update == "gradient":
+        loss = torch.nn.parallel.DistributedDataParallel(loss)
+    return train(net, loss, slice(rank * N_ROWS // 2, (rank + 1) * N_ROWS // 2))
+
+
 def one_of_two(rank, folder, update):
     torch.set_num_threads(1)
     store = torch.distributed.FileStore(f"{folder}/store", N_PROCESSES)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=N_PROCESSES)
-    try:
-        net, loss = parts(update)
-        net = torch.nn.parallel.DistributedDataParallel(net)
-        if update == "gradient":
-            loss = torch.nn.parallel.DistributedDataParallel(loss)
-        states = train(net, loss, slice(rank * N_ROWS // 2, (rank + 1) * N_ROWS // 2))
-        torch.save(states, f"{folder}/{rank}.pt")
-        torch.distributed.barrier()  # gloo aborts if the other process leaves first
-    finally:
-        torch.distributed.destroy_process_group()
+    torch.save(train_part(rank, update), f"{folder}/{rank}.pt")
+    # gloo aborts if its peer closes the connection during a call, even a barrier: so the processes
+    # wait for each other by the store, and close when no call is under way.
+    store.set(f"done_{rank}", "")
+    store.wait([f"done_{other}" for other in range(N_PROCESSES)])
+    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.slow

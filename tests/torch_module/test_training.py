@@ -167,17 +167,12 @@ def test_it_stands_in_the_trainer_of_pytorch_metric_learning():
     ("arguments", "kind", "message"),
     [
         ({"n_classes": 1}, ValueError, "n_classes must be at least 2, got 1"),
-        ({"n_features": 0}, ValueError, "n_features must be at least 1, got 0"),
-        ({"latents_per_class": 0}, ValueError, "latents_per_class must be at least 1, got 0"),
         ({"latents_per_class": [1, 2]}, ValueError, "has 2 numbers, but there are 3 classes"),
         ({"latents_per_class": [1, 2, 0]}, ValueError, "of class 2 must be at least 1, got 0"),
         ({"update": "sgd"}, ValueError, "update must be one of 'gradient', 'mean', got 'sgd'"),
-        ({"temperature": 0.0}, ValueError, "temperature must be"),
         ({"temperature": 1e-46}, ValueError, "temperature must be"),
         ({"memory": 0.5}, ValueError, "memory must be at least 1, got 0.5"),
-        ({"smoothing": 1.5}, ValueError, "smoothing must be"),
         ({"smoothing": True}, TypeError, "smoothing must be a number"),
-        ({"distortion": -1}, ValueError, "distortion must be"),
     ],
 )
 def test_wrong_parameters_are_refused(arguments, kind, message):
@@ -191,7 +186,6 @@ def test_wrong_parameters_are_refused(arguments, kind, message):
         ((5, 3), [0] * 5, ValueError, r"have shape \(5, 3\), but this loss was made for 4"),
         ((5, 4), [0] * 4, ValueError, r"labels have shape \(4,\), but there are 5 embeddings"),
         ((2, 4), [0, 3], ValueError, "labels are from 0 to 3, but this loss was made for 3"),
-        ((2, 4), [-1, 0], ValueError, "labels are from -1 to 0"),
         ((2, 4), [0.0, 1.0], TypeError, "labels must be integer codes of classes, got"),
         ((0, 4), [], ValueError, "the batch is empty"),
     ],
@@ -216,17 +210,14 @@ def test_arguments_of_another_kind_are_named():
 
 
 @pytest.mark.slow
-def test_without_pytorch_the_import_says_what_to_install():
-    code = "import sys; sys.modules['torch'] = None; import latentmetric.torch"
+def test_only_its_own_part_imports_pytorch_and_says_what_to_install():
+    code = (
+        "import sys, latentmetric.viz, latentmetric.export, latentmetric.evaluation\n"
+        "latentmetric.MaPML\n"
+        "print('torch' in sys.modules)\n"
+        "sys.modules['torch'] = None\n"
+        "import latentmetric.torch"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert 'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"' in done.stderr
-
-
-@pytest.mark.slow
-def test_the_rest_of_the_package_does_not_import_pytorch():
-    code = (
-        "import sys, latentmetric, latentmetric.viz, latentmetric.export, latentmetric.evaluation\n"
-        "latentmetric.MaPML\n"
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert done.stdout == "False\n"

@@ -161,14 +161,13 @@ def make_image_like(
     shared, apart = shared_distortion**0.5, (1 - shared_distortion) ** 0.5
     factor = _distortion_factor(signal, pose, distortion * shared, noise)
     own_directions = _own_directions(
-        np.random.default_rng(own), signal, families, distortion * apart
+        np.random.default_rng(own), signal, int(families.max()) + 1, distortion * apart
     )
     memberships = _memberships(generator, n_samples, n_classes, latents_per_class)
     labels = memberships // latents_per_class
     wrong = generator.random(n_samples) < mislabelled
     labels[wrong] = generator.integers(0, n_classes, int(wrong.sum()))
-    families_of_latents = np.repeat(families, latents_per_class)
-    chunks = _chunks(rows, latents, memberships, factor, families_of_latents, own_directions)
+    chunks = _chunks(rows, latents, memberships, factor, families, own_directions)
     if out is None:
         X = np.empty((n_samples, n_features), dtype=np.float32)
         for start, block in zip(range(0, n_samples, CHUNK_ROWS), chunks, strict=True):
@@ -191,7 +190,7 @@ def _latents(
     generator: np.random.Generator, signal: Floats, n_classes: int, latents_per_class: int,
     spread: float,
 ) -> tuple[Floats, Ints]:  # fmt: skip
-    """Latent examples around their class, classes around their group; the family of each class.
+    """Latent examples around their class, classes around their group; the family of each.
 
     Siblings, the classes of a family, are of one group as far as its size allows.
     """
@@ -208,7 +207,7 @@ def _latents(
     latents: Floats = np.repeat(centres, latents_per_class, axis=0) + around
     families = np.empty_like(groups)
     families[np.argsort(groups, kind="stable")] = np.arange(n_classes) // SIBLINGS
-    return latents, families
+    return latents, np.repeat(families, latents_per_class)
 
 
 def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: float) -> Floats:
@@ -223,13 +222,10 @@ def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: f
 
 
 def _own_directions(
-    generator: np.random.Generator, signal: Floats, families: Ints, distortion: float
-) -> Floats | None:
-    """The directions of each family's own distortion, (F, k, d); None if there is no such part."""
-    if distortion == 0:
-        return None
-    sizes = (int(families.max()) + 1, OWN_DIRECTIONS, len(signal))
-    drawn = generator.standard_normal(sizes, dtype=np.float32)
+    generator: np.random.Generator, signal: Floats, n_families: int, distortion: float
+) -> Floats:
+    """The directions of each family's own distortion, (F, k, d)."""
+    drawn = generator.standard_normal((n_families, OWN_DIRECTIONS, len(signal)), dtype=np.float32)
     directions: Floats = np.float32(distortion / OWN_DIRECTIONS**0.5) * (drawn @ signal)
     return directions
 
@@ -250,23 +246,19 @@ def _memberships(
 
 def _chunks(
     seeds: np.random.SeedSequence, latents: Floats, memberships: Ints, factor: Floats,
-    families_of_latents: Ints, own_directions: Floats | None,
+    families: Ints, own_directions: Floats,
 ) -> Iterator[Floats]:  # fmt: skip
     """The rows, ``CHUNK_ROWS`` at a time."""
     starts = range(0, len(memberships), CHUNK_ROWS)
     for start, seed in zip(starts, seeds.spawn(len(starts)), strict=True):
         generator = np.random.default_rng(seed)
         own = memberships[start : start + CHUNK_ROWS]
-        shape = len(own), latents.shape[1]
-        rows = generator.standard_normal(shape, dtype=np.float32) @ factor.T
-        rows += latents[own]
-        if own_directions is not None:
-            shape = len(own), own_directions.shape[1]
-            strengths = generator.standard_normal(shape, dtype=np.float32)
-            families = families_of_latents[own]
-            for family in np.unique(families):
-                members = np.flatnonzero(families == family)
-                rows[members] += strengths[members] @ own_directions[family]
+        noise = generator.standard_normal((len(own), latents.shape[1]), dtype=np.float32)
+        rows = noise @ factor.T + latents[own]
+        strengths = generator.standard_normal((len(own), OWN_DIRECTIONS), dtype=np.float32)
+        for family in np.unique(families[own]):
+            members = np.flatnonzero(families[own] == family)
+            rows[members] += strengths[members] @ own_directions[family]
         yield rows
 
 

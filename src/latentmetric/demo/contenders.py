@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from latentmetric.core.types import Bools
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
-from latentmetric.evaluation.comparison import timed
+from latentmetric.evaluation.comparison import predictor, timed
 from latentmetric.evaluation.rivals import Rival, fit_rival
 
 SIGMA = 8
@@ -102,23 +101,12 @@ class Measured:
         return self.wrong / len(self.right)
 
 
-def contest(
-    task: Task, on_start: Callable[[str], None], *, label_noise: bool = False
-) -> dict[str, Measured]:
-    """Fit and measure every method; ``on_start`` is called with the name of each before."""
-    measured = {}
-    for name in NAMES:
-        on_start(name)
-        measured[name] = _measure(name, task, label_noise)
-    return measured
-
-
-def _measure(name: str, task: Task, label_noise: bool) -> Measured:
+def measure(name: str, task: Task, label_noise: bool) -> Measured:
+    """Fit a method and measure it."""
     fitted, fit_seconds = timed(partial(_fit, name, task.X_train, task.y_train, label_noise))
-    is_rival = isinstance(fitted, Rival)
-    model = fitted.pipeline if is_rival else fitted
-    references = fitted.references if is_rival else len(fitted.model_.references)
-    predicted, query_seconds = timed(partial(model.predict, task.X_test))
+    predict, references = predictor(fitted)
+    predicted, query_seconds = timed(partial(predict, task.X_test))
+    model = fitted.pipeline if isinstance(fitted, Rival) else fitted
     calibration = None
     if hasattr(model, "predict_proba"):
         shares = model.predict_proba(task.X_test)

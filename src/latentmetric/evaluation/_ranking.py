@@ -3,9 +3,9 @@
 The rank of a reference is 1 plus the number of nearer references: those of its own class, which
 are sorted, and those of other classes, which are only counted, as long as the rank matters.
 
-Time O(n·m·d) for n queries and m references, and a sort of each query's distances in tiles. Memory:
-``WORKING_BYTES`` in all, whatever n, m and the sizes of the classes are, as long as one query with
-its class fits; nothing of n×m.
+Time O(n·m·d) for n queries and m references, and a sort of the distances up to the farthest rank
+that matters. Memory: ``WORKING_BYTES`` in all, whatever n, m and the sizes of the classes are, as
+long as one query with its class fits; nothing of n×m.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ class Gallery:
                 if start < tile.stop and stop > tile.start:
                     own_class = slice(max(start - tile.start, 0), stop - tile.start)
                     distances[members, own_class] = np.inf
-            distances.sort(axis=1)
             n_relevant = np.maximum((ranks <= depth).sum(axis=1), 1)
             for row, n in enumerate(n_relevant):
-                ranks[row, :n] += np.searchsorted(distances[row], right[row, :n], side="right")
+                near = distances[row, distances[row] <= right[row, n - 1]]
+                near.sort()
+                ranks[row, :n] += np.searchsorted(near, right[row, :n], side="right")
         return ranks
 
     def _groups(self, codes: Ints) -> Iterator[tuple[slice, int, int]]:

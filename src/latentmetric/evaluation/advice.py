@@ -169,13 +169,13 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
             rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
             right[name] = rival.pipeline.predict(X_held_out) == y_held_out
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
-    return QuickCheck(len(y_fit), len(y_held_out), errors, _words(right, len(y_fit), len(y)))
+    words = _words(right, errors, len(y_fit), len(y))
+    return QuickCheck(len(y_fit), len(y_held_out), errors, words)
 
 
-def _words(right: dict[str, Any], n_fit: int, n_all: int) -> str:
+def _words(right: dict[str, Any], errors: dict[str, float], n_fit: int, n_all: int) -> str:
     """One sentence: who made which errors, and whether the difference is more than chance."""
     own, *rivals = right
-    errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
     best = min(rivals, key=lambda name: errors[name])
     if not paired(right[own], right[best]).significant:
         verdict = f"{own} and {best} are too close to tell"

@@ -180,12 +180,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         ) from error
 
     parts = Parts.of(model)
-    if parts.weights not in WEIGHTS:
-        raise ValueError(
-            f"weights={parts.weights!r} cannot be exported to ONNX; export after "
-            f"model.set_params(weights=...) with one of {', '.join(WEIGHTS)}"
-        )
-    _check_size(parts)
+    parts.check_weights("ONNX")
     content = _model(onnx, parts)
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:
@@ -221,7 +216,16 @@ def _graph(onnx: Any, parts: Parts) -> Any:
     if weights is KERNEL and model.temperature == 0:
         weights = FIRST_ONLY
     constants = _constants(parts)
-    dtype, labels = (_type_name(array) for array in (model.references.rows, constants["classes"]))
+    n_bytes = sum(array.nbytes for array in constants.values())
+    if n_bytes > MAX_BYTES:
+        raise ValueError(
+            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; use "
+            "fewer references, such as the latent examples"
+        )
+    dtype, labels = (
+        TYPE_NAMES.get(array.dtype.name, array.dtype.name)
+        for array in (model.references.rows, constants["classes"])
+    )
     n_classes, n_neighbors = len(parts.classes), parts.n_neighbors
     text = f"""
         latentmetric ({dtype}[n, {model.n_features}] features) => (
@@ -285,20 +289,3 @@ def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if classes.dtype.kind in "ufb":
         return classes
     raise TypeError(f"ONNX has no type for labels of dtype {classes.dtype}; use strings")
-
-
-def _type_name(array: np.ndarray[Any, Any]) -> str:
-    name = str(array.dtype)
-    return TYPE_NAMES.get(name, name)
-
-
-def _check_size(parts: Parts) -> None:
-    model = parts.model
-    n_bytes = model.references.rows.nbytes + model.references.norms.nbytes + model.codes.nbytes
-    if model.components is not None:
-        n_bytes += model.components.nbytes
-    if n_bytes > MAX_BYTES:
-        raise ValueError(
-            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; use "
-            "fewer references, such as the latent examples"
-        )

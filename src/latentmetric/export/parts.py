@@ -16,6 +16,9 @@ from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 SPARE_NEIGHBORS = 16
 """Extra neighbours of the first search, which ranks less exactly than differences do."""
 
+EXPORTED_WEIGHTS = ("uniform", "distance", "kernel")
+"""The votes that ONNX and scikit-learn can compute."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -39,6 +42,14 @@ class Parts:
         voting = validated_copy(piped.estimator, VOTING)
         n_neighbors = min(voting.n_neighbors, len(fitted.references))
         return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
+
+    def check_weights(self, tool: str) -> None:
+        """Raise if the tool cannot vote as the model does."""
+        if self.weights not in EXPORTED_WEIGHTS:
+            raise ValueError(
+                f"weights={self.weights!r} has no equivalent in {tool}; export after "
+                f"model.set_params(weights=...) with one of {', '.join(EXPORTED_WEIGHTS)}"
+            )
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:

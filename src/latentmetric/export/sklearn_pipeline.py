@@ -24,9 +24,6 @@ TIE_BREAK = 2.0**-46
 
 MAX_TIE_BREAKERS = 40
 
-EXPORTED = ("uniform", "distance", "kernel")
-"""The votes that can be exported."""
-
 
 def to_sklearn(model: Any) -> Pipeline:
     """Convert a model to a scikit-learn pipeline that predicts the same without latentmetric.
@@ -64,11 +61,7 @@ def to_sklearn(model: Any) -> Pipeline:
     True
     """
     parts = Parts.of(model)
-    if parts.weights not in EXPORTED:
-        raise ValueError(
-            f"weights={parts.weights!r} has no equivalent in scikit-learn; set weights to one of "
-            f"{', '.join(EXPORTED)} and export again"
-        )
+    parts.check_weights("scikit-learn")
     factor, rows = _map_and_rows(parts)
     if parts.weights == "kernel" and parts.model.temperature > 0:
         unit = factor.dtype.type(sqrt(parts.model.temperature))

@@ -6,26 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed
-
-
-class _Gathered(torch.autograd.Function):
-    """The rows of all processes, one after the other; gradients add up over the processes."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor) -> Tensor:
-        everywhere = [torch.empty_like(rows) for _ in range(distributed.get_world_size())]
-        distributed.all_gather(everywhere, rows.contiguous())
-        return torch.cat(everywhere)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        total = gradients[0].contiguous()
-        distributed.all_reduce(total)
-        return total.chunk(distributed.get_world_size())[distributed.get_rank()]
-
-
-_gathered: Any = _Gathered.apply
-"""PyTorch's own annotation of it says nothing."""
+from torch.distributed.nn import functional
 
 
 def gather_batches(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]:
@@ -38,7 +19,9 @@ def gather_batches(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, slice]
     most = torch.tensor(len(rows), device=rows.device)
     distributed.all_reduce(most, distributed.ReduceOp.MAX)
     padding = (0, int(most) - len(rows))
-    everyone = _gathered(torch.nn.functional.pad(rows, (0, 0, *padding), value=torch.nan))
-    codes = _gathered(torch.nn.functional.pad(labels, padding))
+    all_gather: Any = functional.all_gather  # PyTorch does not annotate it
+    padded = torch.nn.functional.pad(rows, (0, 0, *padding), value=torch.nan)
+    everyone = torch.cat(all_gather(padded))  # gradients add up over the processes
+    codes = torch.cat(all_gather(torch.nn.functional.pad(labels, padding)))
     first = distributed.get_rank() * int(most)
     return everyone, codes, slice(first, first + len(rows))
