@@ -53,7 +53,7 @@ class ClosedFormLearner(MetricLearner[Solved]):
 
     @abstractmethod
     def _solve(self, rows: InnerRows, codes: Ints) -> Floats:
-        """The factor of the metric, finite and of shape (rank, n_features), for these inner rows."""
+        """The factor of the metric for these inner rows: finite, (rank, n_features)."""
 
     def _steps(self, data: TrainingData) -> Steps[Solved]:
         rows, codes = data.training_rows
