@@ -65,9 +65,9 @@ def settings_of(model: Any) -> Settings:
     )
 
 
-def first_of(model: Any, data: TrainingData) -> First:
+def first_of(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from rows of each class."""
-    rows, counts, settings = data.training, latent_counts(model, data), settings_of(model)
+    rows, counts = data.training, latent_counts(model, data)
     if data.span is None:
         return partial(begin, rows, counts, model.init, settings, model.start)
     assert data.start is not None
@@ -77,7 +77,8 @@ def first_of(model: Any, data: TrainingData) -> First:
 def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
     """Rows by class, written in a basis if they have more features than rows."""
     rows = data.training
-    if not is_wide(rows) or model.max_norm is not None:
+    # A metric that was learned from other rows may be anything outside the span of these.
+    if is_warm(model) or model.max_norm is not None or not is_wide(rows):
         return data
     assert isinstance(rows, LocalPopulation)
     counts, settings = latent_counts(model, data), settings_of(model)
@@ -108,7 +109,7 @@ def is_warm(model: Any) -> bool:
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
-def first_of_last_fit(model: Any, data: TrainingData) -> First:
+def first_of_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
@@ -118,7 +119,7 @@ def first_of_last_fit(model: Any, data: TrainingData) -> First:
     placed = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
     class_starts = np.cumsum([0, *map(len, of_class)])
     start = Start.euclidean(rows.n_features, rows.dtype)
-    return partial(state_from, rows, components, placed, class_starts, settings_of(model), start)
+    return partial(state_from, rows, components, placed, class_starts, settings, start)
 
 
 def digest_of(model: Any) -> str:
