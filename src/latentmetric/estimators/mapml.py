@@ -26,7 +26,6 @@ from latentmetric.estimators.driver import PATIENCE
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
-from latentmetric.estimators.rejection import score_quantiles
 from latentmetric.estimators.setup import (
     check_warm_start,
     digest_of,
@@ -34,6 +33,7 @@ from latentmetric.estimators.setup import (
     first_of_last_fit,
     in_their_span,
     is_warm,
+    score_quantiles,
     settings_of,
 )
 from latentmetric.estimators.training import TrainingData

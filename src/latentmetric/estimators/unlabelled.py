@@ -7,7 +7,6 @@ nobody has labelled must not say how wide a class is.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,8 +87,7 @@ def join(estimator: Any, attributes: Attributes, data: TrainingData, weights: Fl
             some = rows[own]
             shares = voting._proba_block(some, 0)
             posterior = shares.max(axis=1) * weights[own]
-            arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
-            after = grown(joining, replace(arriving, weights=posterior))
+            after = grown(joining, some, shares.argmax(axis=1), joining.classes_, posterior)
             model = respaced(after["model_"], joining.model_)
             vars(joining).update(after | {"margins_": joining.margins_, "model_": model})
         voting = joining
