@@ -75,11 +75,6 @@ def bad_rows():
     yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203, col"
     yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers"
     yield "complex", X + 1j, "Complex data not supported|complex128"
-    yield (
-        "dates",
-        X.astype("i8").astype("M8[s]"),
-        r"numbers, got datetime64|datetime64\[s\], not num",
-    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,6 @@ def bad_labels():
     yield "continuous", y + 0.5 * np.arange(240), ValueError, "Unknown label type|continuous"
     yield "None", np.where(y == 0, None, words), ValueError, r"missing value: row 0 .* is None"
     yield "NA", pd.Series(y, dtype="Int64").where(y > 0), ValueError, r"missing value: row 0 "
-    yield "NA text", pd.Series(words, dtype="string").where(y > 0), ValueError, "missing value"
     yield "kinds", np.where(y == 0, "a", y.astype(object)), TypeError, "one kind.*int and str"
     yield "table", np.column_stack((y, y)), ValueError, "y should be a 1d array"
 
@@ -157,20 +151,6 @@ def test_answers_are_those_of_an_array(put, method):
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
-
-
-def test_neighbours_are_those_of_an_array(put):
-    X, y = make_blobs()
-    model = fresh().fit(X, y)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X has feature names")
-        distances, indices = model.kneighbors(put(X), 4)
-        alone = model.kneighbors(put(X), 4, return_distance=False)
-    expected = model.kneighbors(X, 4)
-    for found, right in zip((distances, indices, alone), (*expected, expected[1]), strict=True):
-        assert found.shape == right.shape
-        assert found.dtype == right.dtype
-        np.testing.assert_allclose(np.asarray(found), right, rtol=1e-9)
 
 
 def test_other_numbers_of_features_are_refused_with_both_numbers(put):
@@ -206,18 +186,6 @@ def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model)
             refused()
 
 
-def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole_array(local_client):
-    X, y = make_blobs()
-    model = fresh().fit(X, y)
-    X[203, 1] = np.nan
-    answers = model.predict(da.from_array(X, chunks=(50, -1)))
-    with pytest.raises(ValueError, match="NaN: row 203, column 1 "):
-        answers.compute()
-    X[203, 1] = 1e200
-    with pytest.raises(ValueError, match="row 203, column 1 "):
-        model.predict(da.from_array(X, chunks=(50, -1))).compute()
-
-
 def test_column_names_of_a_file_are_feature_names(tmp_path):
     from latentmetric.io import open_rows
 
@@ -249,15 +217,6 @@ def test_text_is_refused_even_if_it_looks_like_numbers(kind):
         fresh().fit(rows, y)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_dates_beside_numbers_are_refused(library):
-    frames = pytest.importorskip(library)
-    X, y = make_blobs()
-    when = np.full(240, np.datetime64("2020-01-01", "ms"))
-    with pytest.raises(ValueError, match=r"numbers, got date.* in the column 'when'"):
-        fresh().fit(frames.DataFrame({"a": X[:, 0], "when": when}), y)
-
-
 class TestOnACluster:
     def counting(self, X):
         read = []
@@ -270,8 +229,6 @@ class TestOnACluster:
         ("model", "error"),
         [
             (LMNN(), TypeError),
-            (LMNN(early_stopping=True), TypeError),
-            (Euclidean(), TypeError),
             (MaPML(early_stopping=True), ValueError),
             (MaPML(reference="original"), ValueError),
             (MaPML(n_components=99), ValueError),
@@ -308,17 +265,13 @@ class TestOnACluster:
 def query_cases():
     X, _ = make_blobs()
     X = X.astype(np.float32)
-    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("?", "i8", "f2", "f4", ">f4", "g")]
-    yield "one row", X[:1]
+    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("?", "i8", "f4", ">f4")]
     yield "columns in order", np.asfortranarray(X)
-    yield "a list", X.tolist()
     yield "a frame", pd.DataFrame(X)
     yield "no row", X[:0]
     yield "one feature less", X[:, 1:]
     yield "one dimension", X[0]
-    yield "three dimensions", X[None]
     yield "text", X.astype("U8")
-    yield "objects", X.astype(object)
     yield "complex", X + 1j
     for value in (np.nan, -np.inf, LARGEST, 1.7e308):
         odd = X.astype(float if abs(value) > LARGEST else np.float32)
@@ -338,11 +291,10 @@ def outcome_of(X, model):
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["no names", "feature names"])
-@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in query_cases()])
-def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypatch, X, named):
+def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypatch, named):
     rows, y = make_blobs()
     names = [f"f{column}" for column in range(rows.shape[1])]
     model = Euclidean().fit(pd.DataFrame(rows, columns=names) if named else rows, y)
-    short = outcome_of(X, model)
+    short = {name: outcome_of(X, model) for name, X in query_cases()}
     monkeypatch.setattr(memory, "is_plain_table", lambda X, estimator: False)
-    assert short == outcome_of(X, model)
+    assert short == {name: outcome_of(X, model) for name, X in query_cases()}

@@ -69,15 +69,6 @@ def test_rows_in_a_file(partly, tmp_path):
     np.testing.assert_allclose(here.latent_examples_, there.latent_examples_, atol=1e-3)
 
 
-def test_weights_count_for_unlabelled_rows_too(partly):
-    X, few, _, marked = partly
-    weights = np.where(marked & (np.arange(300) % 2 == 0), 0.0, 1.0)
-    some = weights > 0
-    model = quick(n_latents=4, unlabelled=-1).fit(X, few, weights)
-    fewer = quick(n_latents=4, unlabelled=-1).fit(X[some], few[some])
-    np.testing.assert_allclose(model.latent_counts_.sum(), fewer.latent_counts_.sum(), rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("mark", "labels"), [("-1", int), (-1, str), (True, int), (-1, bool), ("?", bool)]
 )
