@@ -42,10 +42,10 @@ def ordered(model, scale):
 @pytest.mark.parametrize(
     ("X", "y"), [pytest.param(X, y, id=name) for name, X, y in list(hard_cases())[::3]]
 )
-def test_hard_data_gives_the_model_of_an_array(put, X, y):
+def test_hard_data_gives_the_model_of_an_array(store, X, y):
     X = X.astype(np.float32)
     expected = fresh().fit(X, y)
-    model = fresh().fit(put(X), y)
+    model = fresh().fit(store(X), y)
     assert model.n_features_in_ == X.shape[1]
     assert model.latent_examples_.dtype == expected.latent_examples_.dtype
     scale = np.abs(expected.latent_examples_).max()
@@ -58,10 +58,10 @@ def test_hard_data_gives_the_model_of_an_array(put, X, y):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "?"])
-def test_numbers_of_every_type_become_the_same_floats(put, dtype):
+def test_numbers_of_every_type_become_the_same_floats(store, dtype):
     X, y = make_blobs()
     X = (np.rint(X) + 20 if dtype[0] in "ui" else X).astype(dtype)
-    model = fresh(max_iter=1).fit(put(X), y)
+    model = fresh(max_iter=1).fit(store(X), y)
     expected = np.float64 if dtype == "i8" else np.float32
     assert model.components_.dtype == fresh(max_iter=1).fit(X, y).components_.dtype == expected
 
@@ -80,15 +80,15 @@ def bad_rows():
 @pytest.mark.parametrize(
     ("X", "message"), [pytest.param(X, message, id=name) for name, X, message in bad_rows()]
 )
-def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
+def test_bad_rows_are_refused_and_the_model_stays_as_it_was(store, X, message):
     rows, y = make_blobs()
-    model = fresh().fit(put(rows), y)
+    model = fresh().fit(store(rows), y)
     before = dict(vars(model))
     with pytest.raises(ValueError, match=message):
-        model.fit(put(X), y)
+        model.fit(store(X), y)
     assert vars(model) == before
     with pytest.raises(ValueError, match=message):
-        np.asarray(model.predict(put(X)))
+        np.asarray(model.predict(store(X)))
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
         ((240, 0), r"0 feature\(s\)"),
     ],
 )
-def test_shapes_that_are_not_a_table_are_refused(put, place, shape, message):
-    if place == "frame" and (len(shape) != 2 or not shape[1]):
+def test_shapes_that_are_not_a_table_are_refused(store, storage, shape, message):
+    if storage == "frame" and (len(shape) != 2 or not shape[1]):
         pytest.skip("a frame has two dimensions, and columns")
-    if place == "row file" and len(shape) != 2:
+    if storage == "row file" and len(shape) != 2:
         pytest.skip("open_rows takes further dimensions as one, and says so")
     X = np.zeros(shape)
     with pytest.raises(ValueError, match=message):
-        fresh().fit(put(X), np.arange(shape[0]) % 2)
+        fresh().fit(store(X), np.arange(shape[0]) % 2)
 
 
 def bad_labels():
@@ -127,38 +127,38 @@ def bad_labels():
     ("y", "error", "message"),
     [pytest.param(y, error, message, id=name) for name, y, error, message in bad_labels()],
 )
-def test_bad_labels_are_refused(put, y, error, message):
+def test_bad_labels_are_refused(store, y, error, message):
     X, _ = make_blobs()
     with pytest.raises(error, match=message):
-        fresh().fit(put(X), y)
+        fresh().fit(store(X), y)
 
 
-def test_large_integer_labels_are_not_rounded(put):
+def test_large_integer_labels_are_not_rounded(store):
     X, y = make_blobs()
     for labels in (y + 2**60, pd.Series(y + 2**60, dtype="Int64")):
-        model = fresh(max_iter=0).fit(put(X), labels)
+        model = fresh(max_iter=0).fit(store(X), labels)
         assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score_samples"])
-def test_answers_are_those_of_an_array(put, method):
+def test_answers_are_those_of_an_array(store, method):
     X, y = make_blobs()
     model = fresh().fit(X, y)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X has feature names")
-        found = getattr(model, method)(put(X))
+        found = getattr(model, method)(store(X))
     expected = getattr(model, method)(X)
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_other_numbers_of_features_are_refused_with_both_numbers(put):
+def test_other_numbers_of_features_are_refused_with_both_numbers(store):
     X, y = make_blobs()
-    model = fresh().fit(put(X), y)
+    model = fresh().fit(store(X), y)
     for method in (model.predict, model.transform, model.kneighbors, model.score_samples):
         with pytest.raises(ValueError, match=r"X has 5 features.*expecting 6|names should match"):
-            method(put(X[:, :5]))
+            method(store(X[:, :5]))
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:14])

@@ -50,7 +50,7 @@ def test_each_counts_as_its_probability(partly, monkeypatch):
     X, few, _, marked = partly
     labelled = quick(n_latents=4).fit(X[~marked], few[~marked])
     for times in (1, 2):
-        monkeypatch.setattr(unlabelled, "TIMES", times)
+        monkeypatch.setattr(unlabelled, "N_VOTES", times)
         model = quick(n_latents=4, unlabelled=-1).fit(X, few)
         probabilities = labelled.predict_proba(X[marked])
         of_class = np.bincount(probabilities.argmax(axis=1), probabilities.max(axis=1))

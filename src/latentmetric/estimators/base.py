@@ -199,10 +199,10 @@ class ReferenceClassifier(
             raise ValueError("resume=True needs checkpoint, the folder to resume from")
         parameters = self.get_params(deep=False)
         deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        identity = Identity(type(self).__name__, deciding, self._begun_from())
+        identity = Identity(type(self).__name__, deciding, self._start_digest())
         return Checkpoints(folder, resume, identity, generator)
 
-    def _begun_from(self) -> str:
+    def _start_digest(self) -> str:
         """A digest of the model that a fit begins from; "rows" without one."""
         return "rows"
 

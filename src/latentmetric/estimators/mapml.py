@@ -29,15 +29,15 @@ from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.setup import (
     check_warm_start,
     digest_of,
-    first_of,
-    first_of_last_fit,
-    in_their_span,
+    first_from_last_fit,
+    first_from_rows,
+    in_span,
     is_warm,
     score_quantiles,
     settings_of,
 )
 from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import divided, join
+from latentmetric.estimators.unlabelled import add_unlabelled, split_labels
 from latentmetric.validation.parameters import (
     AnyLabel,
     Boolean,
@@ -376,9 +376,9 @@ class MaPML(OnlineLatents):
     def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
         if self.unlabelled is None:
             return super()._learn(owner, X, y, sample_weight, *options)
-        y, sample_weight, of_unlabelled = divided(self, y, sample_weight)
+        y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
         attributes, data = super()._learn(owner, X, y, sample_weight, *options)
-        return join(self, attributes, data, of_unlabelled), data
+        return add_unlabelled(self, attributes, data, of_unlabelled), data
 
     def _check_combinations(self) -> None:
         if self.index == "faiss":
@@ -417,17 +417,17 @@ class MaPML(OnlineLatents):
             )
         return ready
 
-    def _begun_from(self) -> str:
-        return digest_of(self) if is_warm(self) else super()._begun_from()
+    def _start_digest(self) -> str:
+        return digest_of(self) if is_warm(self) else super()._start_digest()
 
     def _training_data(
         self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        return in_their_span(self, super()._training_data(labelled, generator), generator)
+        return in_span(self, super()._training_data(labelled, generator), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:
         settings = settings_of(self)
-        first = (first_of_last_fit if is_warm(self) else first_of)(self, data, settings)
+        first = (first_from_last_fit if is_warm(self) else first_from_rows)(self, data, settings)
         plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
         return learning(data.training, settings, self.max_iter, plan, first)
 

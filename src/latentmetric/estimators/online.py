@@ -102,7 +102,7 @@ class OnlineLatents(ReferenceClassifier[State]):
         with np.errstate(under="ignore"):
             attributes = grown(changing, rows, codes, self.classes_, weights, forget)
             if self.reference_ == "latent":
-                attributes["model_"] = respaced(attributes["model_"], self.model_)
+                attributes["model_"] = rescale_temperature(attributes["model_"], self.model_)
         self.__dict__ = vars(self) | attributes
         return self
 
@@ -332,7 +332,7 @@ def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
     return max(1, round(float(requested) * n_rows))
 
 
-def respaced(model: FittedModel, before: FittedModel) -> FittedModel:
+def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:
     """The model with the temperature of the one before, in units of the references' spacing."""
     old = temperature_from_references(before.references)
     new = temperature_from_references(model.references)

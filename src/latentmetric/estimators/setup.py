@@ -76,7 +76,7 @@ def settings_of(model: Any) -> Settings:
     )
 
 
-def first_of(model: Any, data: TrainingData, settings: Settings) -> First:
+def first_from_rows(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from rows of each class."""
     rows, counts = data.training, latent_counts(model, data)
     if data.span is None:
@@ -85,7 +85,7 @@ def first_of(model: Any, data: TrainingData, settings: Settings) -> First:
     return partial(begin_from, rows, counts, model.init, settings, *data.start)
 
 
-def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
+def in_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
     """Rows by class, written in a basis if they have more features than rows."""
     rows = data.training
     # A metric that was learned from other rows may be anything outside the span of these.
@@ -120,17 +120,17 @@ def is_warm(model: Any) -> bool:
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
-def first_of_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
+def first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
     components = model.components_.astype(rows.dtype)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))
-    placed = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
+    given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
     class_starts = np.cumsum([0, *map(len, of_class)])
     start = Start.euclidean(rows.n_features, rows.dtype)
-    return partial(state_from, rows, components, placed, class_starts, settings, start)
+    return partial(state_from, rows, components, given, class_starts, settings, start)
 
 
 def digest_of(model: Any) -> str:
