@@ -201,8 +201,8 @@ def test_column_names_of_a_file_are_feature_names(tmp_path):
     assert not hasattr(model.fit(X, y), "feature_names_in_")
 
 
-@pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "array of objects"])
-def test_text_is_refused_even_if_it_looks_like_numbers(kind):
+@pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "objects", "dates"])
+def test_text_and_dates_are_refused_even_if_they_look_like_numbers(kind):
     polars = pytest.importorskip("polars")
     X, y = make_blobs()
     mixed = {"a": X[:, 0], "b": [str(value) for value in X[:, 1]]}
@@ -211,9 +211,10 @@ def test_text_is_refused_even_if_it_looks_like_numbers(kind):
         "pandas object": frame.astype({"b": object}),
         "pandas": frame.astype({"b": "string"}),
         "polars": polars.DataFrame(mixed),
-        "array of objects": frame.to_numpy(dtype=object),
+        "objects": frame.to_numpy(dtype=object),
+        "dates": frame.assign(b=np.datetime64("2020-01-01", "ms")),
     }[kind]
-    with pytest.raises(ValueError, match="must hold numbers, got text"):
+    with pytest.raises(ValueError, match=r"numbers, got text|got date.* in the column 'b'"):
         fresh().fit(rows, y)
 
 

@@ -85,6 +85,15 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
         np.testing.assert_allclose(metric / metric[0, 0], np.eye(6), atol=1e-6)
 
 
+def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
+    X, y = make_blobs()
+    interrupt_round(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="to a fit of HRSGD, not of OASIS"):
+        clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
+
+
 def test_the_temperature_of_the_kernel_is_chosen_on_held_out_rows():
     X, y = make_blobs(600)
     plain = LMNN(max_iter=5, weights="kernel").fit(X, y)
