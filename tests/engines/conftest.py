@@ -8,7 +8,7 @@ from distributed import Client, LocalCluster
 
 from latentmetric.io import open_rows
 
-PLACES = ("array", "frame", "map", "row file", "Dask array")
+STORAGES = ("array", "frame", "map", "row file", "Dask array")
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +41,8 @@ def processes():
     yield from cluster_of_three(processes=True)
 
 
-@pytest.fixture(params=PLACES)
-def place(request):
+@pytest.fixture(params=STORAGES)
+def storage(request):
     """Where the rows of a test are stored."""
     if request.param == "Dask array":
         request.getfixturevalue("local_client")
@@ -50,18 +50,18 @@ def place(request):
 
 
 @pytest.fixture
-def put(place, tmp_path):
-    """A function that stores an array of rows in that place."""
+def store(storage, tmp_path):
+    """A function that stores an array of rows in that storage."""
 
-    def put_there(X):
-        if place == "array":
+    def stored(X):
+        if storage == "array":
             return X
-        if place == "frame":
+        if storage == "frame":
             return pd.DataFrame(X, columns=[f"f{i}" for i in range(np.shape(X)[1])])
-        if place == "Dask array":
+        if storage == "Dask array":
             return da.from_array(X, chunks=(7, *[-1] * (X.ndim - 1)))
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
         np.save(path, X)
-        return np.load(path, mmap_mode="r") if place == "map" else open_rows(path)
+        return np.load(path, mmap_mode="r") if storage == "map" else open_rows(path)
 
-    return put_there
+    return stored

@@ -41,12 +41,6 @@ def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
     assert model.n_features_in_ == 6
 
 
-def test_more_workers_than_classes_and_labels_in_memory(client):
-    X, y = make_blobs(600, 2)
-    model = published().fit(da.from_array(X, chunks=(100, -1)), y)
-    assert_same(model, published().fit(X, y), X)
-
-
 def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
     X, y = make_blobs(600)
     keep = (np.arange(600) < 200) | (np.arange(600) >= 300)

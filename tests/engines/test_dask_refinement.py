@@ -139,13 +139,6 @@ def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_b
     assert_close(found.points, expected.points)
 
 
-def test_a_part_gets_only_the_points_that_its_rows_need(both):
-    batch, _ = a_batch(both[1], np.arange(20), FACTORS["a matrix"])
-    which, piece = dask_population.piece_of(batch, np.array([3, 7]))
-    assert len(which) == len(np.unique(batch.near[[3, 7]])) < len(batch.points)
-    np.testing.assert_array_equal(which[piece.near], batch.near[[3, 7]])
-
-
 def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
     X, y = make_unbalanced(4000)
     train, test = slice(3000), slice(3000, None)

@@ -42,10 +42,10 @@ def ordered(model, scale):
 @pytest.mark.parametrize(
     ("X", "y"), [pytest.param(X, y, id=name) for name, X, y in list(hard_cases())[::3]]
 )
-def test_hard_data_gives_the_model_of_an_array(put, X, y):
+def test_hard_data_gives_the_model_of_an_array(store, X, y):
     X = X.astype(np.float32)
     expected = fresh().fit(X, y)
-    model = fresh().fit(put(X), y)
+    model = fresh().fit(store(X), y)
     assert model.n_features_in_ == X.shape[1]
     assert model.latent_examples_.dtype == expected.latent_examples_.dtype
     scale = np.abs(expected.latent_examples_).max()
@@ -58,10 +58,10 @@ def test_hard_data_gives_the_model_of_an_array(put, X, y):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "?"])
-def test_numbers_of_every_type_become_the_same_floats(put, dtype):
+def test_numbers_of_every_type_become_the_same_floats(store, dtype):
     X, y = make_blobs()
     X = (np.rint(X) + 20 if dtype[0] in "ui" else X).astype(dtype)
-    model = fresh(max_iter=1).fit(put(X), y)
+    model = fresh(max_iter=1).fit(store(X), y)
     expected = np.float64 if dtype == "i8" else np.float32
     assert model.components_.dtype == fresh(max_iter=1).fit(X, y).components_.dtype == expected
 
@@ -75,25 +75,20 @@ def bad_rows():
     yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203, col"
     yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers"
     yield "complex", X + 1j, "Complex data not supported|complex128"
-    yield (
-        "dates",
-        X.astype("i8").astype("M8[s]"),
-        r"numbers, got datetime64|datetime64\[s\], not num",
-    )
 
 
 @pytest.mark.parametrize(
     ("X", "message"), [pytest.param(X, message, id=name) for name, X, message in bad_rows()]
 )
-def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
+def test_bad_rows_are_refused_and_the_model_stays_as_it_was(store, X, message):
     rows, y = make_blobs()
-    model = fresh().fit(put(rows), y)
+    model = fresh().fit(store(rows), y)
     before = dict(vars(model))
     with pytest.raises(ValueError, match=message):
-        model.fit(put(X), y)
+        model.fit(store(X), y)
     assert vars(model) == before
     with pytest.raises(ValueError, match=message):
-        np.asarray(model.predict(put(X)))
+        np.asarray(model.predict(store(X)))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +100,14 @@ def test_bad_rows_are_refused_and_the_model_stays_as_it_was(put, X, message):
         ((240, 0), r"0 feature\(s\)"),
     ],
 )
-def test_shapes_that_are_not_a_table_are_refused(put, place, shape, message):
-    if place == "frame" and (len(shape) != 2 or not shape[1]):
+def test_shapes_that_are_not_a_table_are_refused(store, storage, shape, message):
+    if storage == "frame" and (len(shape) != 2 or not shape[1]):
         pytest.skip("a frame has two dimensions, and columns")
-    if place == "row file" and len(shape) != 2:
+    if storage == "row file" and len(shape) != 2:
         pytest.skip("open_rows takes further dimensions as one, and says so")
     X = np.zeros(shape)
     with pytest.raises(ValueError, match=message):
-        fresh().fit(put(X), np.arange(shape[0]) % 2)
+        fresh().fit(store(X), np.arange(shape[0]) % 2)
 
 
 def bad_labels():
@@ -124,7 +119,6 @@ def bad_labels():
     yield "continuous", y + 0.5 * np.arange(240), ValueError, "Unknown label type|continuous"
     yield "None", np.where(y == 0, None, words), ValueError, r"missing value: row 0 .* is None"
     yield "NA", pd.Series(y, dtype="Int64").where(y > 0), ValueError, r"missing value: row 0 "
-    yield "NA text", pd.Series(words, dtype="string").where(y > 0), ValueError, "missing value"
     yield "kinds", np.where(y == 0, "a", y.astype(object)), TypeError, "one kind.*int and str"
     yield "table", np.column_stack((y, y)), ValueError, "y should be a 1d array"
 
@@ -133,52 +127,38 @@ def bad_labels():
     ("y", "error", "message"),
     [pytest.param(y, error, message, id=name) for name, y, error, message in bad_labels()],
 )
-def test_bad_labels_are_refused(put, y, error, message):
+def test_bad_labels_are_refused(store, y, error, message):
     X, _ = make_blobs()
     with pytest.raises(error, match=message):
-        fresh().fit(put(X), y)
+        fresh().fit(store(X), y)
 
 
-def test_large_integer_labels_are_not_rounded(put):
+def test_large_integer_labels_are_not_rounded(store):
     X, y = make_blobs()
     for labels in (y + 2**60, pd.Series(y + 2**60, dtype="Int64")):
-        model = fresh(max_iter=0).fit(put(X), labels)
+        model = fresh(max_iter=0).fit(store(X), labels)
         assert model.classes_.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "transform", "score_samples"])
-def test_answers_are_those_of_an_array(put, method):
+def test_answers_are_those_of_an_array(store, method):
     X, y = make_blobs()
     model = fresh().fit(X, y)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X has feature names")
-        found = getattr(model, method)(put(X))
+        found = getattr(model, method)(store(X))
     expected = getattr(model, method)(X)
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_neighbours_are_those_of_an_array(put):
+def test_other_numbers_of_features_are_refused_with_both_numbers(store):
     X, y = make_blobs()
-    model = fresh().fit(X, y)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X has feature names")
-        distances, indices = model.kneighbors(put(X), 4)
-        alone = model.kneighbors(put(X), 4, return_distance=False)
-    expected = model.kneighbors(X, 4)
-    for found, right in zip((distances, indices, alone), (*expected, expected[1]), strict=True):
-        assert found.shape == right.shape
-        assert found.dtype == right.dtype
-        np.testing.assert_allclose(np.asarray(found), right, rtol=1e-9)
-
-
-def test_other_numbers_of_features_are_refused_with_both_numbers(put):
-    X, y = make_blobs()
-    model = fresh().fit(put(X), y)
+    model = fresh().fit(store(X), y)
     for method in (model.predict, model.transform, model.kneighbors, model.score_samples):
         with pytest.raises(ValueError, match=r"X has 5 features.*expecting 6|names should match"):
-            method(put(X[:, :5]))
+            method(store(X[:, :5]))
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:14])
@@ -206,18 +186,6 @@ def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model)
             refused()
 
 
-def test_a_bad_query_on_a_worker_is_named_by_its_row_in_the_whole_array(local_client):
-    X, y = make_blobs()
-    model = fresh().fit(X, y)
-    X[203, 1] = np.nan
-    answers = model.predict(da.from_array(X, chunks=(50, -1)))
-    with pytest.raises(ValueError, match="NaN: row 203, column 1 "):
-        answers.compute()
-    X[203, 1] = 1e200
-    with pytest.raises(ValueError, match="row 203, column 1 "):
-        model.predict(da.from_array(X, chunks=(50, -1))).compute()
-
-
 def test_column_names_of_a_file_are_feature_names(tmp_path):
     from latentmetric.io import open_rows
 
@@ -233,8 +201,8 @@ def test_column_names_of_a_file_are_feature_names(tmp_path):
     assert not hasattr(model.fit(X, y), "feature_names_in_")
 
 
-@pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "array of objects"])
-def test_text_is_refused_even_if_it_looks_like_numbers(kind):
+@pytest.mark.parametrize("kind", ["pandas object", "pandas", "polars", "objects", "dates"])
+def test_text_and_dates_are_refused_even_if_they_look_like_numbers(kind):
     polars = pytest.importorskip("polars")
     X, y = make_blobs()
     mixed = {"a": X[:, 0], "b": [str(value) for value in X[:, 1]]}
@@ -243,19 +211,11 @@ def test_text_is_refused_even_if_it_looks_like_numbers(kind):
         "pandas object": frame.astype({"b": object}),
         "pandas": frame.astype({"b": "string"}),
         "polars": polars.DataFrame(mixed),
-        "array of objects": frame.to_numpy(dtype=object),
+        "objects": frame.to_numpy(dtype=object),
+        "dates": frame.assign(b=np.datetime64("2020-01-01", "ms")),
     }[kind]
-    with pytest.raises(ValueError, match="must hold numbers, got text"):
+    with pytest.raises(ValueError, match=r"numbers, got text|got date.* in the column 'b'"):
         fresh().fit(rows, y)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_dates_beside_numbers_are_refused(library):
-    frames = pytest.importorskip(library)
-    X, y = make_blobs()
-    when = np.full(240, np.datetime64("2020-01-01", "ms"))
-    with pytest.raises(ValueError, match=r"numbers, got date.* in the column 'when'"):
-        fresh().fit(frames.DataFrame({"a": X[:, 0], "when": when}), y)
 
 
 class TestOnACluster:
@@ -270,8 +230,6 @@ class TestOnACluster:
         ("model", "error"),
         [
             (LMNN(), TypeError),
-            (LMNN(early_stopping=True), TypeError),
-            (Euclidean(), TypeError),
             (MaPML(early_stopping=True), ValueError),
             (MaPML(reference="original"), ValueError),
             (MaPML(n_components=99), ValueError),
@@ -308,17 +266,13 @@ class TestOnACluster:
 def query_cases():
     X, _ = make_blobs()
     X = X.astype(np.float32)
-    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("?", "i8", "f2", "f4", ">f4", "g")]
-    yield "one row", X[:1]
+    yield from [(f"dtype {kind}", X.astype(kind)) for kind in ("?", "i8", "f4", ">f4")]
     yield "columns in order", np.asfortranarray(X)
-    yield "a list", X.tolist()
     yield "a frame", pd.DataFrame(X)
     yield "no row", X[:0]
     yield "one feature less", X[:, 1:]
     yield "one dimension", X[0]
-    yield "three dimensions", X[None]
     yield "text", X.astype("U8")
-    yield "objects", X.astype(object)
     yield "complex", X + 1j
     for value in (np.nan, -np.inf, LARGEST, 1.7e308):
         odd = X.astype(float if abs(value) > LARGEST else np.float32)
@@ -338,11 +292,10 @@ def outcome_of(X, model):
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["no names", "feature names"])
-@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in query_cases()])
-def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypatch, X, named):
+def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypatch, named):
     rows, y = make_blobs()
     names = [f"f{column}" for column in range(rows.shape[1])]
     model = Euclidean().fit(pd.DataFrame(rows, columns=names) if named else rows, y)
-    short = outcome_of(X, model)
+    short = {name: outcome_of(X, model) for name, X in query_cases()}
     monkeypatch.setattr(memory, "is_plain_table", lambda X, estimator: False)
-    assert short == outcome_of(X, model)
+    assert short == {name: outcome_of(X, model) for name, X in query_cases()}

@@ -21,14 +21,14 @@ def saved(tmp_path):
 
 
 @pytest.fixture(params=["memory", "disk"])
-def place(request, monkeypatch):
+def storage(request, monkeypatch):
     monkeypatch.setattr(sorting, "READ_BYTES", 1000)
     if request.param == "disk":
         monkeypatch.setattr(sorting, "IN_MEMORY_BYTES", 0)
     return request.param
 
 
-def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
+def test_rows_are_sorted_by_class_and_keep_their_order(saved, storage):
     path, X, y = saved
     said = []
     store, order = sorted_by_class(
@@ -41,11 +41,11 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, place):
     np.testing.assert_array_equal(order, np.argsort(y, kind="stable"))
     assert said[-1] == (300, 300)
     assert len(said) > 3
-    assert isinstance(store, np.ndarray) == (place == "memory")
+    assert isinstance(store, np.ndarray) == (storage == "memory")
 
 
 @pytest.mark.parametrize("options", [{}, {"reference": "original", "early_stopping": True}])
-def test_a_file_gives_the_model_that_its_rows_give(saved, place, options):
+def test_a_file_gives_the_model_that_its_rows_give(saved, storage, options):
     path, X, y = saved
     model = MaPML(max_iter=3, n_steps=300, random_state=0, **options)
     inside = model.fit(X, y).predict(X)
@@ -62,7 +62,7 @@ def test_a_file_gives_the_model_that_its_rows_give(saved, place, options):
         np.testing.assert_allclose(model.predict_proba(rows), model.predict_proba(X))
 
 
-def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, place):
+def test_a_bad_row_is_named_and_the_model_stays_as_it_was(saved, storage):
     path, X, y = saved
     model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y)
     before = model.components_

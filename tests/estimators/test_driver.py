@@ -85,18 +85,6 @@ def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, l
         np.testing.assert_allclose(metric / metric[0, 0], np.eye(6), atol=1e-6)
 
 
-def test_the_refinement_follows_however_many_rounds_were_worse(monkeypatch):
-    X, y = make_blobs()
-    left, measure = iter([0.1, *[0.2] * 8, 0.0]), Driver._measure
-    monkeypatch.setattr(
-        Driver,
-        "_measure",
-        lambda self, state: {**measure(self, state), "validation_error": next(left)},
-    )
-    model = clone(LEARNERS["MaPML"]).set_params(early_stopping=True).fit(X, y)
-    assert model.n_iter_ == model.best_iter_ == 9
-
-
 def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
     X, y = make_blobs()
     interrupt_round(monkeypatch, 2)
@@ -104,13 +92,6 @@ def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
         clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
     with pytest.raises(ValueError, match="to a fit of HRSGD, not of OASIS"):
         clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
-
-
-def test_all_rows_vote_in_the_end(learner):
-    X, y = make_blobs()
-    learner.set_params(early_stopping=True).fit(X, y)
-    n_references = len(learner.latent_examples_) if isinstance(learner, MaPML) else len(X)
-    assert len(learner.model_.references) == n_references
 
 
 def test_the_temperature_of_the_kernel_is_chosen_on_held_out_rows():

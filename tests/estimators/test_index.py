@@ -64,15 +64,6 @@ def test_queries_whose_groups_hold_too_few_are_searched_exactly(model, made):
     assert np.array_equal(np.sort(found, axis=1), np.tile(np.arange(k), (20, 1)))
 
 
-def test_few_references_are_searched_exactly(made):
-    model = MaPML(0.02, max_iter=0, random_state=0, index="faiss").fit(made.X, made.y)
-    assert model._search() is None
-    exact = model.set_params(index="exact").kneighbors(made.X[:10], 3)
-    for found, expected in zip(model.set_params(index="faiss").kneighbors(made.X[:10], 3), exact,
-                               strict=True):  # fmt: skip
-        np.testing.assert_array_equal(found, expected)
-
-
 def test_bad_choices_and_a_missing_library_are_named(made, monkeypatch):
     with pytest.raises(ValueError, match="index must be one of 'exact', 'faiss', got 'hnsw'"):
         MaPML(index="hnsw").fit(made.X, made.y)

@@ -106,26 +106,6 @@ def test_layout_of_memory(blobs, layout):
     np.testing.assert_array_equal(one.predict(queries), other.predict(lay_out(queries)))
 
 
-@pytest.mark.parametrize(
-    ("given_dtype", "kept"),
-    [
-        (np.float32, np.float32),
-        (np.float64, np.float64),
-        (np.uint8, np.float32),
-        (np.int64, np.float64),
-    ],
-)
-def test_dtype_is_kept_or_converted_once(given_dtype, kept):
-    X, y = make_blobs()
-    X = (20 * (X - X.min())).astype(given_dtype)
-    model = fit(X, y, weights="kernel")
-    assert model.components_.dtype == kept
-    assert model.latent_examples_.dtype == kept
-    assert model.transform(X).dtype == kept
-    assert model.kneighbors(X)[0].dtype == kept
-    assert np.all(np.isfinite(model.components_))
-
-
 @pytest.mark.parametrize("distance", [1e5, 1e6])
 @pytest.mark.parametrize("estimator", [Euclidean(), HRSGD(n_steps=200, random_state=0)])
 def test_an_embedding_is_as_precise_far_from_the_origin_as_near_it(estimator, distance):

@@ -203,16 +203,6 @@ def test_warm_start_continues_from_the_last_fit(blobs):
     assert model.history_[0]["norm"] == pytest.approx(0.5 * np.sqrt(6))
 
 
-@pytest.mark.parametrize("max_norm", [0.2, 1.0])
-def test_the_metric_stays_in_its_ball(blobs, max_norm):
-    X, y = blobs
-    model = MaPML(max_norm=max_norm, start="euclidean", keep="last", **QUICK).fit(X, y)
-    assert np.linalg.norm(model.get_mahalanobis_matrix()) <= max_norm * np.sqrt(6) * (1 + 1e-9)
-    assert "refinement" in model.history_[-1]
-    free = MaPML(start="euclidean", keep="last", **QUICK).fit(X, y)
-    assert np.linalg.norm(free.get_mahalanobis_matrix()) > np.sqrt(6)
-
-
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -221,11 +211,9 @@ def test_the_metric_stays_in_its_ball(blobs, max_norm):
         {"metric_reg": 5.0},
         {"target_neighbors": 1},
         {"impostors": 1},
-        {"n_steps": 301},
         {"n_components": 3},
         {"max_norm": 1.0},
         {"n_latents": 0.2},
-        {"start": "euclidean"},
         {"max_passes": 1},
         {"refine": 2},
         {"label_noise": True},
@@ -237,17 +225,6 @@ def test_every_parameter_of_the_algorithms_reaches_them(blobs, parameters):
     one = MaPML(random_state=0, **quick).fit(*blobs)
     other = MaPML(random_state=0, **quick | parameters).fit(*blobs)
     assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
-
-
-def test_the_record_is_in_the_units_of_the_data(blobs):
-    X, y = blobs
-    one, other = MaPML(**QUICK).fit(X, y), MaPML(**QUICK).fit(10 * X, y)
-    for record, scaled in zip(one.history_, other.history_, strict=True):
-        for key in record.keys() & {"objective", "mean_margin"}:
-            assert scaled[key] == pytest.approx(100 * record[key])
-        for key in ("norm", "loss", "loo_error"):
-            assert scaled[key] == pytest.approx(record[key])
-    np.testing.assert_allclose(other.margins_, 100 * one.margins_)
 
 
 @pytest.mark.parametrize("reference", ["latent", "original"])

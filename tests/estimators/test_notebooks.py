@@ -45,7 +45,7 @@ def test_every_estimator_is_shown(name, blobs):
 
 def test_labels_are_text_that_is_cut_and_escaped():
     X, y = make_blobs(n_classes=12)
-    names = np.array([f"<b>{place}\x1b{'long' * 20}" for place in range(12)])
+    names = np.array([f"<b>{number}\x1b{'long' * 20}" for number in range(12)])
     model = MaPML(**QUICK).fit(X, names[y])
     classes = fitted_facts(model)["classes"]
     assert classes.startswith("12: <b>0")

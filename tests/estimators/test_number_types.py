@@ -7,7 +7,7 @@ import pytest
 from helpers import make_blobs
 from sklearn.base import clone
 
-from latentmetric import HRSGD, LMNN, OASIS, MaPML
+from latentmetric import HRSGD, LMNN, MaPML
 from latentmetric.validation.parameters import validated_copy
 
 SMALL = MaPML(n_steps=100, max_iter=1, refine=1, random_state=0)
@@ -17,10 +17,7 @@ SMALL = MaPML(n_steps=100, max_iter=1, refine=1, random_state=0)
     ("model", "other", "own"),
     [
         (LMNN(max_iter=5), {"push": Fraction(1, 2)}, {"push": 0.5}),
-        (LMNN(), {"max_iter": np.int8(127)}, {"max_iter": 127}),
         (HRSGD(n_steps=500, random_state=0), {"batch_size": np.int16(50)}, {"batch_size": 50}),
-        (OASIS(random_state=0), {"n_steps": np.int16(900)}, {"n_steps": 900}),
-        (SMALL, {"metric_reg": np.float16(1.5)}, {"metric_reg": 1.5}),
         (SMALL, {"n_latents": np.uint8(30)}, {"n_latents": 30}),
         (SMALL, {"label_noise": np.True_, "verbose": np.False_}, {"label_noise": True}),
     ],

@@ -49,6 +49,8 @@ class TestAddClasses:
         np.testing.assert_array_equal(model.latent_examples_[old], eight.latent_examples_)
         np.testing.assert_array_equal(model.latent_counts_[old], eight.latent_counts_)
         np.testing.assert_array_equal(model.margins_[:8], eight.margins_)
+        nearest = model.kneighbors(X_test, 1, return_distance=False)[:, 0]
+        np.testing.assert_array_equal(model.apply(X_test), nearest)
         np.testing.assert_array_equal(
             model.model_.references.rows[old], eight.model_.references.rows
         )
@@ -211,13 +213,6 @@ class TestPartialFit:
         assert model.model_ is eight.model_
 
 
-class TestMembership:
-    def test_apply_is_the_nearest_latent(self, digits, eight):
-        X_test = digits[2]
-        nearest = eight.kneighbors(X_test, 1, return_distance=False)[:, 0]
-        np.testing.assert_array_equal(eight.apply(X_test), nearest)
-
-
 class TestLabelScores:
     def test_wrong_labels_have_low_scores(self, digits, rng):
         X, y, _, _ = digits
@@ -231,7 +226,7 @@ class TestLabelScores:
 
 
 class TestRejectThreshold:
-    @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}, {"n_components": 2}])
+    @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}])
     def test_about_the_share_is_rejected(self, digits, parameters):
         X, y = load_digits(return_X_y=True)
         X, X_test, y, _ = train_test_split(X, y, random_state=0)

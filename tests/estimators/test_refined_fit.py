@@ -37,20 +37,6 @@ def assert_identical(one, other):
     assert (one.best_iter_, one.n_iter_) == (other.best_iter_, other.n_iter_)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"keep": "last"}, {"early_stopping": True}])
-def test_passes_follow_the_rounds(blobs, parameters):
-    model = fit(*blobs, refine=3, **parameters)
-    assert [record["round"] for record in model.history_] == [0, 1, 2, 3, 4, 5]
-    assert [record.get("refinement") for record in model.history_] == [None, None, None, 1, 2, 3]
-    assert model.n_iter_ == 5
-    for record in model.history_[3:]:
-        assert 0 < record["active_share"] <= 1
-        assert record["rank"] == 6
-        assert "objective" not in record
-    judged = ["loss" in record and "loo_error" in record for record in model.history_]
-    assert judged == [not parameters] * 6
-
-
 @pytest.mark.parametrize(
     ("seed", "parameters"), [(0, {}), (1, {"label_noise": True}), (2, {"n_components": 2})]
 )
@@ -211,30 +197,11 @@ def interrupt_pass(monkeypatch, number):
     monkeypatch.setattr(learning, "refine", interrupted)
 
 
-@pytest.mark.parametrize(("number", "keep"), [(1, "best"), (2, "last"), (3, "best")])
-def test_an_interrupted_refinement_may_keep_the_best_so_far(blobs, monkeypatch, number, keep):
-    X, y = blobs
-    with monkeypatch.context() as patched:
-        rounds = recorded_calls(patched, "next_state")
-        passes = recorded_calls(patched, "refine")
-        whole = fit(X, y, keep=keep)
-    factors = [rounds[0][0][0].components]
-    factors += [state.components for _, state in rounds]
-    factors += [refined.components for _, refined in passes]
-    interrupt_pass(monkeypatch, number)
-    model = MaPML(**QUICK, keep=keep).fit(X, y, keep_on_interrupt=True)
-    assert timeless(model) == timeless(whole)[: 2 + number]
-    losses = [record.get("loss") for record in model.history_]
-    best = int(np.argmin(losses)) if keep == "best" else len(losses) - 1
-    assert model.best_iter_ == best
-    np.testing.assert_array_equal(model.components_, factors[best])
-
-
 @pytest.mark.parametrize(
     ("number", "parameters"),
     [
-        (1, {}), (2, {"keep": "last"}), (3, {"start": "within", "label_noise": True}),
         (1, {"n_components": 2}), (2, {"early_stopping": True}),
+        (3, {"start": "within", "label_noise": True, "keep": "last"}),
     ],
     ids=str,
 )  # fmt: skip

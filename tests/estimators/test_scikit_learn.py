@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from helpers import make_blobs
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -63,12 +62,6 @@ def test_pipeline_grid_search_and_cross_validation(blobs):
     assert cross_val_score(pipeline, X, y, cv=3).shape == (3,)
 
 
-def test_calibration(blobs):
-    X, y = blobs
-    calibrated = CalibratedClassifierCV(MaPML(weights="kernel", **QUICK), cv=2).fit(X, y)
-    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
-
-
 def test_clone_and_pickle(blobs):
     X, y = blobs
     model = MaPML(n_latents={0: 3, 1: 4, 2: 5}, **QUICK).fit(X, y)
@@ -97,11 +90,8 @@ def test_frames_in_and_out(blobs, library):
 @pytest.mark.parametrize(
     "rename",
     [
-        pytest.param(lambda y: np.array(["cat", "dog", "emu"])[y], id="str"),
         pytest.param(lambda y: np.array(["cat", "dog", "emu"], dtype=object)[y], id="object"),
-        pytest.param(lambda y: y.astype(np.int8) - 1, id="negative int8"),
         pytest.param(lambda y: y + 2**62, id="huge int"),
-        pytest.param(lambda y: y.astype(float), id="whole floats"),
         pytest.param(lambda y: y > 0, id="bool"),
         pytest.param(lambda y: pd.Series(pd.Categorical.from_codes(y, list("abc"))), id="category"),
         pytest.param(lambda y: np.array(["x", "y", "z"])[y].tolist(), id="list"),

@@ -114,25 +114,3 @@ def test_children_forked_while_threads_predict_give_the_same_answers(n_threads):
             done.set()
             for thread in threads:
                 thread.join()
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_blas_threads_change_no_answer_and_are_restored(n_threads):
-    X, y = make_blobs()
-    expected = fitted_answers(MODELS[0], X, y)
-    with threadpool_limits(n_threads, user_api="blas"):
-        within = blas_threads()
-        assert_same_answers(fitted_answers(MODELS[0], X, y), expected)
-        assert blas_threads() == within
-
-
-@pytest.mark.slow
-def test_a_fit_inside_a_dask_worker_is_the_same():
-    distributed = pytest.importorskip("distributed")
-    X, y = make_blobs()
-    with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as own,
-        distributed.Client(own) as client,
-    ):
-        found = client.submit(fitted_answers, MODELS[0], X, y).result()
-    assert_same_answers(found, fitted_answers(MODELS[0], X, y))

@@ -42,12 +42,6 @@ def test_answers_do_not_depend_on_the_batch(whole_numbers, name):
         np.testing.assert_array_equal(found, model.predict(queries))
 
 
-def test_a_known_row_is_at_distance_0_in_any_batch(whole_numbers):
-    X, y, _ = whole_numbers
-    model = MODELS["MaPML"].fit(X, y).set_params(n_neighbors=1)
-    assert not any(model.kneighbors(X[[row]])[0].any() for row in range(50))
-
-
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_neighbours_and_votes_are_those_of_a_stable_sort(whole_numbers, k):
     X, y, queries = whole_numbers

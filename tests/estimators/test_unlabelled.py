@@ -50,7 +50,7 @@ def test_each_counts_as_its_probability(partly, monkeypatch):
     X, few, _, marked = partly
     labelled = quick(n_latents=4).fit(X[~marked], few[~marked])
     for times in (1, 2):
-        monkeypatch.setattr(unlabelled, "TIMES", times)
+        monkeypatch.setattr(unlabelled, "N_VOTES", times)
         model = quick(n_latents=4, unlabelled=-1).fit(X, few)
         probabilities = labelled.predict_proba(X[marked])
         of_class = np.bincount(probabilities.argmax(axis=1), probabilities.max(axis=1))
@@ -67,15 +67,6 @@ def test_rows_in_a_file(partly, tmp_path):
     here = quick(unlabelled=-1).fit(X, few, weights)
     there = quick(unlabelled=-1).fit(open_rows(tmp_path / "rows.npy"), few, weights)
     np.testing.assert_allclose(here.latent_examples_, there.latent_examples_, atol=1e-3)
-
-
-def test_weights_count_for_unlabelled_rows_too(partly):
-    X, few, _, marked = partly
-    weights = np.where(marked & (np.arange(300) % 2 == 0), 0.0, 1.0)
-    some = weights > 0
-    model = quick(n_latents=4, unlabelled=-1).fit(X, few, weights)
-    fewer = quick(n_latents=4, unlabelled=-1).fit(X[some], few[some])
-    np.testing.assert_allclose(model.latent_counts_.sum(), fewer.latent_counts_.sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from sklearn.base import clone
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 
 from latentmetric import MaPML
-from latentmetric.io import open_rows
 
 
 def quick(**parameters):
@@ -77,16 +76,6 @@ def test_balanced_classes_get_equal_numbers_of_latent_examples():
     assert counts.max() - counts.min() <= 1
     plain = np.bincount(quick().fit(X[kept], y[kept]).latent_labels_)
     assert plain.max() > 2 * plain.min()
-
-
-def test_files_take_weights_too(blobs, tmp_path):
-    X, y = blobs
-    X = X.astype(np.float32)
-    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
-    np.save(tmp_path / "rows.npy", X)
-    one = quick(class_weight="balanced").fit(X, y, weights)
-    other = quick(class_weight="balanced").fit(open_rows(tmp_path / "rows.npy"), y, weights)
-    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-4, atol=1e-4)
 
 
 def test_partial_fit_takes_weights(blobs):

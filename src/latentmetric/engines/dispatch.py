@@ -25,10 +25,9 @@ MEMORY = MemoryEngine()
 
 def engine_of(X: Any) -> Engine:
     """The engine that holds these rows."""
-    for engine in ENGINES:
-        if engine.holds(X):
-            return engine
-    return MEMORY
+    if type(X) is np.ndarray:
+        return MEMORY
+    return next((engine for engine in ENGINES if engine.holds(X)), MEMORY)
 
 
 def validate(X: Any, y: Any, estimator: Any) -> LabelledRows:

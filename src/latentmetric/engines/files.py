@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats
-from latentmetric.engines.memory import encoded
+from latentmetric.engines.memory import MemoryEngine
 from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
 from latentmetric.engines.sorting import sorted_by_class
 from latentmetric.io.rows import RowFile, as_row_file, is_lazy
@@ -22,10 +21,8 @@ from latentmetric.validation.rows import (
 )
 
 
-class FileEngine:
+class FileEngine(MemoryEngine):
     """Row files and memory maps, which are read instead of mapped."""
-
-    in_process = True
 
     def holds(self, X: Any) -> bool:
         """See ``Engine``."""
@@ -38,10 +35,6 @@ class FileEngine:
         check_features(estimator, int(X.shape[1]), names, reset=training)
         return as_row_file(X)
 
-    def labelled(self, rows: RowFile, y: Any, owner: str) -> LabelledRows:
-        """See ``Engine``."""
-        return LabelledRows(self, rows, *encoded(len(rows), y, owner))
-
     def partition(self, labelled: LabelledRows, n_threads: int, progress: Progress) -> Partition:
         """See ``Engine``; reads the file once, or again if values need more than float32."""
         narrow, *wide = float_dtypes(labelled.rows.dtype)
@@ -49,13 +42,12 @@ class FileEngine:
             rows, order = sorted_by_class(labelled.rows, labelled.codes, narrow, progress)
         except OverflowError:
             rows, order = sorted_by_class(labelled.rows, labelled.codes, wide[0], progress)
-        codes, weights = labelled.codes[order], labelled.weights
-        of_rows = None
+        weights = labelled.weights
         if weights is not None and weights.of_rows is not None:
-            of_rows = weights.of_rows[order]
-            weights = replace(weights, of_rows=of_rows)
-        population = LocalPopulation.of(rows, codes, n_threads, of_rows)
-        return Partition(population, rows, codes, order, weights)
+            weights = replace(weights, of_rows=weights.of_rows[order])
+        codes = labelled.codes[order]
+        sorted_rows = replace(labelled, rows=rows, codes=codes, weights=weights)
+        return replace(super().partition(sorted_rows, n_threads, progress), order=order)
 
     def map_blocks(
         self, function: BlockFunction, rows: RowFile, dtype: Any, width: int | None

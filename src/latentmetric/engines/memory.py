@@ -28,7 +28,7 @@ class MemoryEngine:
         """See ``Engine``."""
         return True
 
-    def validate(self, X: Any, estimator: Any, *, training: bool) -> Floats:
+    def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
         """See ``Engine``; returns rows of floats with all values checked."""
         if not training and is_plain_table(X, estimator):
             return as_floats(X)
@@ -39,7 +39,7 @@ class MemoryEngine:
         )  # fmt: skip
         return as_floats(rows)
 
-    def labelled(self, rows: Floats, y: Any, owner: str) -> LabelledRows:
+    def labelled(self, rows: Any, y: Any, owner: str) -> LabelledRows:
         """See ``Engine``."""
         return LabelledRows(self, rows, *encoded(len(rows), y, owner))
 
@@ -50,15 +50,14 @@ class MemoryEngine:
         population = LocalPopulation.of(rows, codes, n_threads, of_rows)
         return Partition(population, rows, codes, weights=weights)
 
-    def map_blocks(
-        self, function: BlockFunction, rows: Floats, dtype: Any, width: int | None
-    ) -> Any:
+    def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
         """See ``Engine``; all rows are one block."""
         return function(rows, 0)
 
-    def gather(self, rows: Floats, caller: str) -> Floats:
+    def gather(self, rows: Any, caller: str) -> Floats:
         """See ``Engine``."""
-        return rows
+        gathered: Floats = rows
+        return gathered
 
 
 def is_plain_table(X: Any, estimator: Any) -> bool:

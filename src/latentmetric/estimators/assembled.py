@@ -24,7 +24,7 @@ from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.estimators.progress import ReadingLog
-from latentmetric.estimators.rejection import QUANTILES
+from latentmetric.estimators.setup import QUANTILES
 
 
 @dataclass(frozen=True)

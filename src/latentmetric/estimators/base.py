@@ -24,7 +24,7 @@ from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
 from latentmetric.engines.dispatch import check_in_memory, engine_of, map_blocks, validate
-from latentmetric.engines.protocol import LabelledRows, Partition
+from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.driver import PATIENCE, Driver
 from latentmetric.estimators.notebooks import ShownInNotebooks
 from latentmetric.estimators.progress import (
@@ -151,7 +151,7 @@ class ReferenceClassifier(
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
         with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
-            attributes = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
+            attributes, _ = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
             name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
@@ -161,8 +161,8 @@ class ReferenceClassifier(
     def _learn(
         self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
         keep_on_interrupt: bool,
-    ) -> dict[str, Any]:  # fmt: skip
-        """The fitted attributes of ``owner``, of which this is a copy that is being fitted."""
+    ) -> tuple[dict[str, Any], TrainingData]:  # fmt: skip
+        """The fitted attributes of ``owner``, of which this is a copy, and what they came from."""
         labelled = validate(X, y, self)
         self._check_against(labelled.classes)
         class_weight = getattr(self, "class_weight", None)
@@ -170,16 +170,12 @@ class ReferenceClassifier(
         generator = generator_from(self.random_state)
         checkpoints = None
         if checkpoint is not None or resume:
-            checkpoints = self._checkpoints(checkpoint, resume, generator)
+            checkpoints = self._new_checkpoints(checkpoint, resume, generator)
         data = self._training_data(replace(labelled, weights=weights), generator)
         steps = self._steps(data)
         listener = Listener(owner, steps.limit, X, y)
         driver = Driver(self, data, steps, generator, listener, checkpoints, keep_on_interrupt)
-        return self._completed(driver.run(), data)
-
-    def _completed(self, attributes: dict[str, Any], data: TrainingData) -> dict[str, Any]:
-        """The fitted attributes after all steps, for what an estimator does with its model then."""
-        return attributes
+        return driver.run(), data
 
     def _check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
@@ -196,17 +192,17 @@ class ReferenceClassifier(
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
-    def _checkpoints(
+    def _new_checkpoints(
         self, folder: Any, resume: bool, generator: np.random.Generator
     ) -> Checkpoints:
         if folder is None:
             raise ValueError("resume=True needs checkpoint, the folder to resume from")
         parameters = self.get_params(deep=False)
         deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        identity = Identity(type(self).__name__, deciding, self._begun_from())
+        identity = Identity(type(self).__name__, deciding, self._start_digest())
         return Checkpoints(folder, resume, identity, generator)
 
-    def _begun_from(self) -> str:
+    def _start_digest(self) -> str:
         """A digest of the model that a fit begins from; "rows" without one."""
         return "rows"
 
@@ -214,15 +210,12 @@ class ReferenceClassifier(
         self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
         """Rows by class; with early stopping, some of them are held out."""
-        partition = self._partition(labelled)
+        progress = ReadingLog(type(self).__name__, self.verbose)
+        partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
         if not getattr(self, "early_stopping", False):
             return TrainingData(labelled.classes, partition, partition.population)
         fraction: float = self.validation_fraction
         return TrainingData.held_out_of(labelled.classes, partition, fraction, generator)
-
-    def _partition(self, labelled: LabelledRows) -> Partition:
-        progress = ReadingLog(type(self).__name__, self.verbose)
-        return labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
         """What states are judged by, and how many steps may pass without a better one."""

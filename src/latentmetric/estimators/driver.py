@@ -59,7 +59,7 @@ class Driver(Generic[AnyState]):
                 raise
             attributes = self._finish()
         try:
-            self._listener.fit_ends(lambda: attributes)
+            self._listener.ends(lambda: attributes, fit=True)
         except KeyboardInterrupt:
             if not self._keep_on_interrupt:
                 raise

@@ -1,12 +1,19 @@
-"""The fitted model of an estimator, for functions that act on one."""
+"""The fitted model of an estimator, for functions that act on one, and how it judges labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.core.distances import row_blocks
+from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.types import Floats, Ints
+from latentmetric.validation.labels import known_codes
+from latentmetric.validation.parameters import validated_copy
 
 
 def fitted_model(estimator: Any) -> FittedModel:
@@ -27,3 +34,23 @@ def check_latents(estimator: Any) -> None:
     fitted_model(estimator)
     if not hasattr(estimator, "latent_examples_"):
         raise TypeError(f"{type(estimator).__name__} has no latent examples; fit MaPML")
+
+
+def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) -> Floats:
+    """The score of each checked row's label; ``training`` leaves it out of its latent example.
+
+    Time O(n·m·r) for n rows, m latent examples and a metric of rank r.
+    """
+    of_latents = known_codes(estimator.latent_labels_, estimator.classes_)
+    model = estimator.model_
+    if estimator.reference_ != "latent":
+        model = model.with_references(estimator.latent_examples_, of_latents)
+    scores = np.empty(len(rows))
+    n_threads = thread_count(validated_copy(estimator, ("n_jobs",)).n_jobs)
+    with np.errstate(under="ignore"), blas_threads(n_threads):
+        for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
+            scores[block] = label_likelihoods(
+                model.points(rows[block]), codes[block], model.references, of_latents,
+                estimator.latent_counts_, model.temperature, training,
+            )  # fmt: skip
+    return scores

@@ -27,18 +27,18 @@ def to_input_units(piped: SplitPipeline, rows: Array) -> Array:
     """
     if piped.steps is None:
         return rows
-    return _undone(piped.steps, "", rows)
+    return _inverted(piped.steps, "", rows)
 
 
-def _undone(step: Any, path: str, rows: Array) -> Array:
+def _inverted(step: Any, path: str, rows: Array) -> Array:
     if step is None or isinstance(step, str):
         return rows
     if isinstance(step, Pipeline):
         for name, inner in reversed(step.steps):
-            rows = _undone(inner, f"{path}/{name}".lstrip("/"), rows)
+            rows = _inverted(inner, f"{path}/{name}".lstrip("/"), rows)
         return rows
     if hasattr(step, "transformers_"):
-        return _undone_columns(step, path, rows)
+        return _inverted_columns(step, path, rows)
     if hasattr(step, "statistics_"):  # an imputer, which changes only missing values
         given = getattr(step, "feature_names_in_", [f"x{i}" for i in range(step.n_features_in_)])
         if list(step.get_feature_names_out()) != list(given):
@@ -56,14 +56,14 @@ def _undone(step: Any, path: str, rows: Array) -> Array:
     return undone if undone.dtype.kind in "UO" else undone.astype(np.float64, copy=False)
 
 
-def _undone_columns(step: Any, path: str, rows: Array) -> Array:
+def _inverted_columns(step: Any, path: str, rows: Array) -> Array:
     parts: list[tuple[list[int], Array]] = []
     for name, held, indices in fitted_columns(step):
         if isinstance(held, str) and held == "drop":
             continue
         given = rows[:, step.output_indices_[name]]
         given = given / (step.transformer_weights or {}).get(name, 1.0)
-        parts.append((indices, _undone(held, f"{path}/{name}", given)))
+        parts.append((indices, _inverted(held, f"{path}/{name}", given)))
     are_words = any(part.dtype.kind in "UO" for _, part in parts)
     undone = np.full(
         (len(rows), step.n_features_in_), np.nan, dtype=object if are_words else np.float64

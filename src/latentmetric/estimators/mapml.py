@@ -22,21 +22,22 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.driver import PATIENCE
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
-from latentmetric.estimators.rejection import score_quantiles
 from latentmetric.estimators.setup import (
     check_warm_start,
     digest_of,
-    first_of,
-    first_of_last_fit,
-    in_their_span,
+    first_from_last_fit,
+    first_from_rows,
+    in_span,
     is_warm,
+    score_quantiles,
     settings_of,
 )
 from latentmetric.estimators.training import TrainingData
-from latentmetric.estimators.unlabelled import divided, join
+from latentmetric.estimators.unlabelled import add_unlabelled, split_labels
 from latentmetric.validation.parameters import (
     AnyLabel,
     Boolean,
@@ -373,14 +374,11 @@ class MaPML(OnlineLatents):
         return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
 
     def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
-        if self.unlabelled is not None:
-            y, sample_weight, self._unlabelled_weights = divided(self, y, sample_weight)
-        return super()._learn(owner, X, y, sample_weight, *options)
-
-    def _completed(self, attributes: dict[str, Any], data: TrainingData) -> dict[str, Any]:
         if self.unlabelled is None:
-            return attributes
-        return join(self, attributes, data, self._unlabelled_weights)
+            return super()._learn(owner, X, y, sample_weight, *options)
+        y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
+        attributes, data = super()._learn(owner, X, y, sample_weight, *options)
+        return add_unlabelled(self, attributes, data, of_unlabelled), data
 
     def _check_combinations(self) -> None:
         if self.index == "faiss":
@@ -419,28 +417,25 @@ class MaPML(OnlineLatents):
             )
         return ready
 
-    def _begun_from(self) -> str:
-        return digest_of(self) if is_warm(self) else super()._begun_from()
+    def _start_digest(self) -> str:
+        return digest_of(self) if is_warm(self) else super()._start_digest()
 
     def _training_data(
         self, labelled: LabelledRows, generator: np.random.Generator
     ) -> TrainingData:
-        data = super()._training_data(labelled, generator)
-        # A metric that was learned from other rows may be anything outside the span of these.
-        return data if is_warm(self) else in_their_span(self, data, generator)
+        return in_span(self, super()._training_data(labelled, generator), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        first = first_of_last_fit(self, data) if is_warm(self) else first_of(self, data)
         settings = settings_of(self)
+        first = (first_from_last_fit if is_warm(self) else first_from_rows)(self, data, settings)
         plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
         return learning(data.training, settings, self.max_iter, plan, first)
 
     def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
-        judge, patience = super()._stopping(data)
-        if judge is None and self.keep == "best":
-            judge = "loss"
-        # The refinement follows the rounds, however many of them were better than the last.
-        return judge, None if self.refine else patience
+        if len(data.held_out):
+            # The refinement follows the rounds, however many of them were better than the last.
+            return "validation_error", None if self.refine else PATIENCE
+        return ("loss" if self.keep == "best" else None), None
 
     def _record(self, data: TrainingData, state: State) -> Record:
         record, unit = dict(state.record), data.coordinates.unit
@@ -450,7 +445,10 @@ class MaPML(OnlineLatents):
         return record
 
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
-        components = self._folded(data, state)
+        components = state.start.fold(reduced(state, settings_of(self).final_rank))
+        if data.span is not None:
+            limited = self.n_components is not None and self.n_components < len(data.span.factors)
+            components = (data.span.fold if limited else data.span.widen)(components)
         if self.reference == "original":
             points, codes = data.references(components, all_rows)
             temperature = None
@@ -460,15 +458,6 @@ class MaPML(OnlineLatents):
         return FittedModel.of_metric(
             data.coordinates, components, points, codes, len(data.classes), temperature
         )
-
-    def _folded(self, data: TrainingData, state: State) -> Floats:
-        """The factor of the metric for inner rows."""
-        components = state.start.fold(reduced(state, settings_of(self).final_rank))
-        span = data.span
-        if span is None:
-            return components
-        limited = self.n_components is not None and self.n_components < len(span.factors)
-        return span.fold(components) if limited else span.widen(components)
 
     def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
         latents, codes, order = data.ordered(state.latents, state.class_starts)

@@ -8,7 +8,7 @@ bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,9 +23,9 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory, map_blocks
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
-from latentmetric.estimators.label_quality import scores_of_labels
+from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import recoded
-from latentmetric.estimators.rejection import threshold
+from latentmetric.estimators.setup import QUANTILES
 from latentmetric.validation.labels import (
     Labels,
     check_same_classes,
@@ -100,10 +100,9 @@ class OnlineLatents(ReferenceClassifier[State]):
             check_same_classes(checked_labels(classes, "classes"), self.classes_)
         codes = known_codes(labels, self.classes_)
         with np.errstate(under="ignore"):
-            arriving = changing._arrivals(rows, codes, self.classes_, forget)
-            attributes = grown(changing, replace(arriving, weights=weights))
+            attributes = grown(changing, rows, codes, self.classes_, weights, forget)
             if self.reference_ == "latent":
-                attributes["model_"] = respaced(attributes["model_"], self.model_)
+                attributes["model_"] = rescale_temperature(attributes["model_"], self.model_)
         self.__dict__ = vars(self) | attributes
         return self
 
@@ -134,16 +133,9 @@ class OnlineLatents(ReferenceClassifier[State]):
         _refuse_marked(labels, changing.unlabelled, method)
         return changing, rows, labels
 
-    def _arrivals(
-        self, rows: Floats, codes: Ints, classes: Labels, forget: float = 1.0
-    ) -> Arrivals:
-        growth = Growth(self.init, self.latent_reg, self.max_passes, forget)
-        seed = int(generator_from(self.random_state).integers(2**63))
-        return Arrivals(rows, codes, classes, growth, seed)
-
     def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
         classes = joined_classes(self.classes_, labels)
-        return grown(self, self._arrivals(rows, known_codes(labels, classes), classes))
+        return grown(self, rows, known_codes(labels, classes), classes)
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
         stays = kept[np.searchsorted(self.classes_, self.latent_labels_)]
@@ -229,7 +221,7 @@ class OnlineLatents(ReferenceClassifier[State]):
                 "this model has no thresholds: it was saved by an earlier version, or fitted on a "
                 'cluster with keep="last", where no rows were read to choose them; fit it again'
             )
-        return threshold(self.score_quantiles_, share)
+        return float(np.interp(share, QUANTILES, self.score_quantiles_))
 
     def _apply_block(self, rows: Floats, start: int) -> Ints:
         return self._nearest(rows, start, 1).indices[:, 0]
@@ -255,85 +247,75 @@ def _without(estimator: Any, later: set[Any]) -> Any:
     return estimator
 
 
-@dataclass(frozen=True)
-class Arrivals:
-    """Rows that arrive after a fit, and how the latent examples of their classes grow."""
+def grown(
+    estimator: Any, rows: Floats, codes: Ints, classes: Labels, weights: Floats | None = None,
+    forget: float = 1.0,
+) -> Attributes:  # fmt: skip
+    """The fitted attributes of MaPML with more rows, whose codes refer to ``classes``.
 
-    rows: Floats
-    codes: Ints
-    """Their codes in ``classes``."""
-    classes: Labels
-    """All classes, those of the model and those that are new."""
-    growth: Growth
-    seed: int
-    """The same for every class: together or one by one, they get the same latent examples."""
-    weights: Floats | None = None
-    """The weights of the rows, all above 0; None if each counts as one."""
-
-
-def grown(estimator: Any, arriving: Arrivals) -> Attributes:
-    """The fitted attributes of MaPML with these rows.
-
-    If latent examples vote, the new ones do, too; otherwise the rows join the references.
+    These are all classes, those of the model and those that are new. If latent examples vote, the
+    new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    classes, before = arriving.classes, estimator.classes_
+    before = estimator.classes_
+    growth = Growth(estimator.init, estimator.latent_reg, estimator.max_passes, forget)
+    # The same for every class: together or one by one, they get the same latent examples.
+    seed = int(generator_from(estimator.random_state).integers(2**63))
     model = recoded(estimator.model_, before, classes)
-    into, unit = model.coordinates, model.coordinates.unit
+    components, into, unit = model.components, model.coordinates, model.coordinates.unit
+    assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
     margins = np.full(len(classes), unit)
     margins[np.searchsorted(classes, before)] = estimator.margins_
     parts = {}
-    for code in np.unique(arriving.codes).tolist():
-        own, spread = np.flatnonzero(of_latents == code), max(0.0, margins[code] / unit - 1)
-        parts[code] = _grown_class(estimator, model, arriving, code, own, spread)
+    for code in np.unique(codes).tolist():
+        latents = _latents_of(estimator, model, of_latents == code, margins[code] / unit - 1)
+        new = codes == code
+        of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
+        weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
+        n_rows = forget * float(latents.counts.sum()) + weight
+        most = _n_latents(estimator.n_latents, n_rows, classes[[code]].tolist()[0])
+        parts[code] = grow(
+            into.into(rows[new].astype(model.dtype)), components, latents, most, growth,
+            np.random.default_rng(seed), of_rows,
+        )  # fmt: skip
         margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
     kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
     added = [np.full(len(part), code) for code, part in parts.items()]
-    codes = np.concatenate((of_latents[kept], *added))
-    order = np.argsort(codes, kind="stable")
+    of_latents = np.concatenate((of_latents[kept], *added))
+    order = np.argsort(of_latents, kind="stable")
 
     def joined(old: Any, new: Iterable[Any]) -> Any:
         """Replace what belongs to the latent examples of these classes, and sort by class."""
         return np.concatenate((old[kept], *new))[order]
 
     if estimator.reference_ == "latent":
-        rows, norms = model.references.rows, model.references.norms
-        points = [part.points for part in parts.values()]
-        references = References(joined(rows, points), joined(norms, map(squared_norms, points)))
-        model = replace(model, references=references, codes=codes[order])
+        voting, points = model.references, [part.points for part in parts.values()]
+        references = References(
+            joined(voting.rows, points), joined(voting.norms, map(squared_norms, points))
+        )
+        model = replace(model, references=references, codes=of_latents[order])
     else:
-        model = model.with_more(arriving.rows, arriving.codes)
-    places = [into.out_of(part.places) for part in parts.values()]
+        model = model.with_more(rows, codes)
+    positions = [into.out_of(part.places) for part in parts.values()]
     counts = [part.counts for part in parts.values()]
     return {
         "classes_": classes,
-        "latent_examples_": joined(estimator.latent_examples_, places),
-        "latent_labels_": classes[codes[order]],
+        "latent_examples_": joined(estimator.latent_examples_, positions),
+        "latent_labels_": classes[of_latents[order]],
         "latent_counts_": joined(estimator.latent_counts_, counts),
         "margins_": margins,
         "model_": model,
     }
 
 
-def _grown_class(
-    estimator: Any, model: FittedModel, arriving: Arrivals, code: int, own: Ints, spread: float
-) -> ClassLatents:
-    """The latent examples of one class, ``own`` until now, with its new rows."""
-    components, into = model.components, model.coordinates
-    assert components is not None
-    latents = ClassLatents.none(components)
-    if len(own):
-        places = into.into(estimator.latent_examples_[own].astype(model.dtype))
-        counts = estimator.latent_counts_[own]
-        latents = ClassLatents(places, places @ components.T, counts, spread)
-    new = arriving.codes == code
-    rows = arriving.rows[new].astype(model.dtype)
-    weights = None if arriving.weights is None else np.maximum(arriving.weights[new], MIN_WEIGHT)
-    added = len(rows) if weights is None else float(weights.sum())
-    n_rows = arriving.growth.forget * float(latents.counts.sum()) + added
-    most = _n_latents(estimator.n_latents, n_rows, arriving.classes[[code]].tolist()[0])
-    generator = np.random.default_rng(arriving.seed)
-    return grow(into.into(rows), components, latents, most, arriving.growth, generator, weights)
+def _latents_of(estimator: Any, model: FittedModel, own: Bools, spread: float) -> ClassLatents:
+    """The latent examples of one class, in inner coordinates and under the metric."""
+    assert model.components is not None
+    if not own.any():
+        return ClassLatents.none(model.components)
+    inner = model.coordinates.into(estimator.latent_examples_[own].astype(model.dtype))
+    counts = estimator.latent_counts_[own]
+    return ClassLatents(inner, inner @ model.components.T, counts, max(0.0, spread))
 
 
 def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
@@ -350,7 +332,7 @@ def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
     return max(1, round(float(requested) * n_rows))
 
 
-def respaced(model: FittedModel, before: FittedModel) -> FittedModel:
+def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:
     """The model with the temperature of the one before, in units of the references' spacing."""
     old = temperature_from_references(before.references)
     new = temperature_from_references(model.references)

@@ -177,19 +177,17 @@ class Listener:
         """Report the end of a step; return True if a callback or the watcher requests a stop."""
         _log_step(self._estimator, history, self._n_steps)
         watcher = _WATCHER.get()
-        stop_requested = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return self._ends(attributes) or stop_requested
+        stop = watcher is not None and watcher.has_learned(history, self._n_steps)
+        return self.ends(attributes) or stop
 
-    def _ends(self, attributes: Attributes) -> bool:
-        """End the innermost task; ``attributes`` is called only if a callback wants them."""
-        if not self._tasks:
-            return False
-        stop: bool = self._tasks.pop().call_on_fit_task_end(
-            **self._data, reconstruction_attributes=attributes
-        )
+    def ends(self, attributes: Attributes, *, fit: bool = False) -> bool:
+        """Report the end of the step, or of the fit and all that runs in it.
+
+        ``attributes`` is called only if a callback wants them.
+        """
+        stop = False
+        for _ in range(len(self._tasks) if fit else min(1, len(self._tasks))):
+            stop = self._tasks.pop().call_on_fit_task_end(
+                **self._data, reconstruction_attributes=attributes
+            )
         return stop
-
-    def fit_ends(self, attributes: Attributes) -> None:
-        """End the fit, and before it a step that was interrupted."""
-        while self._tasks:
-            self._ends(attributes)

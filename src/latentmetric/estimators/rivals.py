@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import thread_count
-from latentmetric.core.population import LocalPopulation
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.protocol import LabelledRows, Partition
+from latentmetric.engines.dispatch import MEMORY
+from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
 
@@ -24,10 +23,11 @@ REPORTS = 10
 class MetricLearner(ReferenceClassifier[AnyState]):
     """k-NN with all rows under a metric that a subclass learns in the memory of one process."""
 
-    def _partition(self, labelled: LabelledRows) -> Partition:
+    def _training_data(
+        self, labelled: LabelledRows, generator: np.random.Generator
+    ) -> TrainingData:
         rows = labelled.engine.gather(labelled.rows, f"{type(self).__name__}.fit")
-        population = LocalPopulation.of(rows, labelled.codes, thread_count(self.n_jobs))
-        return Partition(population, rows, labelled.codes)
+        return super()._training_data(replace(labelled, engine=MEMORY, rows=rows), generator)
 
     @abstractmethod
     def _components(self, data: TrainingData, state: AnyState) -> Floats:

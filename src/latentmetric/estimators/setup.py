@@ -1,4 +1,7 @@
-"""What a fit of MaPML begins with: settings, and round 0 from rows or from the last fit."""
+"""What a fit of MaPML begins with: settings, and round 0 from rows or from the last fit.
+
+And what it ends with: the scores from which thresholds for ``predict(reject_below=…)`` come.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.alternation import Settings, State, state_from
+from latentmetric.core.alternation import Settings, State, reduced, state_from
+from latentmetric.core.distances import References
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
+from latentmetric.core.likelihood import left_out_distances
+from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import (
     LatentsUpdate,
     LocalPopulation,
     positions_of,
     weights_by_class,
+    weights_of,
 )
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
+    JUDGED_ROWS,
     MAP_RANK,
     MAP_SHARE,
     REFINEMENT_SHARE,
@@ -33,11 +41,14 @@ from latentmetric.core.tuning import (
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
-from latentmetric.core.types import Ints
+from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.training import TrainingData
 
 First = Callable[[np.random.Generator], State]
 """Computes round 0."""
+
+QUANTILES = np.linspace(0, 1, 101)
+"""The shares of rows for which the scores are kept."""
 
 
 def settings_of(model: Any) -> Settings:
@@ -65,19 +76,20 @@ def settings_of(model: Any) -> Settings:
     )
 
 
-def first_of(model: Any, data: TrainingData) -> First:
+def first_from_rows(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from rows of each class."""
-    rows, counts, settings = data.training, latent_counts(model, data), settings_of(model)
+    rows, counts = data.training, latent_counts(model, data)
     if data.span is None:
         return partial(begin, rows, counts, model.init, settings, model.start)
     assert data.start is not None
     return partial(begin_from, rows, counts, model.init, settings, *data.start)
 
 
-def in_their_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
+def in_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
     """Rows by class, written in a basis if they have more features than rows."""
     rows = data.training
-    if not is_wide(rows) or model.max_norm is not None:
+    # A metric that was learned from other rows may be anything outside the span of these.
+    if is_warm(model) or model.max_norm is not None or not is_wide(rows):
         return data
     assert isinstance(rows, LocalPopulation)
     counts, settings = latent_counts(model, data), settings_of(model)
@@ -108,17 +120,17 @@ def is_warm(model: Any) -> bool:
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
-def first_of_last_fit(model: Any, data: TrainingData) -> First:
+def first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
     components = model.components_.astype(rows.dtype)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))
-    placed = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
+    given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
     class_starts = np.cumsum([0, *map(len, of_class)])
     start = Start.euclidean(rows.n_features, rows.dtype)
-    return partial(state_from, rows, components, placed, class_starts, settings_of(model), start)
+    return partial(state_from, rows, components, given, class_starts, settings, start)
 
 
 def digest_of(model: Any) -> str:
@@ -149,3 +161,32 @@ def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
             f"warm_start needs the features of the last fit: X has {model.n_features_in_}, "
             f"but it had {model.latent_examples_.shape[1]}; set warm_start=False"
         )
+
+
+def score_quantiles(
+    estimator: Any, data: TrainingData, state: State, model: FittedModel
+) -> Floats | None:
+    """The scores of ``score_samples`` below which each share of new rows is expected to be.
+
+    They come from held-out rows, or else from training rows, each left out of its own latent
+    example. These are nearer than new rows where features are many; with ``start="auto"``, the
+    choice of the start has measured how much. None if no rows may be read for it.
+    """
+    if len(data.held_out):
+        scores = model.scores(model.nearest(data.validation_rows[0], 1, estimator.n_jobs))
+        return np.quantile(scores.astype(np.float64), QUANTILES)
+    rows, numbers = data.training, state.judges
+    if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
+        n_rows = int(rows.sizes.sum())
+        numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
+        numbers = np.unique(numbers)
+    if not len(numbers):
+        return None
+    components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
+    squared = left_out_distances(
+        rows.sample(numbers) @ components.T, positions_of(rows, numbers),
+        References.of(state.latents @ components.T), state.class_starts, state.counts,
+        weights_of(rows, numbers),
+    )  # fmt: skip
+    scores = -model.distances(squared) * state.start.gap
+    return np.quantile(scores.astype(np.float64), QUANTILES)

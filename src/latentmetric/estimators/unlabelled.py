@@ -7,7 +7,6 @@ nobody has labelled must not say how wide a class is.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.dispatch import check_in_memory
-from latentmetric.estimators.online import grown, respaced
+from latentmetric.estimators.online import grown, rescale_temperature
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
@@ -23,13 +22,13 @@ from latentmetric.validation.weights import checked_weights
 JOINED_BYTES = 256 * 2**20
 """Bytes of unlabelled rows that join at a time."""
 
-TIMES = 2
+N_VOTES = 2
 """How often unlabelled rows vote and join; a third time gains nothing."""
 
 Attributes = dict[str, Any]
 
 
-def divided(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Floats]:
+def split_labels(estimator: Any, y: Any, sample_weight: Any) -> tuple[Labels, Floats, Floats]:
     """Labels to learn from, the weights of the labelled rows, and those of the other rows.
 
     Rows whose label is the mark get a label of others, and the weight 0 among the labelled ones.
@@ -70,7 +69,9 @@ def are_marked(labels: Labels, mark: Any) -> Bools:
     return marked
 
 
-def join(estimator: Any, attributes: Attributes, data: TrainingData, weights: Floats) -> Attributes:
+def add_unlabelled(
+    estimator: Any, attributes: Attributes, data: TrainingData, weights: Floats
+) -> Attributes:
     """The fitted attributes of MaPML after the rows with a weight above 0 have joined.
 
     They vote, join, vote once more among the latent examples that they have moved, and join again.
@@ -81,16 +82,15 @@ def join(estimator: Any, attributes: Attributes, data: TrainingData, weights: Fl
     numbers = np.flatnonzero(weights)
     voting = _with(estimator, attributes)
     row_bytes = rows.shape[1] * rows.dtype.itemsize
-    for _ in range(TIMES):
+    for _ in range(N_VOTES):
         joining = _with(estimator, attributes)
         for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
             own = numbers[block]
             some = rows[own]
             shares = voting._proba_block(some, 0)
             posterior = shares.max(axis=1) * weights[own]
-            arriving = joining._arrivals(some, shares.argmax(axis=1), joining.classes_)
-            after = grown(joining, replace(arriving, weights=posterior))
-            model = respaced(after["model_"], joining.model_)
+            after = grown(joining, some, shares.argmax(axis=1), joining.classes_, posterior)
+            model = rescale_temperature(after["model_"], joining.model_)
             vars(joining).update(after | {"margins_": joining.margins_, "model_": model})
         voting = joining
     return {name: getattr(voting, name) for name in attributes}

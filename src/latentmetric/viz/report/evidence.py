@@ -19,9 +19,8 @@ from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import n_voters
-from latentmetric.estimators.fitted import fitted_model
+from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
-from latentmetric.estimators.label_quality import scores_of_labels
 from latentmetric.evaluation.calibration import Calibration, calibration
 from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import hold_out, sample
