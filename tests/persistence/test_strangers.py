@@ -216,6 +216,14 @@ CHANGES = [
     (lambda o: attributes(o).update(history_=[{"round": -1, "seconds": {}}]), "without its number"),
     (lambda o: attributes(o)["history_"][0].update(start="\x1b[2J"), "start of a round"),
     (lambda o: attributes(o)["history_"][0].update(loss=[1]), "not a number"),
+    (lambda o: attributes(o)["history_"][0].update(loss={"a": 1}), "not a number"),
+    (lambda o: attributes(o)["history_"][0].update(start_losses={"zz": 1}), "not by start"),
+    (lambda o: attributes(o)["history_"][0].update(start_errors=3), "not valid"),
+    (lambda o: attributes(o).update(
+        {f"b{i}_": {"$values": ["x" * 7000] + [""] * 2300, "dtype": "str"} for i in range(20)}),
+     "too much memory"),
+    (lambda o: o.document["model"]["parameters"].update(latent_reg=1e308), "latent_reg must be"),
+    (lambda o: o.document["model"]["parameters"].update(reference="x" * 10**6), "xx…|…"),
     (lambda o: attributes(o).update(classes_={"$values": ["b", "a", "c"], "dtype": "str"}),
      "ascending order"),
     (lambda o: attributes(o).update(
@@ -339,3 +347,28 @@ def test_a_text_of_json_that_is_no_document_is_refused(tmp_path, contents):
     for text in ("null", "[]", "{}", "nonsense", "[" * 100_000, json.dumps([0] * 600_000)):
         with pytest.raises(ModelFileError, match="changed: "):
             load_bytes(tmp_path, opened.closed(text))
+
+
+STEP_CHANGES = [
+    (lambda step: step.update(feature_names="abcd"), "feature names"),
+    (lambda step: encoder(step)["parameters"].update(dtype="V1000000000"), "no parameter 'dtype'"),
+    (lambda step: encoder(step)["parameters"].update(dtype=5), "no parameter 'dtype'"),
+    (lambda step: encoder(step).update(feature_names="e"), "feature names"),
+]
+
+
+def encoder(step):
+    """The first encoder within a stored step."""
+    held = [part[1] for part in step.get("parts", [])] + [part[1] for part in step.get("steps", [])]
+    if step["step"] == "OneHotEncoder":
+        return step
+    found = [encoder(inner) for inner in held if isinstance(inner, dict)]
+    return next((one for one in found if one), None)
+
+
+@pytest.mark.parametrize(("change", "message"), STEP_CHANGES)
+def test_steps_that_could_not_transform_are_refused(tmp_path, contents, change, message):
+    opened = Opened.of(contents["frame"])
+    change(opened.document["steps"][0][1])
+    with pytest.raises(ModelFileError, match=message):
+        load_bytes(tmp_path, opened.closed())

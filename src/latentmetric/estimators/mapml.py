@@ -65,6 +65,10 @@ MIN_METRIC_REG = 1e-9
 """With less, steps would be so long that the metric overflows in float32."""
 
 
+MAX_LATENT_REG = 1e15
+"""More rows than anyone has: with more, sums of pulls would overflow."""
+
+
 class MaPML(OnlineLatents):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
@@ -232,7 +236,7 @@ class MaPML(OnlineLatents):
         "max_passes": Integer(1),
         "n_steps": Integer(1),
         "metric_reg": Number(MIN_METRIC_REG),
-        "latent_reg": Number(0),
+        "latent_reg": Number(0, MAX_LATENT_REG),
         "max_norm": OrNone(Number(0, open_low=True)),
         "target_neighbors": Integer(1),
         "impostors": Integer(1),

@@ -177,13 +177,15 @@ class ColumnFile:
             raise ValueError(f"{self.name}: column {name!r} is nested ({held}), not {role}")
         return self.read([name], 0, self.n_rows).column(0).cast(held)
 
-    def checked(self, values: Any, column: int, start: int = 0) -> Any:
+    def checked(
+        self, values: Any, column: int, start: int = 0, remedy: str = "fill it in or remove the row"
+    ) -> Any:
         """Values of a column from row ``start`` on; raise if one is missing."""
         if values.null_count:
             row = start + int(values.is_null().to_numpy().argmax())
             raise ValueError(
                 f"{self.name}: column {self.names[column]!r} has no value in row {row} (counted "
-                "from 0); fill it in, or fit with --impute"
+                f"from 0); {remedy}"
             )
         return values
 
@@ -212,8 +214,9 @@ class _ColumnRows(RowFile):
             table = file.read(self.feature_names or [], start, stop)
             for k, i in enumerate(self._columns):
                 column = table.column(k).cast(file.types[i])
-                held = column if self._missing else file.checked(column, i, start)
-                rows[:, k] = held.cast(self._types[k]).to_numpy()
+                if not self._missing:
+                    file.checked(column, i, start, "fill it in, or fit with --impute")
+                rows[:, k] = column.cast(self._types[k]).to_numpy()
         return rows
 
 
@@ -222,8 +225,8 @@ class _ListRows(RowFile):
 
     def __init__(self, file: ColumnFile, column: int) -> None:
         self._file, self._column = file, column
-        first = file.read([file.names[column]], 0, 1).column(0).to_pylist() or [None]
-        self.shape = (file.n_rows, len(first[0] or ()))
+        first = file.checked(file.read([file.names[column]], 0, 1).column(0), column).to_pylist()
+        self.shape = (file.n_rows, len(first[0]) if first else 0)
         self.dtype = np.dtype(file.types[column].value_type.to_pandas_dtype())
 
     def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
@@ -287,7 +290,7 @@ def _kind(held: Any) -> str:
 
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     if any(test(held) for test in lists) and _kind(held.value_type) == "number":
-        return "list"
+        return "nested" if types.is_decimal(held.value_type) else "list"
     if types.is_nested(held):
         return "nested"
     numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)

@@ -212,12 +212,29 @@ def _unpacked_values(values: list[Any], dtype: Any) -> Array:
     fits = dtype in ("str", "object") and all(type(value) in known for value in values)
     require(fits, "a list of values does not hold what its dtype says")
     if dtype == "str":
-        width = max(map(len, values), default=0) or 1
-        check_text_bytes(len(values), width)
-        return np.array(values, dtype=f"U{width}")
+        return np.array(values, dtype=str) if values else np.empty(0, dtype="U1")
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def check_texts(document: Any) -> None:
+    """Raise unless all text of a document together takes bounded memory as arrays."""
+    n_bytes, waiting = 0, [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+            if value.get("dtype") == "str" and isinstance(texts := value.get("$values"), list):
+                width = max((len(text) for text in texts if isinstance(text, str)), default=0)
+                n_bytes += 4 * len(texts) * width
+    require(
+        n_bytes <= MAX_TEXT_BYTES,
+        f"labels of {n_bytes:,} bytes take too much memory, because each takes as much as the "
+        "longest; fit with labels of dtype object, which take only their own length",
+    )
 
 
 def check_text_bytes(n_values: int, width: int, allowed: int = 0) -> None:

@@ -27,6 +27,7 @@ from latentmetric.persistence.model_file import (
     Arrays,
     ModelFileError,
     check_text_bytes,
+    check_texts,
     pack,
     read_model_file,
     require,
@@ -211,6 +212,7 @@ def _packed_estimator(given: Any, arrays: Arrays) -> dict[str, Any]:
 def _restored(document: dict[str, Any], arrays: Arrays, n_bytes: int) -> Any:
     """The model; raise ``ModelFileError`` unless all contents of the file are consistent."""
     try:
+        check_texts(document)
         with np.errstate(all="ignore"):
             model = _restored_model(document, arrays, n_bytes)
         require(not arrays, f"the array {min(arrays, default='')!r} is not part of this model")
@@ -271,7 +273,7 @@ def _restored_estimator(stored: dict[str, Any], arrays: Arrays) -> Any:
         estimator._check_against(attributes["classes_"], fitting=False)
         estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:
-        raise ModelFileError(f"a parameter is not valid: {error}") from error
+        raise ModelFileError(f"a parameter is not valid: {told(error)}") from error
     return estimator
 
 
@@ -304,8 +306,12 @@ def _check_record(record: dict[str, Any]) -> None:
     is_known = record.get("start", STARTS[0]) in STARTS
     require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
     require(all(map(isfinite, record["seconds"].values())), "the seconds of a round are not finite")
+    by_start = [record.get(name, {}).keys() for name in ("start_losses", "start_errors")]
+    are_starts = by_start[0] == by_start[1] <= {*STARTS}
+    require(are_starts, "the losses and errors of the starts are not by start")
     for name, value in record.items():
-        for number in value.values() if isinstance(value, dict) else [value]:
+        is_dict = name in ("seconds", "start_losses", "start_errors")
+        for number in value.values() if is_dict else [value]:
             is_number = type(number) is float or (type(number) is int and abs(number) < 2**63)
             require(name == "start" or is_number, "a round holds something that is not a number")
 

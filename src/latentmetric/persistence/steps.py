@@ -95,7 +95,12 @@ def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
 
 
 def _may_be_set(name: str, value: Any) -> bool:
-    """Whether a parameter names no cache, which may hold code, and no pattern for text."""
+    """Whether a file may set it: no cache, which may hold code, no pattern, no odd dtype."""
+    if name == "dtype":
+        try:
+            return np.dtype(value).name in NUMBERS and np.dtype(value) != np.float16
+        except TypeError:
+            return False
     is_pattern = name == "verbose_feature_names_out" and not isinstance(value, bool)
     return name != "memory" and not is_pattern
 
@@ -190,7 +195,8 @@ def _restored(
     )
     limits.take(depth=1, columns=n_features)
     names = stored["feature_names"]
-    are_names = names is None or [type(name) for name in names] == [str] * n_features
+    of_names = [str] * n_features
+    are_names = names is None or (type(names) is list and [*map(type, names)] == of_names)
     require(are_names, f"the step {shown!r} does not have {n_features} feature names")
     width: int | None
     if kind == "Pipeline":
