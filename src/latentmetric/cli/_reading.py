@@ -74,7 +74,15 @@ def read_for(
 
 def prepared(model: SplitPipeline, rows: Any) -> Any:
     """Rows of a table as the estimator of a model takes them."""
-    return rows if model.steps is None else as_numbers(model.prepared(np.asarray(rows)))
+    if model.steps is None:
+        return rows
+    rows, names = np.asarray(rows), model.feature_names
+    if names is None:
+        return as_numbers(model.prepared(rows))
+    from pyarrow import table  # steps that were fitted to a frame may ask for columns by name
+
+    columns = rows.T if rows.dtype.kind != "O" else [column.tolist() for column in rows.T]
+    return as_numbers(model.prepared(table(dict(zip(names, columns, strict=True)))))
 
 
 def as_numbers(rows: Any) -> np.ndarray[Any, Any]:
