@@ -61,7 +61,7 @@ test-oldest: $(OLDEST)/.test
 
 coverage: $(VENV)/.test
 	$(BIN)/coverage erase
-	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -m ""
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n auto --dist worksteal -m ""
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet
 	$(BIN)/coverage report
