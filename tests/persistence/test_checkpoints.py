@@ -12,7 +12,7 @@ import pytest
 from helpers import interrupt_round, make_blobs
 
 from latentmetric import MaPML, save
-from latentmetric.estimators.driver import Driver
+from latentmetric.estimators import driver
 from latentmetric.io import open_rows
 from latentmetric.persistence import checkpoints
 from latentmetric.persistence.checkpoints import FILE_NAME, CheckpointWarning
@@ -91,7 +91,7 @@ def test_a_fit_without_a_seed_resumes_with_the_one_it_drew(tmp_path, monkeypatch
 def test_a_finished_fit_is_not_done_again_and_its_folder_can_be_used_again(tmp_path, monkeypatch):
     whole = fit(X, y, tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(Driver, "_step", None)
+        patched.setattr(driver, "next_step", None)
         assert_same(fit(X, y, tmp_path), whole)
     assert_same(fit(X[:90], y[:90], tmp_path, resume=False), fit(X[:90], y[:90]))
 
@@ -253,15 +253,15 @@ def test_an_interrupt_leaves_the_estimator_unchanged_or_keeps_the_best_round(mon
 
 
 def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
-    find, calls = Driver._finish, []
+    find, calls = MaPML._attributes, []
 
-    def interrupted_once(rounds):
-        calls.append(rounds)
+    def interrupted_once(*of, **options):
+        calls.append(of)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        return find(rounds)
+        return find(*of, **options)
 
-    monkeypatch.setattr(Driver, "_finish", interrupted_once)
+    monkeypatch.setattr(MaPML, "_attributes", interrupted_once)
     model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
     assert len(calls) == 2
     assert_same(model, fit(X, y))
@@ -272,7 +272,7 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Driver, "_step", interrupted)
+    monkeypatch.setattr(driver, "next_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
 

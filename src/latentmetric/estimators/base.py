@@ -23,19 +23,24 @@ from latentmetric.core.parallel import blas_threads, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
-from latentmetric.engines.dispatch import check_in_memory, engine_of, map_blocks, validate
-from latentmetric.engines.protocol import LabelledRows
-from latentmetric.estimators.driver import PATIENCE, Driver
+from latentmetric.engines.dispatch import (
+    MEMORY,
+    check_in_memory,
+    engine_of,
+    map_blocks,
+    validate,
+)
+from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
 from latentmetric.estimators.notebooks import ShownInNotebooks
 from latentmetric.estimators.progress import (
     CallbackSupportMixin,
     Listener,
     ReadingLog,
+    iterations,
     with_callbacks,
 )
 from latentmetric.estimators.references import ReferencesMixin
 from latentmetric.estimators.training import TrainingData
-from latentmetric.persistence.checkpoints import Checkpoints, Identity
 from latentmetric.validation.labels import checked_labels, predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
@@ -55,9 +60,6 @@ EARLY_STOPPING: dict[str, Rule] = {
     "validation_fraction": Number(0, 0.9, open_low=True),
 }
 """Rules for the parameters of early stopping, for estimators that have them."""
-
-FREE_PARAMETERS = ("n_jobs", "verbose")
-"""Parameters that may differ when a fit is resumed; the number of threads may change rounding."""
 
 NOT_ALWAYS_SET = ("columns_in_", "components_", "feature_names_in_", "score_quantiles_")
 """Fitted attributes that a fit may lack although the one before had them."""
@@ -93,6 +95,12 @@ class ReferenceClassifier(
 
     _learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""
+
+    _votes_with_rows: ClassVar[bool] = False
+    """Whether all rows vote, so that a fit must have them in memory."""
+
+    _in_squared_units: ClassVar[tuple[str, ...]] = ()
+    """What a state measures in units of its coordinates, and ``history_`` in those of the data."""
 
     n_neighbors: int
     weights: str
@@ -147,35 +155,19 @@ class ReferenceClassifier(
     ) -> Self:  # fmt: skip
         fitting = validated_copy(self)
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
-        resume = Boolean().check("resume", resume)
-        if not engine_of(X).in_process:
-            fitting._check_on_cluster(X)
+        generator, checkpoints = generator_from(fitting.random_state), None
+        if Boolean().check("resume", resume) or checkpoint is not None:
+            checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
         with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
-            attributes, _ = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
+            data = fitting._training_data(X, y, sample_weight, generator)
+            steps = fitting._steps(data)
+            listener = Listener(self, steps.limit, X, y)
+            attributes = run(fitting, data, steps, generator, listener, checkpoints, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
             name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
         } | attributes
         return self
-
-    def _learn(
-        self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
-        keep_on_interrupt: bool,
-    ) -> tuple[dict[str, Any], TrainingData]:  # fmt: skip
-        """The fitted attributes of ``owner``, of which this is a copy, and what they came from."""
-        labelled = validate(X, y, self)
-        self._check_against(labelled.classes)
-        class_weight = getattr(self, "class_weight", None)
-        weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
-        generator = generator_from(self.random_state)
-        checkpoints = None
-        if checkpoint is not None or resume:
-            checkpoints = self._new_checkpoints(checkpoint, resume, generator)
-        data = self._training_data(replace(labelled, weights=weights), generator)
-        steps = self._steps(data)
-        listener = Listener(owner, steps.limit, X, y)
-        driver = Driver(self, data, steps, generator, listener, checkpoints, keep_on_interrupt)
-        return driver.run(), data
 
     def _check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
@@ -184,52 +176,53 @@ class ReferenceClassifier(
     def _check_combinations(self) -> None:
         """Raise on checked parameters that do not fit each other, or lack a library."""
 
-    def _check_on_cluster(self, X: Any) -> None:
-        """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
-        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
-        check_in_memory(caller, instead, X=X)
-
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
-    def _new_checkpoints(
-        self, folder: Any, resume: bool, generator: np.random.Generator
-    ) -> Checkpoints:
-        if folder is None:
-            raise ValueError("resume=True needs checkpoint, the folder to resume from")
-        parameters = self.get_params(deep=False)
-        deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        identity = Identity(type(self).__name__, deciding, self._start_digest())
-        return Checkpoints(folder, resume, identity, generator)
-
-    def _start_digest(self) -> str:
-        """A digest of the model that a fit begins from; "rows" without one."""
-        return "rows"
-
     def _training_data(
-        self, labelled: LabelledRows, generator: np.random.Generator
+        self, X: Any, y: Any, sample_weight: Any, generator: np.random.Generator
     ) -> TrainingData:
-        """Rows by class; with early stopping, some of them are held out."""
+        """Checked rows by class; with early stopping, some of them are held out."""
+        caller = f"{type(self).__name__}.fit"
+        if self._votes_with_rows:
+            check_in_memory(caller, "X.compute() if it fits, or fit MaPML", X=X)
+        labelled = validate(X, y, self)
+        self._check_against(labelled.classes)
+        if self._votes_with_rows:
+            rows = labelled.engine.gather(labelled.rows, caller)
+            labelled = replace(labelled, engine=MEMORY, rows=rows)
+        class_weight = getattr(self, "class_weight", None)
+        if sample_weight is not None or class_weight is not None:
+            weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
+            labelled = replace(labelled, weights=weights)
         progress = ReadingLog(type(self).__name__, self.verbose)
         partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
+        data = TrainingData.of(labelled.classes, partition)
         if not getattr(self, "early_stopping", False):
-            return TrainingData(labelled.classes, partition, partition.population)
-        fraction: float = self.validation_fraction
-        return TrainingData.held_out_of(labelled.classes, partition, fraction, generator)
-
-    def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
-        """What states are judged by, and how many steps may pass without a better one."""
-        return ("validation_error", PATIENCE) if len(data.held_out) else (None, None)
-
-    def _record(self, data: TrainingData, state: AnyState) -> Record:
-        """The record of a step, in the units of the data."""
-        return dict(state.record)
+            return data
+        return data.split(self.validation_fraction, generator)
 
     def _attributes(
-        self, data: TrainingData, state: AnyState, model: FittedModel
+        self, data: TrainingData, state: AnyState, history: list[Record], *, final: bool
     ) -> dict[str, Any]:
-        """Fitted attributes that only this estimator has."""
-        return {}
+        """The fitted attributes; ``final`` if no further step follows."""
+        if len(data.held_out):
+            model, _ = held_out_model(self, data, state)
+            if final:
+                complete = self._fitted_model(data, state, all_rows=True)
+                model = replace(complete, temperature=model.temperature)
+        else:
+            model = self._fitted_model(data, state, all_rows=False)
+        features = ("n_features_in_", "feature_names_in_")
+        return {
+            **({} if model.components is None else {"components_": model.components}),
+            **{name: getattr(self, name) for name in features if hasattr(self, name)},
+            "classes_": data.classes,
+            "history_": list(history),
+            "n_iter_": iterations(history[-1]),
+            "best_iter_": iterations(state.record),
+            "model_": model,
+        }
 
     def transform(self, X: Any) -> Floats:
         """Map rows to the space in which Euclidean distances are the learned ones.

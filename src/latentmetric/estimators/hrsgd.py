@@ -136,7 +136,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
             )
 
     def _steps(self, data: TrainingData) -> Steps[hrsgd.State]:
-        rows, codes = data.training_rows
+        rows, codes = data.inner_rows()
         n_parts = min(REPORTS, self.n_steps // self.batch_size)
         settings = hrsgd.Settings(self.learning_rate, self.batch_size, self.update == "unbiased")
         return hrsgd.steps(rows, codes, self.n_steps, n_parts, settings)

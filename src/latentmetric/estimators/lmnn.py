@@ -125,7 +125,7 @@ class LMNN(MetricLearner[lmnn.State]):
         self.verbose = verbose
 
     def _steps(self, data: TrainingData) -> Steps[lmnn.State]:
-        rows, codes = data.training_rows
+        rows, codes = data.inner_rows()
         problem = lmnn.Problem.of(
             rows, codes, self.target_neighbors, self.push, self.max_impostors,
             thread_count(self.n_jobs),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from latentmetric.engines.dispatch import check_in_memory, map_blocks
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import recoded
-from latentmetric.estimators.setup import QUANTILES
+from latentmetric.estimators.setup import QUANTILES, requested_counts
 from latentmetric.validation.labels import (
     Labels,
     check_same_classes,
@@ -256,7 +255,7 @@ def grown(
     These are all classes, those of the model and those that are new. If latent examples vote, the
     new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    before = estimator.classes_
+    before, requested = estimator.classes_, estimator.n_latents
     growth = Growth(estimator.init, estimator.latent_reg, estimator.max_passes, forget)
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
@@ -273,9 +272,10 @@ def grown(
         of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
         weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
         n_rows = forget * float(latents.counts.sum()) + weight
-        most = _n_latents(estimator.n_latents, n_rows, classes[[code]].tolist()[0])
+        share = None if isinstance(requested, Mapping) else float(requested) * n_rows
+        most = requested_counts(requested, classes[[code]].tolist(), [share])
         parts[code] = grow(
-            into.into(rows[new].astype(model.dtype)), components, latents, most, growth,
+            into.into(rows[new].astype(model.dtype)), components, latents, int(most[0]), growth,
             np.random.default_rng(seed), of_rows,
         )  # fmt: skip
         margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
@@ -316,20 +316,6 @@ def _latents_of(estimator: Any, model: FittedModel, own: Bools, spread: float) -
     inner = model.coordinates.into(estimator.latent_examples_[own].astype(model.dtype))
     counts = estimator.latent_counts_[own]
     return ClassLatents(inner, inner @ model.components.T, counts, max(0.0, spread))
-
-
-def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
-    """The number of latent examples of a class with this many rows, at least 1."""
-    if isinstance(requested, Mapping):
-        if label not in requested:
-            raise ValueError(
-                f"n_latents has no number for the class {label!r}, only for {len(requested)} "
-                "others; add it with set_params"
-            )
-        return int(requested[label])
-    if isinstance(requested, Integral):
-        return int(requested)
-    return max(1, round(float(requested) * n_rows))
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:

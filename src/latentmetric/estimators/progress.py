@@ -161,32 +161,32 @@ class Listener:
     def __init__(self, estimator: Any, n_steps: int, X: Any, y: Any) -> None:
         self._estimator, self._n_steps = estimator, n_steps
         self._data = {"estimator": estimator, "X": X, "y": y}
-        start = getattr(estimator, "_init_callback_context", None)
-        self._fit = start(max_subtasks=n_steps + 1) if start is not None else None
         self._tasks: list[Any] = []
         """The fit and, while one runs, its step; empty if scikit-learn has no callbacks."""
+        if hasattr(estimator, "_init_callback_context"):
+            self._tasks.append(estimator._init_callback_context(max_subtasks=n_steps + 1))
+            self._tasks[0].call_on_fit_task_begin(**self._data)
 
-    def begins(self) -> None:
-        """Report the start of the fit (first call) or of a step (later calls)."""
-        if self._fit is not None:
-            task = self._fit.subcontext(task_name="round") if self._tasks else self._fit
-            self._tasks.append(task)
-            task.call_on_fit_task_begin(**self._data)
+    def step_begins(self) -> None:
+        """Report the start of a step."""
+        if self._tasks:
+            self._tasks.append(self._tasks[0].subcontext(task_name="round"))
+            self._tasks[-1].call_on_fit_task_begin(**self._data)
 
     def step_ends(self, history: History, attributes: Attributes) -> bool:
         """Report the end of a step; return True if a callback or the watcher requests a stop."""
         _log_step(self._estimator, history, self._n_steps)
         watcher = _WATCHER.get()
         stop = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return self.ends(attributes) or stop
+        return self.ends(attributes, len(self._tasks) - 1) or stop
 
-    def ends(self, attributes: Attributes, *, fit: bool = False) -> bool:
-        """Report the end of the step, or of the fit and all that runs in it.
+    def ends(self, attributes: Attributes, keep: int = 0) -> bool:
+        """Report the end of all tasks but the first few to ``keep``.
 
         ``attributes`` is called only if a callback wants them.
         """
         stop = False
-        for _ in range(len(self._tasks) if fit else min(1, len(self._tasks))):
+        while len(self._tasks) > max(keep, 0):
             stop = self._tasks.pop().call_on_fit_task_end(
                 **self._data, reconstruction_attributes=attributes
             )
