@@ -58,9 +58,13 @@ def test_labels_of_every_kind(blobs, names, reject_label, dtype):
     ("keywords", "error", "message"),
     [
         ({"reject_below": -1.0}, ValueError, "such as -1, got None"),
-        ({"reject_below": -1.0, "reject_label": 2}, ValueError, "not one of the model's classes"),
-        ({"reject_below": -1.0, "reject_label": "x"}, TypeError, "which are numbers, got 'x'"),
-        ({"reject_below": -1.0, "reject_label": [7, 8]}, TypeError, "must be one label, got"),
+        (
+            {"reject_below": -1.0, "reject_label": 2},
+            ValueError,
+            "but none of them, such as -1, got 2",
+        ),
+        ({"reject_below": -1.0, "reject_label": "x"}, ValueError, "which are numbers, .*got 'x'"),
+        ({"reject_below": -1.0, "reject_label": [7, 8]}, ValueError, "must be one label"),
         ({"reject_label": -1}, ValueError, "needs reject_below"),
         ({"reject_below": np.nan, "reject_label": -1}, ValueError, "must be finite"),
     ],

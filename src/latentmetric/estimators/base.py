@@ -14,7 +14,12 @@ from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,12 +36,11 @@ from latentmetric.engines.dispatch import (
     validate,
 )
 from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
-from latentmetric.estimators.notebooks import ShownInNotebooks
 from latentmetric.estimators.progress import (
     CallbackSupportMixin,
     Listener,
-    ReadingLog,
     iterations,
+    reading_log,
     with_callbacks,
 )
 from latentmetric.estimators.references import ReferencesMixin
@@ -49,7 +53,6 @@ from latentmetric.validation.parameters import (
     Number,
     OneOf,
     Rule,
-    Verbosity,
     validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
@@ -76,7 +79,7 @@ class ReferenceClassifier(
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
     TransformerMixin,
-    ShownInNotebooks,
+    BaseEstimator,
     Generic[AnyState],
 ):
     """k-NN with labelled references under a learned metric.
@@ -89,7 +92,7 @@ class ReferenceClassifier(
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
-        "verbose": Verbosity(),
+        "verbose": Integer(0, or_bool=True),
     }
     """The rule of each parameter; subclasses add their own."""
 
@@ -120,7 +123,7 @@ class ReferenceClassifier(
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         """The model of a state; with ``all_rows``, held-out rows are references, too."""
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False, keep_on_interrupt: bool = False,
@@ -195,7 +198,7 @@ class ReferenceClassifier(
         if sample_weight is not None or class_weight is not None:
             weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
             labelled = replace(labelled, weights=weights)
-        progress = ReadingLog(type(self).__name__, self.verbose)
+        progress = reading_log(type(self).__name__, self.verbose)
         partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
         data = TrainingData.of(labelled.classes, partition)
         if not getattr(self, "early_stopping", False):

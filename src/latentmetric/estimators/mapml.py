@@ -37,17 +37,18 @@ from latentmetric.estimators.setup import (
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import add_unlabelled, split_labels
 from latentmetric.validation.parameters import (
-    AnyLabel,
+    Accepted,
     Boolean,
-    CountOrShare,
     Integer,
     Number,
     OneOf,
     OrNone,
     Rule,
-    check_counts_by_class,
+    check_keys,
+    count_or_share,
+    label,
 )
-from latentmetric.validation.weights import ClassWeights
+from latentmetric.validation.weights import class_weights
 
 AS_PUBLISHED: dict[str, Any] = {
     "weights": "uniform",
@@ -232,7 +233,7 @@ class MaPML(OnlineLatents):
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **ReferenceClassifier._parameter_rules,
         **EARLY_STOPPING,
-        "n_latents": CountOrShare(),
+        "n_latents": Accepted(count_or_share),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),
         "start": OneOf(("auto", *STARTS)),
@@ -248,18 +249,12 @@ class MaPML(OnlineLatents):
         "init": OneOf(("random", "k-means++")),
         "refine": Integer(0),
         "label_noise": Boolean(),
-        "class_weight": ClassWeights(),
-        "unlabelled": AnyLabel(),
+        "class_weight": Accepted(class_weights),
+        "unlabelled": Accepted(label),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
     _in_squared_units: ClassVar[tuple[str, ...]] = ("objective", "mean_margin")
-    latent_examples_: Floats
-    latent_labels_: np.ndarray[Any, Any]
-    latent_counts_: Floats
-    margins_: Floats
-    score_quantiles_: Floats
-    reference_: str
 
     def __init__(
         self,
@@ -346,7 +341,7 @@ class MaPML(OnlineLatents):
         """
         return cls(n_latents, **(AS_PUBLISHED | parameters))
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(  # noqa: D102 - its docstring is that of the base class with one parameter more
         self, X: Any, y: Any, sample_weight: Any = None, *,
         checkpoint: str | os.PathLike[str] | None = None, resume: bool = False,
@@ -367,7 +362,7 @@ class MaPML(OnlineLatents):
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)
         if fitting and isinstance(self.n_latents, Mapping):
-            check_counts_by_class("n_latents", self.n_latents, classes.tolist())
+            check_keys("n_latents", self.n_latents, classes.tolist(), every=True)
         if fitting and is_warm(self):
             check_warm_start(self, classes)
 

@@ -27,7 +27,6 @@ from latentmetric.estimators.references import recoded
 from latentmetric.estimators.setup import QUANTILES, requested_counts
 from latentmetric.validation.labels import (
     Labels,
-    check_same_classes,
     checked_labels,
     classes_and_codes,
     joined_classes,
@@ -95,8 +94,11 @@ class OnlineLatents(ReferenceClassifier[State]):
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(rows))
             rows, labels, weights = rows[weights > 0], labels[weights > 0], weights[weights > 0]
-        if classes is not None:
-            check_same_classes(checked_labels(classes, "classes"), self.classes_)
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={classes!r:.60} is not the same as on the last call to partial_fit, "
+                f"which was: {self.classes_.tolist()!r:.60}; add_classes takes rows of new classes"
+            )
         codes = known_codes(labels, self.classes_)
         with np.errstate(under="ignore"):
             attributes = grown(changing, rows, codes, self.classes_, weights, forget)

@@ -172,23 +172,19 @@ def check_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
 
 def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
     """Raise unless rows of these classes can continue the last fit."""
-    known = model.classes_
-    if not np.array_equal(classes, known):
+    known, (_, n_features) = model.classes_, model.latent_examples_.shape
+    if not np.array_equal(classes, known) or model.n_features_in_ != n_features:
         raise ValueError(
-            f"warm_start needs the classes of the last fit: it had {len(known)}, "
-            f"from {known[0]!r} to {known[-1]!r}, but y has {len(classes)}, "
-            f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            f"warm_start needs the classes and features of the last fit: it had {n_features} "
+            f"features and {len(known)} classes, from {known[0]!r} to {known[-1]!r}, but X has "
+            f"{model.n_features_in_} features and y has {len(classes)} classes, from "
+            f"{classes[0]!r} to {classes[-1]!r}; set warm_start=False"
         )
     missing = np.setdiff1d(classes, model.latent_labels_)
     if len(missing):
         raise ValueError(
             f"warm_start needs latent examples of every class, but {len(missing)} of "
             f"{len(classes)} have none, such as {missing.tolist()[0]!r}; set warm_start=False"
-        )
-    if model.n_features_in_ != model.latent_examples_.shape[1]:
-        raise ValueError(
-            f"warm_start needs the features of the last fit: X has {model.n_features_in_}, "
-            f"but it had {model.latent_examples_.shape[1]}; set warm_start=False"
         )
 
 

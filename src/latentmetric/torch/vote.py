@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
-from latentmetric.estimators.assembled import LearnedLatents, assembled, disassembled
+from latentmetric.estimators.exchange import LearnedLatents, from_estimator, to_estimator
 from latentmetric.torch.checks import check_batch, check_codes, check_counts, check_rows
 from latentmetric.torch.latents import (
     LATENT_RATE,
@@ -346,7 +346,7 @@ class LatentVoteLoss(nn.Module):
         points, sizes = self._voters()
         learned = LearnedLatents(points, sizes, float(self.temperature), components)
         positions = np.unique(names, return_inverse=True)[1]
-        return assembled(learned.reordered(positions), as_array(features), names[codes])
+        return to_estimator(learned.reordered(positions), as_array(features), names[codes])
 
     @classmethod
     def from_estimator(cls, model: Any, **parameters: Any) -> Self:
@@ -367,7 +367,7 @@ class LatentVoteLoss(nn.Module):
         -------
         LatentVoteLoss
         """
-        known = disassembled(model)
+        known = from_estimator(model)
         degree = {"temperature": known.temperature} if known.temperature > 0 else {}
         sizes = known.sizes.tolist()
         loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
