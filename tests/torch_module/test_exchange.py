@@ -100,7 +100,7 @@ def test_classes_may_have_different_numbers_of_latents(blobs):
 
 def test_wrong_rows_and_labels_are_refused(blobs):
     loss, X, y = trained(blobs)
-    with pytest.raises(ValueError, match="of 3 classes were learned .* y has 2 classes"):
+    with pytest.raises(ValueError, match=r"of 3 classes were learned .* y has 2 classes"):
         loss.to_estimator(X[y < 2], y[y < 2])
     with pytest.raises(ValueError, match="labels are from 0 to 3, but this loss was made for 3"):
         loss.to_estimator(X, torch.arange(len(X)) % 4)
@@ -108,7 +108,7 @@ def test_wrong_rows_and_labels_are_refused(blobs):
         loss.to_estimator(X, y, classes=["a", "a", "b"])
     with pytest.raises(TypeError, match="labels must be integer codes of classes, got float64"):
         loss.to_estimator(X, y.double())
-    with pytest.raises(ValueError, match="learned with 6 features, but .* X has 5 features"):
+    with pytest.raises(ValueError, match=r"learned with 6 features, but .* X has 5 features"):
         loss.to_estimator(X[:, :5], y)
     with pytest.raises(TypeError, match="LMNN has no latent examples; fit MaPML"):
         LatentVoteLoss.from_estimator(LMNN(max_iter=1).fit(*blobs))

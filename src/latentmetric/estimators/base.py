@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
-from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -63,9 +62,6 @@ EARLY_STOPPING: dict[str, Rule] = {
     "validation_fraction": Number(0, 0.9, open_low=True),
 }
 """Rules for the parameters of early stopping, for estimators that have them."""
-
-NOT_ALWAYS_SET = ("columns_in_", "components_", "feature_names_in_", "score_quantiles_")
-"""Fitted attributes that a fit may lack although the one before had them."""
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
@@ -167,9 +163,8 @@ class ReferenceClassifier(
             listener = Listener(self, steps.limit, X, y)
             attributes = run(fitting, data, steps, generator, listener, checkpoints, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
-        self.__dict__ = {
-            name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
-        } | attributes
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | attributes
         return self
 
     def _check_parameters(self) -> None:
@@ -245,11 +240,9 @@ class ReferenceClassifier(
         check_is_fitted(self)
         dtype: Any = self.components_.dtype
         if not engine_of(X).in_process:
-            _refuse_frames(self, X)
             dtype = np.result_type(dtype, float_dtypes(X.dtype)[0])
-        transformed: Floats = map_blocks(
-            self._transform_block, X, self, dtype, len(self.components_)
-        )
+        rank = len(self.components_)
+        transformed: Floats = map_blocks(self._transform_block, X, self, dtype, rank)
         return transformed
 
     def predict(
@@ -272,11 +265,7 @@ class ReferenceClassifier(
         """
         voting = self._voting()
         dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
-        predict_block = voting._predict_block
-        if reject_below is not None:
-            predict_block = partial(
-                voting._predict_or_reject_block, float(reject_below), reject_label, dtype
-            )
+        predict_block = partial(voting._predict_block, reject_below, reject_label, dtype)
         predicted: np.ndarray[Any, Any] = map_blocks(predict_block, X, voting, dtype)
         return predicted
 
@@ -427,15 +416,14 @@ class ReferenceClassifier(
         self.model_.check_reach(rows, start)
         return self.model_.embedded(rows)
 
-    def _predict_block(self, rows: Floats, start: int) -> np.ndarray[Any, Any]:
-        return self.classes_[self.model_.vote(self._nearest(rows, start), self.weights)]
-
-    def _predict_or_reject_block(
-        self, reject_below: float, reject_label: Any, dtype: Any, rows: Floats, start: int
+    def _predict_block(
+        self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
         neighbors = self._nearest(rows, start)
-        predicted = self.classes_[self.model_.vote(neighbors, self.weights)].astype(dtype)
-        predicted[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
+        predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
+        if reject_below is not None:
+            predicted = predicted.astype(dtype)
+            predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
         return predicted
 
     def _proba_block(self, rows: Floats, start: int) -> Floats:
@@ -449,12 +437,3 @@ class ReferenceClassifier(
         neighbors = self._nearest(rows, start, k)
         distances = self.model_.distances(neighbors.squared)
         return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
-
-
-def _refuse_frames(estimator: Any, X: Any) -> None:
-    """A lazy answer cannot become a frame: scikit-learn would compute it."""
-    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-    container = own or get_config()["transform_output"]
-    if container != "default":
-        caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
-        check_in_memory(caller, 'set_output(transform="default") to get a lazy array', X=X)

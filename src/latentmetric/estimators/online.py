@@ -113,18 +113,20 @@ class OnlineLatents(ReferenceClassifier[State]):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         caller = f"{type(self).__name__}.partial_fit"
         check_in_memory(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
-        every, labels = classes_and_codes(checked_labels(classes, "classes"))[0], checked_labels(y)
+        every, _ = classes_and_codes(checked_labels(classes, "classes"))
+        labels = checked_labels(y)
         _refuse_marked(labels, self.unlabelled, "partial_fit")
         known_codes(labels, every)
-        joined_classes(classes_and_codes(labels)[0], every)
-        later = set(every.tolist()) - set(labels.tolist())
-        fitted = _without(validated_copy(self), later)._fit(X, y, sample_weight, None, False, False)
-        joined = joined_classes(fitted.classes_, every)
-        model = recoded(fitted.model_, fitted.classes_, joined)
-        margins = np.full(len(joined), model.coordinates.unit)
-        margins[np.searchsorted(joined, fitted.classes_)] = fitted.margins_
-        own = self.get_params(deep=False)
-        attributes = {name: value for name, value in vars(fitted).items() if name not in own}
+        joined = joined_classes(np.unique(labels), every)
+        fitting = validated_copy(self)
+        for name in ("n_latents", "class_weight"):  # without the classes that have no rows yet
+            by_class = getattr(fitting, name)
+            if isinstance(by_class, Mapping):
+                present = set(labels.tolist()) | (set(by_class) - set(joined.tolist()))
+                setattr(fitting, name, {key: by_class[key] for key in by_class if key in present})
+        fitted = fitting._fit(X, y, sample_weight, None, False, False)
+        model, margins = with_classes(fitted, joined)
+        attributes = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
         attributes |= {"classes_": joined, "margins_": margins, "model_": model}
         self.__dict__ = vars(self) | attributes
         return self
@@ -238,14 +240,12 @@ def _refuse_marked(labels: Labels, mark: Any, method: str) -> None:
         )
 
 
-def _without(estimator: Any, later: set[Any]) -> Any:
-    """A copy's numbers and weights by class, without those of classes that have no rows yet."""
-    for name in ("n_latents", "class_weight"):
-        by_class = getattr(estimator, name)
-        if isinstance(by_class, Mapping):
-            present = {label: value for label, value in by_class.items() if label not in later}
-            setattr(estimator, name, present)
-    return estimator
+def with_classes(estimator: Any, classes: Labels) -> tuple[FittedModel, Floats]:
+    """The model and the margins of an estimator for more classes, which hold its own."""
+    model = recoded(estimator.model_, estimator.classes_, classes)
+    margins = np.full(len(classes), model.coordinates.unit)
+    margins[np.searchsorted(classes, estimator.classes_)] = estimator.margins_
+    return model, margins
 
 
 def grown(
@@ -257,19 +257,23 @@ def grown(
     These are all classes, those of the model and those that are new. If latent examples vote, the
     new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    before, requested = estimator.classes_, estimator.n_latents
+    requested = estimator.n_latents
     growth = Growth(estimator.init, estimator.latent_reg, estimator.max_passes, forget)
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
-    model = recoded(estimator.model_, before, classes)
+    model, margins = with_classes(estimator, classes)
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
-    margins = np.full(len(classes), unit)
-    margins[np.searchsorted(classes, before)] = estimator.margins_
     parts = {}
     for code in np.unique(codes).tolist():
-        latents = _latents_of(estimator, model, of_latents == code, margins[code] / unit - 1)
+        own = of_latents == code
+        latents = ClassLatents.none(components)
+        if own.any():
+            inner = into.into(estimator.latent_examples_[own].astype(model.dtype))
+            spread = max(0.0, margins[code] / unit - 1)
+            counts = estimator.latent_counts_[own]
+            latents = ClassLatents(inner, inner @ components.T, counts, spread)
         new = codes == code
         of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
         weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
@@ -299,25 +303,16 @@ def grown(
     else:
         model = model.with_more(rows, codes)
     positions = [into.out_of(part.places) for part in parts.values()]
-    counts = [part.counts for part in parts.values()]
     return {
         "classes_": classes,
         "latent_examples_": joined(estimator.latent_examples_, positions),
         "latent_labels_": classes[of_latents[order]],
-        "latent_counts_": joined(estimator.latent_counts_, counts),
+        "latent_counts_": joined(
+            estimator.latent_counts_, [part.counts for part in parts.values()]
+        ),
         "margins_": margins,
         "model_": model,
     }
-
-
-def _latents_of(estimator: Any, model: FittedModel, own: Bools, spread: float) -> ClassLatents:
-    """The latent examples of one class, in inner coordinates and under the metric."""
-    assert model.components is not None
-    if not own.any():
-        return ClassLatents.none(model.components)
-    inner = model.coordinates.into(estimator.latent_examples_[own].astype(model.dtype))
-    counts = estimator.latent_counts_[own]
-    return ClassLatents(inner, inner @ model.components.T, counts, max(0.0, spread))
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:

@@ -172,13 +172,17 @@ def check_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
 
 def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
     """Raise unless rows of these classes can continue the last fit."""
-    known, (_, n_features) = model.classes_, model.latent_examples_.shape
-    if not np.array_equal(classes, known) or model.n_features_in_ != n_features:
+    n_features, known, given = (
+        model.latent_examples_.shape[1],
+        model.classes_.tolist(),
+        classes.tolist(),
+    )
+    if given != known or model.n_features_in_ != n_features:
         raise ValueError(
             f"warm_start needs the classes and features of the last fit: it had {n_features} "
             f"features and {len(known)} classes, from {known[0]!r} to {known[-1]!r}, but X has "
-            f"{model.n_features_in_} features and y has {len(classes)} classes, from "
-            f"{classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            f"{model.n_features_in_} features and y has {len(given)} classes, from {given[0]!r} to "
+            f"{given[-1]!r}; set warm_start=False"
         )
     missing = np.setdiff1d(classes, model.latent_labels_)
     if len(missing):
