@@ -82,30 +82,6 @@ def test_order_of_rows(seed, reference, stopping, make):
     np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6, atol=1e-9)
 
 
-def read_only(X):
-    X = X.copy()
-    X.setflags(write=False)
-    return X
-
-
-LAYOUTS = {
-    "fortran": np.asfortranarray,
-    "read-only": read_only,
-    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
-    "reversed": lambda X: X[::-1].copy()[::-1],
-    "list": lambda X: X.tolist(),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layout_of_memory(blobs, layout):
-    X, y = blobs
-    queries, _ = make_blobs(seed=1)
-    lay_out = LAYOUTS[layout]
-    one, other = fit(X, y), fit(lay_out(X), y)
-    np.testing.assert_array_equal(one.predict(queries), other.predict(lay_out(queries)))
-
-
 @pytest.mark.parametrize("distance", [1e5, 1e6])
 @pytest.mark.parametrize("estimator", [Euclidean(), HRSGD(n_steps=200, random_state=0)])
 def test_an_embedding_is_as_precise_far_from_the_origin_as_near_it(estimator, distance):
