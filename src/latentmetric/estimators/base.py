@@ -44,7 +44,7 @@ from latentmetric.estimators.progress import (
 )
 from latentmetric.estimators.references import ReferencesMixin
 from latentmetric.estimators.training import TrainingData
-from latentmetric.validation.labels import checked_labels, predicted_dtype
+from latentmetric.validation.labels import predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
     Integer,
@@ -195,7 +195,11 @@ class ReferenceClassifier(
             labelled = replace(labelled, weights=weights)
         progress = reading_log(type(self).__name__, self.verbose)
         partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
-        data = TrainingData.of(labelled.classes, partition)
+        population = partition.population
+        data = TrainingData(
+            labelled.classes, population, population.coordinates, partition.rows, partition.codes,
+            partition.order, partition.weights,
+        )  # fmt: skip
         if not getattr(self, "early_stopping", False):
             return data
         return data.split(self.validation_fraction, generator)
@@ -306,27 +310,6 @@ class ReferenceClassifier(
         ready = self._ready()
         scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)
         return scores
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy: the share of rows whose label is predicted correctly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to classify, with the features of the fit.
-        y : array-like of shape (n_samples,)
-            Their true labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None gives all rows the same weight.
-
-        Returns
-        -------
-        float
-        """
-        instead = "(model.predict(X) == y).mean().compute()"
-        caller = f"{type(self).__name__}.score"
-        check_in_memory(caller, instead, X=X, y=y, sample_weight=sample_weight)
-        return float(super().score(X, checked_labels(y), sample_weight))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True

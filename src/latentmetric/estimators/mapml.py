@@ -249,8 +249,8 @@ class MaPML(OnlineLatents):
         "init": OneOf(("random", "k-means++")),
         "refine": Integer(0),
         "label_noise": Boolean(),
-        "class_weight": Accepted(class_weights),
-        "unlabelled": Accepted(label),
+        "class_weight": OrNone(Accepted(class_weights)),
+        "unlabelled": OrNone(Accepted(label)),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,9 +24,10 @@ class MetricLearner(ReferenceClassifier[AnyState]):
 
     _votes_with_rows: ClassVar[bool] = True
 
-    @abstractmethod
-    def _components(self, data: TrainingData, state: AnyState) -> Floats:
+    def _components(self, data: TrainingData, state: Any) -> Floats:
         """The factor of the metric of a state, for inner rows."""
+        components: Floats = state.components
+        return components
 
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
@@ -57,6 +58,3 @@ class ClosedFormLearner(MetricLearner[Solved]):
             return Solved(self._solve(rows, codes).astype(rows.dtype))
 
         return Steps(first, lambda state, generator: state, 0, Solved)
-
-    def _components(self, data: TrainingData, state: Solved) -> Floats:
-        return state.components

@@ -14,7 +14,6 @@ from latentmetric.core.span import Span
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.protocol import Partition
 from latentmetric.validation.weights import RowWeights
 
 
@@ -42,15 +41,6 @@ class TrainingData:
     """With a basis, the start in it, and what its choice measured."""
     unlabelled: Floats | None = None
     """The weight of each of the caller's rows that has no label, 0 for the others."""
-
-    @classmethod
-    def of(cls, classes: np.ndarray[Any, Any], partition: Partition) -> TrainingData:
-        """All rows of a partition, to train with."""
-        population = partition.population
-        return cls(
-            classes, population, population.coordinates, partition.rows, partition.codes,
-            partition.order, partition.weights,
-        )  # fmt: skip
 
     def split(self, fraction: float, generator: np.random.Generator) -> TrainingData:
         """Hold out a share of every class for validation."""

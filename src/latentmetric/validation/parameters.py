@@ -144,10 +144,10 @@ def count_or_share(name: str, value: Any) -> Any:
 
 
 def label(name: str, value: Any) -> Any:
-    """None, or a label: a whole number, a word or a Boolean."""
+    """A label: a whole number, a word or a Boolean."""
     plain = value.item() if isinstance(value, np.generic) else value
     whole = isinstance(plain, float) and plain.is_integer()
-    if plain is not None and not whole and not isinstance(plain, Integral | str):
+    if not whole and not isinstance(plain, Integral | str):
         raise _wrong_type(name, "None or a label", value)
     return plain
 

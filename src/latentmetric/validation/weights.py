@@ -28,8 +28,8 @@ MIN_WEIGHT = 1e-30
 
 
 def class_weights(name: str, value: Any) -> Any:
-    """None, "balanced", or a weight for each of some classes."""
-    if value is None or (isinstance(value, str) and value == BALANCED):
+    """The word "balanced", or a weight for each of some classes."""
+    if isinstance(value, str) and value == BALANCED:
         return value
     if not isinstance(value, Mapping):
         raise ValueError(
