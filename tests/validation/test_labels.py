@@ -10,7 +10,6 @@ from latentmetric.validation.labels import (
     find_codes,
     joined_classes,
     known_codes,
-    predicted_dtype,
 )
 
 
@@ -101,9 +100,3 @@ def test_new_classes_are_labels_that_a_fit_takes():
 def test_one_label_is_no_list(labels):
     with pytest.raises(ValueError, match="should be a 1d array"):
         checked_labels(labels, "labels")
-
-
-@pytest.mark.parametrize("label", [[-1], np.array([-1, -2])])
-def test_rows_are_rejected_with_one_label(label):
-    with pytest.raises(ValueError, match="reject_label must be one label"):
-        predicted_dtype(np.array([0, 1]), -1.0, label)

@@ -57,12 +57,6 @@ from latentmetric.validation.parameters import (
 from latentmetric.validation.rows import float_dtypes
 from latentmetric.validation.weights import row_weights
 
-EARLY_STOPPING: dict[str, Rule] = {
-    "early_stopping": Boolean(),
-    "validation_fraction": Number(0, 0.9, open_low=True),
-}
-"""Rules for the parameters of early stopping, for estimators that have them."""
-
 
 def generator_from(random_state: Any) -> np.random.Generator:
     """A generator seeded from anything that scikit-learn accepts as ``random_state``."""
@@ -89,8 +83,10 @@ class ReferenceClassifier(
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
         "verbose": Integer(0, or_bool=True),
+        "early_stopping": Boolean(),
+        "validation_fraction": Number(0, 0.9, open_low=True),
     }
-    """The rule of each parameter; subclasses add their own."""
+    """The rule of each parameter that an estimator may have; subclasses add their own."""
 
     _learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""

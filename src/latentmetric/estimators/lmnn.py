@@ -14,7 +14,6 @@ from latentmetric.core import lmnn
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.steps import Steps
 from latentmetric.core.types import Floats
-from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import Integer, Number, Rule
@@ -87,7 +86,6 @@ class LMNN(MetricLearner[lmnn.State]):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner._parameter_rules,
-        **EARLY_STOPPING,
         "target_neighbors": Integer(1),
         "push": Number(0, 1),
         "max_iter": Integer(0),

@@ -21,7 +21,7 @@ from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
+from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
@@ -232,7 +232,6 @@ class MaPML(OnlineLatents):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **ReferenceClassifier._parameter_rules,
-        **EARLY_STOPPING,
         "n_latents": Accepted(count_or_share),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),

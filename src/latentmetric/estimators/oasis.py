@@ -18,7 +18,6 @@ from latentmetric.core.steps import Record, Steps
 from latentmetric.core.tuning import THREADED_FEATURES
 from latentmetric.core.types import Floats
 from latentmetric.core.votes import VOTES
-from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import Boolean, Integer, Number, Rule
@@ -122,7 +121,6 @@ class OASIS(MetricLearner[oasis.State]):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner._parameter_rules,
-        **EARLY_STOPPING,
         "psd": Boolean(),
         "aggressiveness": Number(0, open_low=True),
         "n_steps": Integer(1),
