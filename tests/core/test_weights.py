@@ -23,7 +23,6 @@ from latentmetric.core.nearby import LatentPoints, list_neighbors
 from latentmetric.core.population import LatentsUpdate, LocalPopulation, positions_of
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import Start, start_from
-from latentmetric.core.triplets import DrawnTriplets
 from latentmetric.core.votes import temperature_from_held_out
 
 SETTINGS = Settings(
@@ -153,16 +152,6 @@ def test_triplets(weighted):
     same(found.spreads, expected.spreads)
     for name in ("anchors", "targets", "impostors", "margins", "hinges"):
         same(getattr(found.candidates, name), getattr(expected.candidates, name))
-    drawn = [
-        DrawnTriplets(
-            state.candidates, state.candidates.gaps(state.latents),
-            np.flatnonzero(state.candidates.hinges > 0), 50,
-            np.random.default_rng(1),
-        )[slice(0, 50)]
-        for state in (found, expected)
-    ]  # fmt: skip
-    for name in ("anchors", "targets", "impostors", "margins", "gaps"):
-        same(getattr(drawn[0], name), getattr(drawn[1], name))
 
 
 def test_judgements(weighted):

@@ -126,7 +126,7 @@ class Impostors:
 
         If they are more than ``problem.most_pairs``, only the nearest of each row.
         """
-        points = problem.rows.under(components, problem.order)
+        points = problem.rows.under(components, problem.order, problem.n_threads)
         reach = _margin_limits(problem, points) + problem.margin
         squared = _pair_distances(points, self.of, self.rows, problem.n_threads)
         del points
@@ -152,7 +152,7 @@ class Evaluation:
 
 def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """The nearest rows of other classes inside every row's widest margin."""
-    points = problem.rows.under(components, problem.order)
+    points = problem.rows.under(components, problem.order, problem.n_threads)
     references = References.of(points)
     found = search_within(
         points,
@@ -177,7 +177,7 @@ def _weigh(
     problem: Problem, components: Floats, impostors: Impostors
 ) -> tuple[float, int, Floats, Floats]:
     """Loss, number of active triplets, and the gradient's weights of targets and impostors."""
-    points = problem.rows.under(components, problem.order)
+    points = problem.rows.under(components, problem.order, problem.n_threads)
     to_targets = _target_distances(points, problem.targets, problem.n_threads)
     squared = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
     del points

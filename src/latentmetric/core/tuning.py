@@ -80,8 +80,6 @@ SUMMED_ROWS = 4096  # rows summed in their own dtype before float64; kernels.py
 CHUNKS = 4  # parts of a batch, one for each thread; mnist_fit.py
 CHUNKED_NUMBERS = 2**19  # rows times features of a batch that is divided; mnist_fit.py
 CACHED_BYTES = 2**18  # of points moved at a time; kernels.py
-THREADED_FEATURES = 1_024  # from which on products with d×d matrices gain from threads; kernels.py
-FORK_SECONDS = 1.0  # that a fork waits for products: longer than any one takes; fuzz.py
 
 # Rivals.
 SEARCH_EVERY, FIRST_DESCENT = 20, 5  # LMNN's iterations between searches; the first; lmnn_fit.py

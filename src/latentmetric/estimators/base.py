@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
@@ -150,7 +150,7 @@ class ReferenceClassifier(
         resume = Boolean().check("resume", resume)
         if not engine_of(X).in_process:
             fitting._check_on_cluster(X)
-        with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
+        with single_threaded_blas(), np.errstate(under="ignore"):
             attributes, _ = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         self.__dict__ = {
