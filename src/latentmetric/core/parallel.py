@@ -120,16 +120,16 @@ def _set_threads(limits: list[tuple[Any, int]]) -> None:
     release(force=True)
 
 
-_SCANNED: list[tuple[int, ThreadpoolController]] = []
+_SCANNED: list[tuple[int, list[Any]]] = []
 
 
 def _blas_pools() -> list[tuple[Any, int]]:
     """All BLAS libraries of the process and their threads; each import may load another one."""
     n_modules = len(sys.modules)
     if not _SCANNED or _SCANNED[0][0] != n_modules:
-        _SCANNED[:] = [(n_modules, ThreadpoolController())]
-    pools = _SCANNED[0][1].select(user_api="blas").lib_controllers
-    return [(pool, pool.get_num_threads() or 1) for pool in pools]
+        found = ThreadpoolController().select(user_api="blas").lib_controllers
+        _SCANNED[:] = [(n_modules, found)]
+    return [(pool, pool.get_num_threads() or 1) for pool in _SCANNED[0][1]]
 
 
 def keep_over_forks(lock: Any, after_in_child: Callable[[], object]) -> None:

@@ -87,7 +87,6 @@ MARGIN_SHARE = 0.1  # LMNN's margin, of the targets' mean distance²: sets only 
 BALANCE_FLOOR = 0.03  # added to the scatter of LMNN's targets in every direction; lmnn_fit.py
 KEPT_SEARCHES = 2  # times ``max_impostors`` that a row keeps between LMNN's descents; lmnn_fit.py
 GATHER_DIVISOR = 8  # blocks of rows that LMNN gathers are so many times smaller; lmnn_fit.py
-CORRECTIONS, MAX_TRIALS = 5, 25  # L-BFGS: past steps used, trials of a line search; lmnn_fit.py
 SHARPNESS = 3.0  # HR-SGD's L: how closely its loss follows the hinge; rival_choices.py
 UPDATES_AHEAD = 16  # that a bound on the least eigenvalue should last; rival_choices.py
 OASIS_STEPS_PER_BLOCK = 256  # of OASIS; rival_choices.py
