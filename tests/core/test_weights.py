@@ -65,10 +65,8 @@ def test_mean_and_scatter_of_a_class(weighted, block_bytes, monkeypatch):
 
 @pytest.mark.parametrize("latent_reg", [0.0, 3.0])
 @pytest.mark.parametrize("block_bytes", [2**20, 500])
-@pytest.mark.parametrize("table_bytes", [2**20, 0])
-def test_alg_1(weighted, latent_reg, block_bytes, table_bytes, monkeypatch):
+def test_alg_1(weighted, latent_reg, block_bytes, monkeypatch):
     monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr("latentmetric.core.latents.TABLE_BYTES", table_bytes)
     X, _, times = weighted
     start, metric = X[::17] + 0.01, Metric(np.diag(np.arange(1.0, 7)))
     found = settle(one_class(X, weights=times.astype(float)), start, metric, latent_reg, 50)

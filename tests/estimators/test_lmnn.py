@@ -48,14 +48,14 @@ def test_the_loss_and_the_accuracy_are_as_good_as_those_of_metric_learn(name):
 @pytest.mark.parametrize("max_iter", [1, 50])
 def test_all_requested_iterations_are_run(max_iter, monkeypatch):
     made = []
-    descend = core_lmnn.descend
+    descend = core_lmnn._descend
 
     def counted(*arguments):
         moved, steps = descend(*arguments)
         made.append(steps)
         return moved, steps
 
-    monkeypatch.setattr(core_lmnn, "descend", counted)
+    monkeypatch.setattr(core_lmnn, "_descend", counted)
     X, y = load_digits(return_X_y=True)
     LMNN(max_iter=max_iter, tol=0).fit(X[:600], y[:600])
     assert sum(made) == max_iter

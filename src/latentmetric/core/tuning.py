@@ -75,7 +75,6 @@ FEW_CLASSES = 1_024  # up to this many, a total for each class is cheaper; image
 STEPS_PER_BLOCK = 128  # of Alg. 2; kernels.py
 CLASS_BLOCK_BYTES = 32 * 2**20  # of a class's rows in memory at a time, per thread; out_of_core.py
 KEPT_SCATTER_BYTES = 2**30  # of all classes' scatters kept between rounds; memory.py
-TABLE_BYTES = 16 * 2**20  # of a class's distances kept between passes of Alg. 1; kernels.py
 SUMMED_ROWS = 4096  # rows summed in their own dtype before float64; kernels.py
 CHUNKS = 4  # parts of a batch, one for each thread; mnist_fit.py
 CHUNKED_NUMBERS = 2**19  # rows times features of a batch that is divided; mnist_fit.py
