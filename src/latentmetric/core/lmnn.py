@@ -20,7 +20,7 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse import csr_array
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
+from latentmetric.core.distances import References, row_blocks, search, squared_norms
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import hide_own_class, own_nearest
@@ -153,16 +153,12 @@ class Evaluation:
 def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """The nearest rows of other classes inside every row's widest margin."""
     points = problem.rows.under(components, problem.order, problem.n_threads)
-    references = References.of(points)
-    found = search_within(
-        points,
-        references,
-        _margin_limits(problem, points) - references.norms,
-        problem.max_impostors,
-        hide_own_class(problem.class_starts, np.arange(len(points))),
-        problem.n_threads,
-    )
-    return Impostors(*found)
+    references, k = References.of(points), min(problem.max_impostors, len(points))
+    hide = hide_own_class(problem.class_starts, np.arange(len(points)))
+    values, found = search(points, references, k, hide, problem.n_threads)
+    limits = _margin_limits(problem, points) - references.norms
+    of, rank = np.nonzero(values < limits[:, None])
+    return Impostors(of.astype(np.int32), found[of, rank].astype(np.int32))
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
