@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
@@ -153,7 +153,7 @@ class ReferenceClassifier(
         generator, checkpoints = generator_from(fitting.random_state), None
         if Boolean().check("resume", resume) or checkpoint is not None:
             checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
-        with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
+        with single_threaded_blas(), np.errstate(under="ignore"):
             data = fitting._training_data(X, y, sample_weight, generator)
             steps = fitting._steps(data)
             listener = Listener(self, steps.limit, X, y)

@@ -12,10 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from latentmetric.core import oasis
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import thread_count
 from latentmetric.core.psd import psd_factor
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.tuning import THREADED_FEATURES
 from latentmetric.core.types import Floats
 from latentmetric.core.votes import VOTES
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
@@ -173,9 +171,8 @@ class OASIS(MetricLearner[oasis.State]):
 
     def _steps(self, data: TrainingData) -> Steps[oasis.State]:
         rows, codes = data.inner_rows()
-        n_threads = thread_count(self.n_jobs) if rows.n_features >= THREADED_FEATURES else 1
         n_parts = min(REPORTS, self.n_steps)
-        return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness, n_threads)
+        return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness)
 
     def _components(self, data: TrainingData, state: oasis.State) -> Floats:
         return psd_factor(state.similarity)

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import blas_threads, parallel_map, thread_count
+from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.evaluation._ranking import WORKING_BYTES, Gallery, blocks
@@ -111,7 +111,7 @@ def retrieval_scores(
         for name, values in _scores(ranks, n_right[which], ks).items():
             scores[name][which] = values
 
-    with blas_threads(n_threads), np.errstate(under="ignore"):
+    with single_threaded_blas(), np.errstate(under="ignore"):
         widths = gallery.class_sizes[codes[answerable]]
         cut = blocks(widths, codes[answerable], WORKING_BYTES // n_threads)
         parallel_map(score, list(cut), n_threads)

@@ -8,6 +8,7 @@ nothing is chosen.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
@@ -23,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from latentmetric.core.model import euclidean_model
-from latentmetric.core.parallel import blas_threads
+from latentmetric.core.parallel import single_threaded_blas
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
@@ -115,7 +116,7 @@ def fit_rival(
     n_features, n_classes = int(X.shape[1]), len(classes)
     small = len(codes) * n_features * n_classes <= SMALL_WORK
     generator = np.random.default_rng(random_state)
-    with warnings.catch_warnings(), blas_threads(1 if small else None):
+    with warnings.catch_warnings(), single_threaded_blas() if small else nullcontext():
         # Fits that end early are judged by their errors; not every fold has every class.
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", FitFailedWarning)
