@@ -10,7 +10,7 @@ from hard_cases import hard_cases
 from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.engines import memory
+from latentmetric.engines import local
 from latentmetric.engines.dispatch import MEMORY
 
 QUICK = {"n_steps": 100, "max_iter": 2, "random_state": 0}
@@ -297,5 +297,5 @@ def test_the_short_way_for_plain_arrays_admits_what_the_long_way_admits(monkeypa
     names = [f"f{column}" for column in range(rows.shape[1])]
     model = Euclidean().fit(pd.DataFrame(rows, columns=names) if named else rows, y)
     short = {name: outcome_of(X, model) for name, X in query_cases()}
-    monkeypatch.setattr(memory, "is_plain_table", lambda X, estimator: False)
+    monkeypatch.setattr(local, "is_plain_table", lambda X, estimator: False)
     assert short == {name: outcome_of(X, model) for name, X in query_cases()}

@@ -34,7 +34,6 @@ def test_rows_are_sorted_by_class_and_keep_their_order(saved, storage):
     store, order = sorted_by_class(
         open_rows(path),
         y,
-        X.dtype,
         lambda done, total: said.append((done, total)),
     )
     np.testing.assert_array_equal(store[slice(0, 300)], X[order])

@@ -11,16 +11,15 @@ import numpy as np
 
 from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
-from latentmetric.engines.files import FileEngine
-from latentmetric.engines.memory import MemoryEngine
+from latentmetric.engines.local import LocalEngine
 from latentmetric.engines.protocol import BlockFunction, Engine, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
-ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
+ENGINES: tuple[Engine, ...] = (DaskEngine(),)
 """The first of these engines that holds the rows is used."""
 
-MEMORY = MemoryEngine()
-"""Holds everything else that scikit-learn can turn into an array."""
+MEMORY = LocalEngine()
+"""Holds everything else: files, and what scikit-learn can turn into an array."""
 
 
 def engine_of(X: Any) -> Engine:

@@ -1,26 +1,35 @@
-"""Rows in this process's memory: arrays, frames, lists."""
+"""Rows that this process can read: arrays, frames and lists as a whole, files block by block."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
+from latentmetric.engines.sorting import sorted_by_class
+from latentmetric.io.rows import RowFile, as_row_file, is_lazy
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
     checked_labels,
     classes_and_codes,
 )
-from latentmetric.validation.rows import as_floats, check_numeric
+from latentmetric.validation.rows import (
+    as_floats,
+    check_description,
+    check_features,
+    check_numeric,
+)
 
 
-class MemoryEngine:
-    """Everything that scikit-learn can turn into an array."""
+class LocalEngine:
+    """Row files and memory maps, which are read a block at a time, and what fits into memory."""
 
     in_process = True
 
@@ -29,13 +38,19 @@ class MemoryEngine:
         return True
 
     def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
-        """See ``Engine``; returns rows of floats with all values checked."""
+        """See ``Engine``; the values of a file are checked when they are read."""
+        min_rows = 2 if training else 1
+        if is_lazy(X):
+            check_description(X.shape, np.dtype(X.dtype), min_rows)
+            names = getattr(X, "feature_names", None)
+            check_features(estimator, int(X.shape[1]), names, reset=training)
+            return as_row_file(X)
         if not training and is_plain_table(X, estimator):
             return as_floats(X)
         check_numeric(X)
         rows = validate_data(
             estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
-            ensure_min_samples=2 if training else 1,
+            ensure_min_samples=min_rows,
         )  # fmt: skip
         return as_floats(rows)
 
@@ -44,19 +59,29 @@ class MemoryEngine:
         return LabelledRows(self, rows, *encoded(len(rows), y, owner))
 
     def partition(self, labelled: LabelledRows, n_threads: int, progress: Progress) -> Partition:
-        """See ``Engine``."""
-        rows, codes, weights = labelled.rows, labelled.codes, labelled.weights
+        """See ``Engine``; reads a file once, or again if values need more than float32."""
+        rows, codes, weights, order = labelled.rows, labelled.codes, labelled.weights, None
+        if isinstance(rows, RowFile):
+            rows, order = sorted_by_class(rows, codes, progress)
+            codes = codes[order]
+            if weights is not None and weights.of_rows is not None:
+                weights = replace(weights, of_rows=weights.of_rows[order])
         of_rows = None if weights is None else weights.of_rows
         population = LocalPopulation.of(rows, codes, n_threads, of_rows)
-        return Partition(population, rows, codes, weights=weights)
+        return Partition(population, rows, codes, order, weights)
 
     def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
-        """See ``Engine``; all rows are one block."""
-        return function(rows, 0)
+        """See ``Engine``; rows in memory are one block."""
+        if isinstance(rows, np.ndarray):
+            return function(rows, 0)
+        blocks = row_blocks(len(rows), rows.shape[1] * rows.dtype.itemsize // 8)
+        return np.concatenate(
+            [function(as_floats(rows[block], block.start), block.start) for block in blocks]
+        )
 
     def gather(self, rows: Any, caller: str) -> Floats:
         """See ``Engine``."""
-        gathered: Floats = rows
+        gathered: Floats = rows if isinstance(rows, np.ndarray) else as_floats(rows[:])
         return gathered
 
 
