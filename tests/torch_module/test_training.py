@@ -198,7 +198,7 @@ def test_wrong_batches_are_refused(rows, labels, kind, message):
 
 def test_arguments_of_another_kind_are_named():
     loss, rows, labels = LatentVoteLoss(3, 8, np.array([1, 2, 3])), *rows_of()
-    assert loss.sizes.tolist() == [1, 2, 3]
+    assert loss.latent_labels.bincount().tolist() == [1, 2, 3]
     with pytest.raises(TypeError, match="labels must be a tensor, got list"):
         loss(rows, labels.tolist())
     with pytest.raises(TypeError, match="embeddings must be a tensor, got ndarray"):

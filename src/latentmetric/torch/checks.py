@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,19 @@ from torch import Tensor
 from latentmetric.validation.parameters import Integer
 
 
-def check_counts(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
+def check_counts(latents_per_class: Any, n_classes: int) -> list[int]:
     """The number of latent examples of each class."""
-    if isinstance(latents_per_class, np.ndarray | Tensor):
-        latents_per_class = latents_per_class.tolist()
-    if not isinstance(latents_per_class, Sequence) or isinstance(latents_per_class, str):
-        return [Integer(1).check("latents_per_class", latents_per_class)] * n_classes
-    if len(latents_per_class) != n_classes:
+    counts = np.atleast_1d(latents_per_class).tolist()
+    if np.ndim(latents_per_class) == 0:
+        return [Integer(1).check("latents_per_class", counts[0])] * n_classes
+    if len(counts) != n_classes:
         raise ValueError(
-            f"latents_per_class has {len(latents_per_class)} numbers, but there are {n_classes} "
-            "classes; pass one number for each class, or one for all"
+            f"latents_per_class has {len(counts)} numbers, but there are {n_classes} classes; "
+            "pass one number for each class, or one for all"
         )
+    rule = Integer(1)
     return [
-        Integer(1).check(f"latents_per_class of class {code}", count)
-        for code, count in enumerate(latents_per_class)
+        rule.check(f"latents_per_class of class {code}", each) for code, each in enumerate(counts)
     ]
 
 
