@@ -106,7 +106,7 @@ def test_wrong_rows_and_labels_are_refused(blobs):
         loss.to_estimator(X, torch.arange(len(X)) % 4)
     with pytest.raises(ValueError, match="classes has 3 labels, 2 of them different"):
         loss.to_estimator(X, y, classes=["a", "a", "b"])
-    with pytest.raises(TypeError, match="labels must be integer codes of classes, got float64"):
+    with pytest.raises(TypeError, match="integer codes of classes, got"):
         loss.to_estimator(X, y.double())
     with pytest.raises(
         ValueError, match="X has 5 features, but the latent examples were learned with 6"

@@ -186,7 +186,7 @@ def test_wrong_parameters_are_refused(arguments, kind, message):
         ((5, 3), [0] * 5, ValueError, r"have shape \(5, 3\), but this loss was made for 4"),
         ((5, 4), [0] * 4, ValueError, r"labels have shape \(4,\), but there are 5 embeddings"),
         ((2, 4), [0, 3], ValueError, "labels are from 0 to 3, but this loss was made for 3"),
-        ((2, 4), [0.0, 1.0], TypeError, "labels must be integer codes of classes, got"),
+        ((2, 4), [0.0, 1.0], TypeError, "labels must be a tensor of integer codes of classes, got"),
         ((0, 4), [], ValueError, "the batch is empty"),
     ],
 )
@@ -199,9 +199,13 @@ def test_wrong_batches_are_refused(rows, labels, kind, message):
 def test_arguments_of_another_kind_are_named():
     loss, rows, labels = LatentVoteLoss(3, 8, np.array([1, 2, 3])), *rows_of()
     assert loss.latent_labels.bincount().tolist() == [1, 2, 3]
-    with pytest.raises(TypeError, match="labels must be a tensor, got list"):
+    with pytest.raises(
+        TypeError, match="labels must be a tensor of integer codes of classes, got list"
+    ):
         loss(rows, labels.tolist())
-    with pytest.raises(TypeError, match="embeddings must be a tensor, got ndarray"):
+    with pytest.raises(
+        TypeError, match="embeddings must be a tensor of floating point numbers, got ndarray"
+    ):
         loss.predict(rows.numpy())
     with pytest.raises(TypeError, match=r"floating point numbers, got torch\.int64"):
         loss.predict(rows.long())

@@ -66,11 +66,11 @@ class DaskEngine:
     in_process = False
 
     def holds(self, X: Any) -> bool:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
     def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         _refuse_other_collections(X, "X")
         n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]
         check_description((n_rows, *X.shape[1:]), X.dtype, 2 if training else 1)
@@ -78,7 +78,7 @@ class DaskEngine:
         return X
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:
-        """See ``Engine``; labels are checked on the workers, no row is read yet."""
+        """See ``LocalEngine``; labels are checked on the workers, no row is read yet."""
         client = active_client()
         X, y = _aligned(rows, y)
         labels = client.compute(y.to_delayed().ravel().tolist())
@@ -92,7 +92,7 @@ class DaskEngine:
         return LabelledChunks(self, X, classes, labels, sizes=sizes)
 
     def partition(self, labelled: Any, n_threads: int, progress: Progress) -> Partition:
-        """See ``Engine``: rows are sent to the workers of their classes."""
+        """See ``LocalEngine``: rows are sent to the workers of their classes."""
         client, X, sizes = active_client(), labelled.rows, labelled.sizes
         chunks = client.compute(X.to_delayed().ravel().tolist())
         summaries = client.gather(client.map(_summarise, chunks, n_rows=X.shape[0]))
@@ -129,7 +129,7 @@ class DaskEngine:
         return Partition(DaskPopulation(client, parts, owners, sizes, coordinates, dtype))
 
     def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
-        """See ``Engine``; returns a lazy Dask array."""
+        """See ``LocalEngine``; returns a lazy Dask array."""
         from dask.delayed import delayed
 
         X = rows.rechunk({1: -1})
@@ -142,7 +142,7 @@ class DaskEngine:
         )
 
     def gather(self, rows: Any, caller: str) -> Floats:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         raise TypeError(
             f"{caller} needs X in the memory of one process, but it is a Dask array and is not "
             "gathered silently; if it fits, pass X.compute()"

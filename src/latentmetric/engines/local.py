@@ -29,16 +29,24 @@ from latentmetric.validation.rows import (
 
 
 class LocalEngine:
-    """Row files and memory maps, which are read a block at a time, and what fits into memory."""
+    """Row files and memory maps, which are read a block at a time, and what fits into memory.
+
+    Other engines have the same methods.
+    """
 
     in_process = True
+    """Whether this process can read the rows itself."""
 
     def holds(self, X: Any) -> bool:
-        """See ``Engine``."""
+        """Whether this engine is responsible for ``X``; does not import any library."""
         return True
 
     def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
-        """See ``Engine``; the values of a file are checked when they are read."""
+        """Check shape, dtype and features, and return ``X`` in the form the other methods take.
+
+        Training stores the features on the estimator; queries are compared with them. Values are
+        checked now, or when they are read.
+        """
         min_rows = 2 if training else 1
         if is_lazy(X):
             check_description(X.shape, np.dtype(X.dtype), min_rows)
@@ -55,11 +63,11 @@ class LocalEngine:
         return as_floats(rows)
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledRows:
-        """See ``Engine``."""
+        """Checked rows with their labels; ``owner`` is the estimator's name, for messages."""
         return LabelledRows(self, rows, *encoded(len(rows), y, owner))
 
     def partition(self, labelled: LabelledRows, n_threads: int, progress: Progress) -> Partition:
-        """See ``Engine``; reads a file once, or again if values need more than float32."""
+        """Sort the rows by class and check all values."""
         rows, codes, weights, order = labelled.rows, labelled.codes, labelled.weights, None
         if isinstance(rows, RowFile):
             rows, order = sorted_by_class(rows, codes, progress)
@@ -71,7 +79,11 @@ class LocalEngine:
         return Partition(population, rows, codes, order, weights)
 
     def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
-        """See ``Engine``; rows in memory are one block."""
+        """Call ``function(block, start)`` on every block of checked queries.
+
+        Answers have ``width`` columns, or one value per row if it is None. They are computed where
+        the rows are: immediately in this process, lazily on a cluster.
+        """
         if isinstance(rows, np.ndarray):
             return function(rows, 0)
         blocks = row_blocks(len(rows), rows.shape[1] * rows.dtype.itemsize // 8)
@@ -80,7 +92,10 @@ class LocalEngine:
         )
 
     def gather(self, rows: Any, caller: str) -> Floats:
-        """See ``Engine``."""
+        """All checked rows as one array; raise ``TypeError`` if they must stay on a cluster.
+
+        ``caller`` is the name of the method that needs them, for the error message.
+        """
         gathered: Floats = rows if isinstance(rows, np.ndarray) else as_floats(rows[:])
         return gathered
 

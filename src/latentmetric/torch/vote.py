@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
 from latentmetric.estimators.assembled import LearnedLatents, assembled, disassembled
-from latentmetric.torch.checks import check_batch, check_codes, check_counts, check_rows
+from latentmetric.torch.checks import check_counts, check_labels, check_rows
 from latentmetric.torch.latents import (
     LATENT_RATE,
     RARE,
@@ -212,7 +212,8 @@ class LatentVoteLoss(nn.Module):
                 "ref_emb and ref_labels were passed, but this loss compares rows with its latent "
                 "examples only; leave them out, and pass all rows that count as embeddings"
             )
-        check_batch(embeddings, labels, self.n_classes, self.n_features)
+        check_rows(embeddings, self.n_features)
+        check_labels(labels, len(embeddings), self.n_classes)
         with torch.autocast(embeddings.device.type, enabled=False):
             rows, labels = self._as_floats(embeddings), labels.long()
             weights = row_weights(indices_tuple, rows)
@@ -331,16 +332,19 @@ class LatentVoteLoss(nn.Module):
         if not isinstance(metric, MahalanobisLinear | None):
             raise TypeError(f"metric must be a MahalanobisLinear, got {type(metric).__name__}")
         components = None if metric is None else metric.components()
-        codes = checked_labels(as_array(labels), "labels")
-        if codes.dtype.kind not in "iu":
-            raise TypeError(f"labels must be integer codes of classes, got {codes.dtype}")
-        if len(codes):
-            check_codes(codes, self.n_classes)
-        names = self._class_names(classes)
+        codes = torch.as_tensor(np.asarray(as_array(labels)))
+        check_labels(codes, len(features), self.n_classes)
+        names = np.arange(self.n_classes) if classes is None else checked_labels(classes, "classes")
+        n_different = len(np.unique(names))
+        if not len(names) == n_different == self.n_classes:
+            raise ValueError(
+                f"classes has {len(names)} labels, {n_different} of them different, but this loss "
+                f"was made for {self.n_classes} classes; pass one label for each code"
+            )
         points, sizes = self._voters()
         learned = LearnedLatents(points, sizes, float(self.temperature), components)
         positions = np.unique(names, return_inverse=True)[1]
-        return assembled(learned.reordered(positions), as_array(features), names[codes])
+        return assembled(learned.reordered(positions), as_array(features), names[codes.numpy()])
 
     @classmethod
     def from_estimator(cls, model: Any, **parameters: Any) -> Self:
@@ -371,19 +375,6 @@ class LatentVoteLoss(nn.Module):
             loss.counts.copy_(torch.from_numpy(known.counts).clamp(min=RARE))
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
-
-    def _class_names(self, classes: Sequence[Any] | None) -> np.ndarray[Any, Any]:
-        """The label of each code."""
-        if classes is None:
-            return np.arange(self.n_classes)
-        names = checked_labels(classes, "classes")
-        n_different = len(np.unique(names))
-        if not len(names) == n_different == self.n_classes:
-            raise ValueError(
-                f"classes has {len(names)} labels, {n_different} of them different, but this loss "
-                f"was made for {self.n_classes} classes; pass one label for each code"
-            )
-        return names
 
     def _voters(self) -> tuple[Any, Any]:
         """The latent examples that have a vote, and how many each class has."""
