@@ -162,7 +162,7 @@ def test_other_numbers_of_features_are_refused_with_both_numbers(store):
 
 
 @pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: repr(model)[:14])
-def test_every_method_stays_lazy_on_a_dask_array_or_refuses(local_client, model):
+def test_every_method_stays_lazy_on_a_dask_array_or_refuses(client, model):
     """The client itself computes nothing."""
     X, y = make_blobs()
     lazy, labels = da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
@@ -237,20 +237,20 @@ class TestOnACluster:
         ],
         ids=str,
     )
-    def test_a_fit_that_cannot_be_is_refused_before_a_row_is_read(self, local_client, model, error):
+    def test_a_fit_that_cannot_be_is_refused_before_a_row_is_read(self, client, model, error):
         X, y = make_blobs()
         rows, read = self.counting(X)
         with pytest.raises(error):
             model.fit(rows, da.from_array(y, chunks=50))
         assert not read
 
-    def test_a_missing_label_is_named_by_its_row_in_the_whole(self, local_client):
+    def test_a_missing_label_is_named_by_its_row_in_the_whole(self, client):
         X, y = make_blobs()
         labels = np.where(np.arange(240) == 77, np.nan, y)
         with pytest.raises(ValueError, match="missing value: row 77 "):
             fresh().fit(da.from_array(X, chunks=(50, -1)), da.from_array(labels, chunks=50))
 
-    def test_a_lazy_answer_does_not_become_a_frame(self, local_client):
+    def test_a_lazy_answer_does_not_become_a_frame(self, client):
         X, y = make_blobs()
         model = fresh().fit(X, y)
         lazy = da.from_array(X, chunks=(50, -1))
