@@ -156,12 +156,3 @@ def test_latents_without_rows_vote_as_in_the_model(rng):
         loss.get_logits(head(torch.tensor(X)))[:, 0],
         torch.logsumexp(-squared[:, loss.latent_labels == 0] / loss.temperature, dim=1),
     )
-
-
-def test_a_state_brings_the_classes_of_its_latents():
-    loss, other = LatentVoteLoss(2, 2, [1, 3]).eval(), LatentVoteLoss(2, 2, [3, 1]).eval()
-    loss.load_state_dict(other.state_dict())
-    X = torch.randn(7, 2)
-    assert torch.equal(loss.predict_proba(X), other.predict_proba(X))
-    with pytest.raises(RuntimeError, match="size mismatch for latents"):
-        loss.load_state_dict(LatentVoteLoss(2, 2, 3).state_dict())
