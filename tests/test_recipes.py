@@ -13,7 +13,7 @@ from latentmetric import MaPML, evaluation, export, registry, viz
 from latentmetric.core import votes
 from latentmetric.core.population import LocalPopulation
 from latentmetric.engines import dispatch
-from latentmetric.engines.memory import encoded
+from latentmetric.engines.local import encoded
 from latentmetric.engines.protocol import LabelledRows, Partition
 from latentmetric.io import formats, open_rows, open_table
 from latentmetric.validation.rows import as_floats, check_features
