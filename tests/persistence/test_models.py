@@ -194,7 +194,7 @@ def test_models_that_cannot_be_saved_are_reported_and_nothing_is_written(tmp_pat
             r"GridSearchCV cannot .* or a Pipeline that ends in one; save its best_estimator_",
         ),
         (Euclidean().fit(X, y).set_params(n_neighbors=0), ValueError, "n_neighbors"),
-        (MaPML(**FEW).fit(X, y).set_params(max_norm="x"), TypeError, "max_norm"),
+        (MaPML(**FEW).fit(X, y).set_params(max_norm="x"), ValueError, "max_norm"),
         (MaPML(**FEW).fit(X, y).set_params(n_components=7), ValueError, "n_components"),
         (Euclidean().fit(X, y.astype("M8[D]")), TypeError, "labels that are integers, floats"),
     ]

@@ -149,7 +149,7 @@ def test_a_cache_is_refused(tmp_path):
     """A file that could name a cache could have pickles in it opened."""
     X, y = make_numbers()
     cached = make_pipeline(StandardScaler(), model(), memory=str(tmp_path / "cache")).fit(X, y)
-    with pytest.raises(TypeError, match=r"the pipeline: a model file cannot hold .* memory="):
+    with pytest.raises(TypeError, match=r"the pipeline: its parameter memory: .* cannot hold"):
         save(cached, tmp_path / "model")
 
 

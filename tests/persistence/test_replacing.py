@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from latentmetric.persistence.replacing import check_replaceable, remove_remains, replacing
+from latentmetric.persistence.replacing import check_replaceable, remove_temporary_files, replacing
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 
@@ -90,7 +90,7 @@ def test_remains_of_killed_writes_are_removed_and_nothing_else(tmp_path):
     others = [".other.0123456789abcdef.tmp", ".model.0123.tmp2", "model.0123.tmp", "model"]
     for name in [*others, ".model.0123456789abcdef.tmp"]:
         (tmp_path / name).touch()
-    remove_remains(tmp_path / "model")
+    remove_temporary_files(tmp_path / "model")
     assert sorted(os.listdir(tmp_path)) == sorted(others)
 
 

@@ -35,7 +35,7 @@ from latentmetric.estimators.progress import (
 )
 from latentmetric.estimators.references import ReferencesMixin
 from latentmetric.estimators.training import TrainingData
-from latentmetric.persistence.checkpoints import Checkpoints, Identity
+from latentmetric.persistence.checkpoints import Checkpoints
 from latentmetric.validation.labels import checked_labels, predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
@@ -199,7 +199,8 @@ class ReferenceClassifier(
             raise ValueError("resume=True needs checkpoint, the folder to resume from")
         parameters = self.get_params(deep=False)
         deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        identity = Identity(type(self).__name__, deciding, self._start_digest())
+        start = self._start_digest()
+        identity = {"estimator": type(self).__name__, "warm start from": start, **deciding}
         return Checkpoints(folder, resume, identity, generator)
 
     def _start_digest(self) -> str:
