@@ -58,15 +58,12 @@ def small_searches(draw):
     return rows[0], labels[0], rows[1], labels[1]
 
 
-@pytest.mark.parametrize(
-    ("tile_rows", "n_bytes"), [(_ranking.TILE_ROWS, 1), (5, _ranking.WORKING_BYTES)]
-)
+@pytest.mark.parametrize("n_bytes", [1, _ranking.WORKING_BYTES])
 @given(search=small_searches())
-def test_scores_follow_the_definition(tile_rows, n_bytes, search):
+def test_scores_follow_the_definition(n_bytes, search):
     queries, labels, references, reference_labels = search
     ks = (1, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_ranking, "TILE_ROWS", tile_rows)
         patch.setattr("latentmetric.evaluation.retrieval.WORKING_BYTES", n_bytes)
         among_themselves = retrieval_scores(queries, labels, k=ks)
         among_others = retrieval_scores(queries, labels, references, reference_labels, k=ks)
