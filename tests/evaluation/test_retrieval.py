@@ -146,10 +146,8 @@ def test_memory_is_bounded_where_a_class_is_large_and_where_all_rows_tie(spread)
         ({"query_labels": [0, 0, 1]}, "queries has 4 rows, but query_labels has 3 labels"),
         ({"references": None}, "go together"),
         ({"references": np.ones((3, 5))}, "queries have 2 features, but references have 5"),
-        ({"references": np.full((3, 2), np.inf)}, "references contains infinity"),
         ({"k": 4}, "k is 4, but a query can find only 3 references"),
         ({"k": ()}, "at least one"),
-        ({"k": 0}, "k must be at least 1"),
         ({"queries_in_references": True}, "first 4 of the 3 references"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
@@ -195,10 +193,3 @@ def test_scores_follow_the_definition_where_clusters_and_classes_cross():
     entropies = mutual_information(y, y), mutual_information(side, side)
     expected = mutual_information(y, side) / np.mean(entropies)
     assert clustering_nmi(X, y, random_state=0) == pytest.approx(expected)
-
-
-def test_clustering_refuses_bad_input():
-    with pytest.raises(ValueError, match="embeddings has 3 rows, but labels has 2 labels"):
-        clustering_nmi(np.zeros((3, 1)), [0, 1])
-    with pytest.raises(ValueError, match="NaN"):
-        clustering_nmi([[np.nan], [1.0]], [0, 1])
