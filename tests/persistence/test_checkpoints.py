@@ -204,7 +204,7 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
     assert len(warned) == 1
     assert len(calls) == 8
     document, _ = read_model_file(tmp_path / FILE_NAME)
-    assert document["history"][-1]["round"] == 1
+    assert document["progress"]["history"][-1]["round"] == 1
     assert_same(fit(X, y, tmp_path), fit(X, y))
 
 

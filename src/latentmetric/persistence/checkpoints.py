@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, cast, get_args, get_origin, get_type_hints
 
@@ -81,11 +81,11 @@ class Checkpoints:
                 self._check_same("identity", document)
                 generator.bit_generator.state = document["start"]
                 self._found = document, contents
-            elif not document["finished"]:
+            elif not document["progress"]["finished"]:
+                last = document["progress"]["history"][-1]["round"]
                 raise ValueError(
-                    f"{self._path} holds a fit that was interrupted after round "
-                    f"{document['history'][-1]['round']}; pass resume=True (--resume) to continue "
-                    "it, or remove the file"
+                    f"{self._path} holds a fit that was interrupted after round {last}; pass "
+                    "resume=True (--resume) to continue it, or remove the file"
                 )
         self._fit["start"] = generator.bit_generator.state
         remove_temporary_files(self._path)
@@ -95,13 +95,15 @@ class Checkpoints:
         now, before = self._fit[what], document[what]
         names = sorted(now.keys() | before.keys())
         changed = [name for name in names if now.get(name) != before.get(name)]
-        if len(changed) > 1 and "fingerprint" in changed:
+        if "estimator" in changed:
+            changed = ["estimator"]  # then all else differs
+        elif len(changed) > 1 and "fingerprint" in changed:
             changed.remove("fingerprint")  # it always differs then, and tells people nothing
         if changed:
-            other = {"identity": "of another kind", "data": "to other data"}[what]
+            other = "another fit" if what == "identity" else "a fit to other data"
             changes = (f"{name} is {now.get(name)} now and was {before.get(name)}"
                        for name in changed)  # fmt: skip
-            raise ValueError(f"{self._path} belongs to a fit {other}: {'; '.join(changes)}")
+            raise ValueError(f"{self._path} belongs to {other}: {'; '.join(changes)}")
 
     def resumed(self, data: dict[str, Any], steps: Steps[AnyState]) -> Progress[AnyState] | None:
         """The progress in the checkpoint; None without one. Raise if its data was different."""
@@ -111,29 +113,26 @@ class Checkpoints:
         document, contents = self._found
         self._found = None
         self._check_same("data", document)
-        state = kept = _restored(steps.kind, unpack(document["state"], contents))
-        if document["kept"] is not None:
-            kept = _restored(steps.kind, unpack(document["kept"], contents))
-        error, history, finished = (document[n] for n in ("kept_error", "history", "finished"))
-        return Progress(state, kept, error, history, document["now"], finished)
+        found = unpack(document["progress"], contents)
+        found["state"] = _restored(steps.kind, found["state"])
+        is_last = found["kept"] is None
+        found["kept"] = found["state"] if is_last else _restored(steps.kind, found["kept"])
+        return Progress(**found)
 
     def write(self, progress: Progress[Any]) -> None:
         """Replace the checkpoint; if that fails, warn once and keep the previous one."""
+        if progress.kept is progress.state:
+            progress = replace(progress, kept=None)
         arrays: Arrays = {}
-        is_last = progress.kept is progress.state
         document = {
             "estimator": "checkpoint",
             "format_version": FORMAT_VERSION,
-            "finished": progress.finished,
-            "history": pack(progress.history, {}, "history"),
-            "kept_error": progress.kept_error,
-            "now": progress.generator_state,
-            "state": pack(_as_dict(progress.state), arrays, "state"),
-            "kept": None if is_last else pack(_as_dict(progress.kept), arrays, "kept"),
+            **self._fit,
+            "progress": pack(_as_dict(progress), arrays, "progress"),
         }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_model_file(self._path, document | self._fit, arrays)
+            write_model_file(self._path, document, arrays)
         except OSError as error:
             if not self._warned:
                 message = f"the fit continues without checkpoints: {error}"
@@ -149,7 +148,7 @@ def _text(value: Any) -> str:
 
 
 def _as_dict(value: Any) -> Any:
-    """A state as dicts of its fields, without those that are not stored."""
+    """A dataclass as dicts of its fields, without those that are not stored."""
     if is_dataclass(value):
         return {
             field.name: _as_dict(getattr(value, field.name))

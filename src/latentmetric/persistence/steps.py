@@ -70,10 +70,7 @@ def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
         if len(parts) > len(step.transformers):
             rest = parts.pop()[1]
         return entry | {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
-    try:
-        return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
-    except TypeError as error:
-        raise TypeError(f"the step {path!r}: {error}") from error
+    return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
 
 
 def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
