@@ -19,7 +19,7 @@ from latentmetric.core.steps import AnyState, Steps
 from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
 from latentmetric.estimators.progress import Listener
 from latentmetric.estimators.training import TrainingData
-from latentmetric.persistence.checkpoints import Checkpoints, Identity, Progress
+from latentmetric.persistence.checkpoints import Checkpoints, Progress
 
 if TYPE_CHECKING:
     from latentmetric.estimators.base import ReferenceClassifier
@@ -127,6 +127,5 @@ def open_checkpoints(
         for part in (estimator.components_, estimator.latent_examples_):
             digest.update(np.ascontiguousarray(part).tobytes())
         begun_from = digest.hexdigest()
-    return Checkpoints(
-        folder, resume, Identity(type(estimator).__name__, deciding, begun_from), generator
-    )
+    identity = {"estimator": type(estimator).__name__, "warm start from": begun_from, **deciding}
+    return Checkpoints(folder, resume, identity, generator)

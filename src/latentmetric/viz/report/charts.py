@@ -183,6 +183,6 @@ def reliability_chart(found: Calibration) -> dict[str, Any]:
     return {
         "title": "Accuracy by probability",
         "description": f"expected calibration error {percent(found.error)}",
-        "groups": list(zip(found.promised.tolist(), found.kept.tolist(), bold, strict=True)),
+        "groups": list(zip(found.confidence.tolist(), found.accuracy.tolist(), bold, strict=True)),
         "n_bins": BINS,
     }

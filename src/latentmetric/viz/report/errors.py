@@ -71,7 +71,9 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
 def reliability_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
     found = evidence.calibration
-    groups = zip(found.promised.tolist(), found.kept.tolist(), found.counts.tolist(), strict=True)
+    groups = zip(
+        found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist(), strict=True
+    )
     return {
         "chart": reliability_chart(found),
         "error": found.error,
