@@ -43,14 +43,11 @@ def read_for(
 
     The rows of a pipeline have yet to pass its steps; see ``prepared``.
     """
-    columns = getattr(model.estimator, "columns_in_", {})
     choice = replace(
         choice,
         labelled=labelled,
         missing=model.takes_missing_values,
-        for_model=True,
-        usual_label=columns.get("label"),
-        usual_id=columns.get("id"),
+        usual=getattr(model.estimator, "columns_in_", {}),
     )
     names, words = model.feature_names, model.text_columns
     if words and (names is None or choice.key):

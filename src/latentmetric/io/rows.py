@@ -6,8 +6,7 @@ A ``RowFile`` has a shape and a dtype, and reads rows from the file when it is s
 from __future__ import annotations
 
 import mmap
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from math import prod
@@ -16,6 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
+from latentmetric.validation.rows import first_not_finite
+
+Reader = Callable[[int, int], np.ndarray[Any, Any]]
 
 LARGE = 2**24
 """Bytes of a memory map to use before their pages are released."""
@@ -24,15 +26,26 @@ AROUND = 2**16
 """Bytes that the system maps at least, also for a single row."""
 
 
-class RowFile(ABC):
-    """A table in a file: rows are read when they are sliced."""
+class RowFile:
+    """A table in a file: rows are read when they are sliced.
 
-    shape: tuple[int, int]
-    """The number of rows, and of features."""
-    dtype: np.dtype[Any]
-    """The type of the numbers, as read."""
-    feature_names: list[str] | None = None
-    """Of the columns, where the file names them."""
+    Parameters
+    ----------
+    read : callable
+        ``read(start, stop)`` gives rows start … stop − 1 as a new array.
+    shape : tuple of int
+        The number of rows, and of features.
+    dtype : dtype
+        The type of the numbers, as read.
+    feature_names : list of str, default=None
+        Of the columns, where the file names them.
+    """
+
+    def __init__(
+        self, read: Reader, shape: tuple[int, int], dtype: Any, feature_names: Any = None
+    ) -> None:
+        self._read, self.shape, self.dtype = read, shape, np.dtype(dtype)
+        self.feature_names: list[str] | None = feature_names
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -45,7 +58,7 @@ class RowFile(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of the whole table in memory."""
-        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+        return prod(self.shape) * int(self.dtype.itemsize)
 
     def __getitem__(self, which: slice | Ints) -> np.ndarray[Any, Any]:
         if isinstance(which, slice):
@@ -67,9 +80,23 @@ class RowFile(ABC):
             raise ValueError("rows in a file cannot become an array without a copy")
         return self._read(0, len(self)).astype(dtype or self.dtype, copy=False)
 
-    @abstractmethod
-    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        """Rows start … stop − 1, as a new array."""
+    def checked(self, where: Callable[[int, int], str], missing: bool) -> RowFile:
+        """The same rows, where a value that is infinite, or missing, is refused with its position.
+
+        ``where(row, column)`` names that, and the file; ``missing`` values may be allowed.
+        """
+
+        def read(start: int, stop: int) -> np.ndarray[Any, Any]:
+            rows = self._read(start, stop)
+            bad = first_not_finite(rows, missing)
+            if bad is None:
+                return rows
+            what = f"{rows[bad]} is not a finite number; fix it or remove the row"
+            if np.isnan(rows[bad]):
+                what = "the value is missing; fill it in, or fit with --impute"
+            raise ValueError(f"{where(start + bad[0], bad[1])}: {what}")
+
+        return RowFile(read, self.shape, self.dtype, self.feature_names)
 
 
 class SlicedRows(RowFile):
@@ -83,12 +110,12 @@ class SlicedRows(RowFile):
             raise ValueError(
                 f"{name} has the shape {table.shape}; rows of features have two dimensions"
             )
-        self._table, self._name, self.dtype = table, name, np.dtype(table.dtype)
-        if self.dtype.kind not in "fiub":
-            raise ValueError(f"{name} holds {self.dtype}, not numbers")
-        self.shape, self._used = (int(table.shape[0]), prod(table.shape[1:])), 0
+        if np.dtype(table.dtype).kind not in "fiub":
+            raise ValueError(f"{name} holds {table.dtype}, not numbers")
+        self._table, self._name, self._used = table, name, 0
+        super().__init__(self._slice, (int(table.shape[0]), prod(table.shape[1:])), table.dtype)
 
-    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+    def _slice(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         with readable(self._name):
             rows = np.array(self._table[start:stop]).reshape(stop - start, self.shape[1])
         self._release(rows.nbytes)
@@ -166,10 +193,3 @@ def readable(name: str) -> Iterator[None]:
         if is_ours and name in message:
             raise
         raise ValueError(f"{name} cannot be read: {message}") from error
-
-
-def advice_on(number: float, for_model: bool) -> str:
-    """What to do about a number that is not finite; a model needs every number of its rows."""
-    if for_model and np.isnan(number):
-        return "fill it in, or fit the model again with --impute"
-    return "fill it in or remove the row"
