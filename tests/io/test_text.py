@@ -88,7 +88,10 @@ BROKEN = {
     "too few": (b"a,b,label\n1,2,x\n1,2,y\n1\n", "line 4: 1 cells, but 3"),
     "a word": (b"a,b,label\n1,2,x\n1,two,y\n", "line 3, column 'b': 'two' is not a number; fix it"),
     "a hole": (b"a,b,label\n1,2,x\n,2,y\n", "line 3, column 'a': the value is missing"),
-    "nan": (b"a,b,label\n1,2,x\n1,nan,y\n", "line 3, column 'b': the value is missing; fill it in, or fit with"),
+    "nan": (
+        b"a,b,label\n1,2,x\n1,nan,y\n",
+        "line 3, column 'b': the value is missing; fill it in, or fit with",
+    ),
     "infinity": (b"a,b,label\n1,2,x\n1e999,1,y\n", "line 3, column 'a': inf is not a finite"),
     "no label": (b"a,b,label\n1,2,x\n1,3,\n", "line 3, column 'label': the label is missing"),
     "no names": (b"one,2\n3,4\n5,6\n", "line 1, column 'column 1': 'one' is not a number"),

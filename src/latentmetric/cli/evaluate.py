@@ -11,7 +11,7 @@ from latentmetric.characters import distinct_names, percent, shortened
 from latentmetric.cli import _options as option
 from latentmetric.cli._messages import print_json, print_table, say
 from latentmetric.cli._progress import show_progress
-from latentmetric.cli._reading import load_model, prepared, read_for
+from latentmetric.cli._reading import Reading, load_model, prepared, read_for
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import VOTES
 
@@ -28,20 +28,13 @@ MAX_LABEL = 60
 
 
 def evaluate(
-    context: typer.Context,
     model: option.Model,
     features: option.Features,
     labels: option.Labels = None,
     *,
     pairs: Annotated[int, typer.Option(min=0, help="Confused pairs to show.")] = 10,
     json: option.Json = False,
-    label: option.Label = None,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
+    reading: Reading,
 ) -> None:
     """Measure the error of a model on labelled rows, by class and by confused pair.
 
@@ -49,7 +42,7 @@ def evaluate(
     """
     loaded = load_model(model)
     fitted = loaded.estimator
-    table = read_for(loaded, features, labels, option.table_choice(context), labelled=True)
+    table = read_for(loaded, features, labels, reading, labelled=True)
     given: Any = table.labels
     true = _codes(fitted.classes_, given)
     if not (true >= 0).any():

@@ -45,11 +45,13 @@ class Commands(TyperGroup):
         """Import the command that is named."""
         name = arguments[0] if arguments else ""
         if name in COMMANDS:
+            from latentmetric.cli._options import expanded
+
             function = getattr(import_module(f"latentmetric.cli.{COMMANDS[name][0]}"), name)
             # One line a paragraph, so that help wraps to the width of the terminal.
             paragraphs = [" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n")]
             alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            alone.command(name, help="\n\n".join(paragraphs))(function)
+            alone.command(name, help="\n\n".join(paragraphs))(expanded(function))
             self.commands[name] = typer.main.get_command(alone)
         return super().resolve_command(context, arguments)
 
