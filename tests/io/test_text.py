@@ -159,7 +159,7 @@ def test_decimal_commas_between_spaces_and_what_they_are_not(tmp_path):
     content = "a;label\n1,5;x\n2,5;x\n1.000,5;y\n"
     assert "'1.000,5' is not a number" in refused(tmp_path, content, decimal=",")
     with pytest.raises(ValueError, match="must be a point or a comma"):
-        Choice(decimal="x")
+        opened(tmp_path, content, decimal="x")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "latin-1"])

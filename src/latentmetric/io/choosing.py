@@ -75,23 +75,12 @@ class Choice:
     missing: bool = False
     usual: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise ValueError(f"the decimal mark must be a point or a comma, got {self.decimal!r}")
-
     @property
     def wanted(self) -> list[str]:
         """The names and numbers of columns that are given one by one."""
         lists = (*self.ignore, *self.categories)
         parts = [part.strip() for entry in lists for part in entry.split(",")]
         return [name for name in (self.label, self.id, *lists, *parts) if name]
-
-    def for_file(self, names: Sequence[str]) -> Choice:
-        """The choice for a file with these columns or arrays: with the usual label and id."""
-        taken = {*self.wanted, *(self.names or ()), self.key}
-        free = {name for name, times in Counter(names).items() if times == 1} - taken
-        usual = {role: name for role, name in self.usual.items() if name in free}
-        return replace(self, label=self.label or usual.get("label"), id=self.id or usual.get("id"))
 
 
 @dataclass(frozen=True)
@@ -110,6 +99,12 @@ class Roles:
 
 def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
     """Decide what each column is for; ``own_labels`` if no other file has the labels."""
+    free = {name for name, times in Counter(file.names).items() if times == 1 and file.has_names}
+    free -= {*choice.wanted, *(choice.names or ()), choice.key}
+    if choice.usual.get("label") in free:
+        choice = replace(choice, label=choice.label or choice.usual["label"])
+    if choice.usual.get("id") in free:
+        choice = replace(choice, id=choice.id or choice.usual["id"])
     key = find_key(file, choice.key)
     wanted = None if key is None else [key]
     if key is None and choice.names is not None and file.has_names:
@@ -169,7 +164,7 @@ def _find_label(
     if choice.label is not None and own_labels:
         return find_column(file, choice.label)
     free = [i for i in range(len(file.names)) if i not in taken]
-    known = [i for i in free if is_label_name(file.names[i])]
+    known = [i for i in free if file.names[i].strip().lower() in LABEL_NAMES]
     if len(known) == 1:
         return known[0]
     texts = [i for i in free if file.kinds[i] == "text" and i != file.index_column]
@@ -185,11 +180,6 @@ def _find_label(
             "one with --label (what else is text, with --id or --ignore), or give a file of labels"
         )
     return None
-
-
-def is_label_name(name: str) -> bool:
-    """Whether people call labels so."""
-    return name.strip().lower() in LABEL_NAMES
 
 
 def _features_among(

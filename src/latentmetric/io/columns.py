@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from latentmetric.io.rows import RowFile, SlicedRows, readable
 from latentmetric.validation.labels import as_words, text_array
+from latentmetric.validation.rows import first_not_finite
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
 """What people call the array of features, in lower case."""
@@ -23,26 +25,21 @@ MISSING_LABELS = ("", "nan", "NaN", "NaT", "<NA>")
 
 
 class ColumnFile(ABC):
-    """The columns of a file, known by their indices, because two may have one name.
+    """The columns of a file, known by their indices, because two may have one name."""
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    names, kinds, described : lists of str
-        Of each column: its name, "number", "text", "list" (of numbers), "nested" or "other", and
-        what it holds, for messages.
-    """
-
+    name: str
+    """Of the file."""
+    names: list[str]
+    kinds: list[str]
+    """Of each column: "number", "text", "list" (of numbers), "nested" or "other"."""
+    described: list[str]
+    """What each column holds, for messages."""
     key: str | None = None
     """The column of lists that holds the features, where only one can."""
     index_column: int | None = None
     """That pandas wrote for an index without a name: it is no feature."""
     has_names = True
     of_arrays = False
-
-    def __init__(self, name: str, names: list[str], kinds: list[str], described: list[str]) -> None:
-        self.name, self.names, self.kinds, self.described = name, names, kinds, described
 
     @abstractmethod
     def rows(self, columns: Sequence[int], missing: bool = False) -> RowFile:
@@ -56,15 +53,29 @@ class ColumnFile(ABC):
         """A cell, for messages."""
         return f"{self.name}, row {row} (counted from 0), column {self.names[column]!r}"
 
-    def features(self, columns: Sequence[int], missing: bool) -> RowFile:
-        """Rows of numbers, where one that is infinite, or missing, is refused with its cell."""
+    def features(self, columns: list[int], missing: bool) -> Any:
+        """Rows of numbers that are finite, or may be missing: a ``RowFile``, or read."""
+        rows = self.rows(columns, missing)
 
-        def where(row: int, k: int) -> str:
-            if self.kinds[columns[0]] != "list":
-                return self.where(row, columns[k])
-            return f"{self.where(row, columns[0])}, number {k} (from 0 as well)"
+        def read(start: int, stop: int) -> np.ndarray[Any, Any]:
+            return self.checked(rows.read(start, stop), columns, missing, start)
 
-        return self.rows(columns, missing).checked(where, missing)
+        return RowFile(read, rows.shape, rows.dtype, rows.feature_names)
+
+    def checked(
+        self, rows: np.ndarray[Any, Any], columns: list[int], missing: bool, start: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """Rows from row ``start`` on; a number that is infinite, or missing, is refused."""
+        bad = first_not_finite(rows, missing)
+        if bad is None:
+            return rows
+        is_list = self.kinds[columns[0]] == "list"
+        where = self.where(start + bad[0], columns[0 if is_list else bad[1]])
+        where += f", number {bad[1]} (from 0 as well)" if is_list else ""
+        what = f"{rows[bad]} is not a finite number; fix it or remove the row"
+        if np.isnan(rows[bad]):
+            what = "the value is missing; fill it in, or fit with --impute"
+        raise ValueError(f"{where}: {what}")
 
     def labels(self, column: int) -> np.ndarray[Any, Any]:
         """A whole column as labels, all there and of a kind that a model file holds."""
@@ -134,8 +145,8 @@ class ArrayFile(ColumnFile):
             kind = "number" if np.dtype(array.dtype).kind in "biuf" else "text"
             is_single = array.shape in ((n,), (n, 1))
             kinds.append(kind if is_single else "list" if own == self.key else "nested")
-        shapes = ["×".join(map(str, array.shape)) for array in self._arrays]
-        super().__init__(name, [*held], kinds, shapes)
+        self.name, self.names, self.kinds = name, [*held], kinds
+        self.described = ["×".join(map(str, array.shape)) for array in self._arrays]
 
     def rows(self, columns: Sequence[int], missing: bool = False) -> RowFile:
         """See ``ColumnFile``."""
@@ -168,9 +179,9 @@ class ArrowFile(ColumnFile):
         self, name: str, schema: Any, n_rows: int, read: Callable[[list[int], int, int], Any]
     ) -> None:
         types = [_plain_type(held) for held in schema.types]
-        described = ["text" if "string" in str(held)[:12] else str(held) for held in types]
-        super().__init__(name, schema.names, [_kind(held) for held in types], described)
-        self.n_rows, self.read = n_rows, read
+        self.name, self.n_rows, self.read = name, n_rows, read
+        self.names, self.kinds = schema.names, [_kind(held) for held in types]
+        self.described = ["text" if "string" in str(held)[:12] else str(held) for held in types]
         self.index_column = schema.names.index(INDEX) if INDEX in schema.names else None
 
     def rows(self, columns: Sequence[int], missing: bool = False) -> RowFile:
@@ -182,19 +193,21 @@ class ArrowFile(ColumnFile):
             if self.kinds[i] != "number":
                 held = self.described[i]
                 raise ValueError(f"{self.name}: column {self.names[i]!r} holds {held}, not numbers")
+        dtype, names = self._block(chosen, missing, 0, 0).dtype, [self.names[i] for i in chosen]
+        read = partial(self._block, chosen, missing)
+        return RowFile(read, (self.n_rows, len(chosen)), dtype, names)
 
-        def read(start: int, stop: int) -> np.ndarray[Any, Any]:
-            with readable(self.name):
-                cells = self.read(chosen, start, stop).columns
-                held = [self.to_numbers(*pair) for pair in zip(cells, chosen, strict=True)]
-            dtype = np.result_type(*held)
-            rows = np.empty((stop - start, len(held)), dtype)
-            for k, numbers in enumerate(held):
-                rows[:, k] = numbers
-            return rows.astype(np.float64) if missing and dtype.kind != "f" else rows
-
-        names = [self.names[i] for i in chosen]
-        return RowFile(read, (self.n_rows, len(chosen)), read(0, 0).dtype, names)
+    def _block(
+        self, columns: list[int], missing: bool, start: int, stop: int
+    ) -> np.ndarray[Any, Any]:
+        with readable(self.name):
+            cells = self.read(columns, start, stop).columns
+            held = [self.to_numbers(*pair) for pair in zip(cells, columns, strict=True)]
+        dtype = np.result_type(*held)
+        rows = np.empty((stop - start, len(held)), dtype)
+        for k, numbers in enumerate(held):
+            rows[:, k] = numbers
+        return rows.astype(np.float64) if missing and dtype.kind != "f" else rows
 
     def _lists(self, column: int) -> RowFile:
         """One column whose cells are lists of equal length."""

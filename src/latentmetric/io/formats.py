@@ -20,11 +20,6 @@ from latentmetric.io.rows import needs, readable
 from latentmetric.io.text import TextFile
 
 
-def open_text(path: Path, choice: Choice, delimiter: str | None = None) -> ColumnFile:
-    """A table in text."""
-    return TextFile(path, choice, str(path), delimiter)
-
-
 def open_npy(path: Path, choice: Choice) -> ColumnFile:
     """The array of an .npy file, which stays in the file."""
     return ArrayFile(str(path), {"array": np.load(path, mmap_mode="r", allow_pickle=False)})
@@ -85,12 +80,12 @@ def open_arrow(path: Path, choice: Choice) -> ColumnFile:
 
 
 FORMATS: dict[str, Callable[[Path, Choice], ColumnFile]] = {
-    ".csv": open_text,
-    ".csv.gz": open_text,
-    ".tsv": partial(open_text, delimiter="\t"),
-    ".tsv.gz": partial(open_text, delimiter="\t"),
-    ".txt": open_text,
-    ".txt.gz": open_text,
+    ".csv": TextFile,
+    ".csv.gz": TextFile,
+    ".tsv": partial(TextFile, delimiter="\t"),
+    ".tsv.gz": partial(TextFile, delimiter="\t"),
+    ".txt": TextFile,
+    ".txt.gz": TextFile,
     ".npy": open_npy,
     ".npz": open_npz,
     ".h5": open_hdf5,

@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.core.types import Floats, Ints
-from latentmetric.validation.rows import first_not_finite
 
 Reader = Callable[[int, int], np.ndarray[Any, Any]]
 
@@ -44,7 +43,7 @@ class RowFile:
     def __init__(
         self, read: Reader, shape: tuple[int, int], dtype: Any, feature_names: Any = None
     ) -> None:
-        self._read, self.shape, self.dtype = read, shape, np.dtype(dtype)
+        self.read, self.shape, self.dtype = read, shape, np.dtype(dtype)
         self.feature_names: list[str] | None = feature_names
 
     def __len__(self) -> int:
@@ -64,39 +63,21 @@ class RowFile:
         if isinstance(which, slice):
             covered = range(len(self))[which]
             if covered.step == 1:
-                return self._read(covered.start, max(covered.start, covered.stop))
+                return self.read(covered.start, max(covered.start, covered.stop))
             which = np.array(covered, dtype=np.intp)
         indices = np.asarray(which, dtype=np.intp)
         if indices.ndim != 1:
             raise IndexError(f"rows in a file are indexed by slice or list, got {which!r}")
         if not len(indices):
-            return self._read(0, 0)
+            return self.read(0, 0)
         if (np.diff(indices) == 1).all():
-            return self._read(int(indices[0]), int(indices[-1]) + 1)
-        return np.concatenate([self._read(index, index + 1) for index in indices.tolist()])
+            return self.read(int(indices[0]), int(indices[-1]) + 1)
+        return np.concatenate([self.read(index, index + 1) for index in indices.tolist()])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("rows in a file cannot become an array without a copy")
-        return self._read(0, len(self)).astype(dtype or self.dtype, copy=False)
-
-    def checked(self, where: Callable[[int, int], str], missing: bool) -> RowFile:
-        """The same rows, where a value that is infinite, or missing, is refused with its position.
-
-        ``where(row, column)`` names that, and the file; ``missing`` values may be allowed.
-        """
-
-        def read(start: int, stop: int) -> np.ndarray[Any, Any]:
-            rows = self._read(start, stop)
-            bad = first_not_finite(rows, missing)
-            if bad is None:
-                return rows
-            what = f"{rows[bad]} is not a finite number; fix it or remove the row"
-            if np.isnan(rows[bad]):
-                what = "the value is missing; fill it in, or fit with --impute"
-            raise ValueError(f"{where(start + bad[0], bad[1])}: {what}")
-
-        return RowFile(read, self.shape, self.dtype, self.feature_names)
+        return self.read(0, len(self)).astype(dtype or self.dtype, copy=False)
 
 
 class SlicedRows(RowFile):

@@ -13,12 +13,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.choosing import (
+    LABEL_NAMES,
     Choice,
     Roles,
     assign_roles,
     find_column,
     find_key,
-    is_label_name,
     listed,
     warn_of_ids,
 )
@@ -133,8 +133,7 @@ def open_table(
         with readable(name):
             file = TextFile(features.read(), choice, name)
     with readable(name):
-        own = choice.for_file(file.names if file.has_names else [])
-        table = _from_columns(file, own, labels is None)
+        table = _from_columns(file, choice, labels is None)
     if labels is not None:
         table = _with_labels(table, name, Path(labels), choice)
     n_rows, n_features = table.rows.shape
@@ -151,8 +150,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     rows: Any = None
     if numbers:
         rows = file.features(numbers, choice.missing)
-        names = names if roles.words else rows.feature_names
-        rows = np.asarray(rows) if isinstance(file, TextFile) else rows
+        names = names if roles.words else getattr(rows, "feature_names", names)
     if roles.words:  # rows of objects
         held = iter([] if rows is None else np.asarray(rows, dtype=object).T)
         columns = [
@@ -231,7 +229,7 @@ def _label_column(file: ColumnFile, choice: Choice) -> int:
     """The index of the labels in a file of their own."""
     if choice.label is not None:
         return find_column(file, choice.label)
-    known = [i for i, name in enumerate(file.names) if is_label_name(name)]
+    known = [i for i, name in enumerate(file.names) if name.strip().lower() in LABEL_NAMES]
     if len(file.names) == 1 or len(known) == 1:
         return known[0] if known else 0
     raise ValueError(

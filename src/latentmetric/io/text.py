@@ -20,7 +20,7 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
-from latentmetric.io.choosing import Choice, is_label_name
+from latentmetric.io.choosing import LABEL_NAMES, Choice
 from latentmetric.io.columns import ArrowFile, as_labels
 from latentmetric.io.rows import needs
 from latentmetric.validation.labels import text_array
@@ -46,8 +46,15 @@ class TextFile(ArrowFile):
     """
 
     def __init__(
-        self, source: Path | bytes, choice: Choice, name: str, delimiter: str | None = None
+        self,
+        source: Path | bytes,
+        choice: Choice,
+        name: str | None = None,
+        delimiter: str | None = None,
     ) -> None:
+        if choice.decimal not in (".", ","):
+            raise ValueError(f"the decimal mark must be a point or a comma, got {choice.decimal!r}")
+        self.name = name = name or str(source)
         content = _as_utf8(source, choice.encoding or "utf-8", name)
         self._decimal = choice.decimal
         delimiter = delimiter or _detect_delimiter(content, choice.decimal)
@@ -60,19 +67,16 @@ class TextFile(ArrowFile):
         if not len(table) and len(sample[0]) > 1:
             raise ValueError(f"{name} has a header but no rows below it")
         given = [cell.strip() if self.has_names else "" for cell in sample[0]]
-        names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
-        table = table.rename_columns(names)
-        super().__init__(
-            name, table.schema, len(table),
-            lambda columns, start, stop: table.select(columns).slice(start, stop - start),
-        )  # fmt: skip
+        self.names = [cell or f"column {number}" for number, cell in enumerate(given, start=1)]
+        self.kinds, self.described, self.n_rows = [], [], len(table)
+        self.read = lambda columns, start, stop: table.select(columns).slice(start, stop - start)
         self.index_column = 0 if self.has_names and given[0] in ("", "Unnamed: 0") else None
-        for i, column in enumerate(table.columns):
+        for column in table.columns:
             cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist()]
             held = [c for c in cells if c and not (choice.missing and is_missing(c))]
             words = [c for c in held if number_in(c, choice.decimal) is None]
-            self.kinds[i] = "text" if 2 * len(words) > len(held) else "number"
-            self.described[i] = f"text such as {self._shown(words[0])}" if words else "numbers"
+            self.kinds.append("text" if 2 * len(words) > len(held) else "number")
+            self.described.append(f"text such as {self._shown(words[0])}" if words else "numbers")
 
     def where(self, row: int, column: int) -> str:
         """A cell, for messages."""
@@ -108,6 +112,10 @@ class TextFile(ArrowFile):
             f"{self.where(row, column)}: {self._shown(words[row])} is not a number; fix it, or fit "
             f"without the column (--ignore){header}"
         )
+
+    def features(self, columns: list[int], missing: bool) -> Floats:
+        """See ``ColumnFile``."""
+        return self.checked(self._block(columns, missing, 0, self.n_rows), columns, missing)
 
     def values(self, column: int) -> np.ndarray[Any, Any]:
         """See ``ColumnFile``; text of numbers becomes numbers where these print the same."""
@@ -227,5 +235,7 @@ def _is_header(records: Sequence[Sequence[str]], choice: Choice) -> bool:
     if len(numbers) > 2 and numbers == [str(number) for number in range(len(numbers))]:
         return True
     asked = {name for name in choice.wanted if number_in(name) is None}
-    names = [i for i, c in enumerate(first) if c in asked or (is_label_name(c) and len(c) > 1)]
+    names = [
+        i for i, c in enumerate(first) if c in asked or (c.lower() in LABEL_NAMES and len(c) > 1)
+    ]
     return any(all(records[0][i] not in r[i : i + 1] for r in records[1:]) for i in names)
