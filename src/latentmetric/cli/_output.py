@@ -147,24 +147,18 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
 
 def _write_text(columns: Columns, file: Any, delimiter: str) -> None:
     """Write columns with a header; a terminal gets codes for hidden characters."""
-    shown = visible if file.isatty() else str
+
+    def safe(value: Any) -> str:
+        text = visible(value) if file.isatty() else str(value)
+        return f"'{text}" if FORMULA.match(text) else text
+
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([shown(without_formula(name)) for name in columns])
+    writer.writerow(map(safe, columns))
     for start in range(0, len(next(iter(columns.values()))), ROWS_AT_A_TIME):
         block = [values[start : start + ROWS_AT_A_TIME] for values in columns.values()]
-        cells = [
-            [shown(without_formula(str(value))) for value in values.tolist()]
-            if _is_text(values)
-            else values.tolist()
-            for values in block
-        ]
+        cells = [map(safe, own.tolist()) if _is_text(own) else own.tolist() for own in block]
         writer.writerows(zip(*cells, strict=True))
     file.flush()
-
-
-def without_formula(text: str) -> str:
-    """The text, with an apostrophe before it where a spreadsheet would run it."""
-    return f"'{text}" if FORMULA.match(text) else text
 
 
 def without_objects(values: Any) -> Any:

@@ -85,7 +85,16 @@ def read_to_fit(
     """Open a table that a model will be fitted to, with the columns that its steps take."""
     categories, missing = steps.one_hot or (), steps.impute is not None
     choice = reading.choice(categories=categories, missing=missing)
-    return read_table(features, labels, choice, models=models)
+    table = read_table(features, labels, choice, models=models)
+    given: Any = table.labels
+    counts = np.unique(given, return_counts=True)[1]
+    n_single = int((counts == 1).sum())
+    if 2 * n_single >= len(counts):
+        note(
+            f"Warning: {n_single:,} of {len(counts):,} classes have a single row, of "
+            f"{len(given):,} rows in all; are these really labels? --label names another column"
+        )
+    return table
 
 
 def read_for(
@@ -157,17 +166,6 @@ def _note_unknown_words(model: SplitPipeline, table: Table) -> None:
                 f"not fitted with in {len(unknown):,} of {len(table.rows):,} rows, such as "
                 f"{shortened(unknown[0], 40)!r}; it counts as none of the known ones"
             )
-
-
-def note_rare_labels(labels: Any) -> None:
-    """Say so where labels look like numbers or names of rows: most classes would have one row."""
-    counts = np.unique(labels, return_counts=True)[1]
-    n_single = int((counts == 1).sum())
-    if 2 * n_single >= len(counts):
-        note(
-            f"Warning: {n_single:,} of {len(counts):,} classes have a single row, of "
-            f"{len(labels):,} rows in all; are these really labels? --label names another column"
-        )
 
 
 def _like(labels: Any, classes: Any) -> Any:

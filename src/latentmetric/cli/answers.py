@@ -22,7 +22,6 @@ from latentmetric.cli._reading import (
     Reading,
     load_latents,
     load_model,
-    note_rare_labels,
     prepared,
     read_for,
     read_to_fit,
@@ -192,7 +191,6 @@ def doubts(
     if model is None:
         fitted = parameters.estimator("mapml", label_noise=True)
         table = read_to_fit(features, labels, reading, steps, "a model is given with --model")
-        note_rare_labels(table.labels)
         rows = fit_steps(steps.make(table), table)
         with show_progress():
             fitted.fit(rows, table.labels)

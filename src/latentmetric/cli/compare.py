@@ -12,7 +12,7 @@ from latentmetric.cli import _options as option
 from latentmetric.cli._estimators import Steps
 from latentmetric.cli._messages import INTERRUPTED, note, print_json, print_table, say
 from latentmetric.cli._progress import show_progress
-from latentmetric.cli._reading import Reading, note_rare_labels, read_to_fit
+from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.evaluation import METHODS, Outcome, advise
 from latentmetric.evaluation.comparison import duration
 from latentmetric.evaluation.sampling import sample_rows
@@ -61,7 +61,6 @@ def compare(
     rows, known = sample_rows(table.rows, given, max_rows, random_state)
     if len(known) < len(given):
         note(f"compared on {len(known):,} rows drawn at random from {len(given):,} (--max-rows)")
-    note_rare_labels(known)
     classes, counts = np.unique(known, return_counts=True)
     if counts.max() < folds:
         raise ValueError(

@@ -17,8 +17,8 @@ from latentmetric.cli import _options as option
 from latentmetric.cli._estimators import Parameters, Steps, fit_steps, joined
 from latentmetric.cli._messages import INTERRUPTED, describe, note, print_json, say
 from latentmetric.cli._output import check_output, refuse_inputs
-from latentmetric.cli._progress import ERRORS, best_round_on_interrupt, measured, show_progress
-from latentmetric.cli._reading import Reading, note_rare_labels, read_to_fit
+from latentmetric.cli._progress import ERRORS, measured, show_progress
+from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.estimators.progress import iterations, refinement
 from latentmetric.registry import ESTIMATORS
 
@@ -63,11 +63,10 @@ def fit(
         refuse_inputs(checkpoint / "state", [features, labels])
     models = "fit learns a new model and takes none"
     table = read_to_fit(features, labels, reading, steps, models)
-    note_rare_labels(table.labels)
     since = perf_counter()
     pipeline = steps.make(table)
     rows = fit_steps(pipeline, table)
-    with show_progress() as progress, best_round_on_interrupt(progress):
+    with show_progress() as progress, progress.best_round_on_interrupt():
         model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None and pipeline is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)

@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -91,17 +90,6 @@ def _main(
 
 
 def run() -> None:
-    """Entry point; it is no error if the reader of a pipe ends first, as ``head`` does."""
-    from latentmetric.cli._messages import discard
-
+    """Entry point."""
     set_stdio_errors()
-    code: Any = 0
-    try:
-        app()
-    except SystemExit as ended:
-        code = 0 if isinstance(ended.__context__, BrokenPipeError) else ended.code
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard(sys.stdout)
-    raise SystemExit(code)
+    app()
