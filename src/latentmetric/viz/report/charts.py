@@ -16,11 +16,6 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 12, 46, 34
 FLOOR, END = HEIGHT - BOTTOM, WIDTH - RIGHT
 """The lower and the right edge of the plot itself."""
 
-FRAME = {
-    "WIDTH": WIDTH, "HEIGHT": HEIGHT, "LEFT": LEFT, "TOP": TOP, "FLOOR": FLOOR, "END": END,
-}  # fmt: skip
-"""What the templates know of the frame."""
-
 LETTER = 5.9
 """Width of a letter in a chart, on average, to place what follows a text."""
 

@@ -108,8 +108,6 @@ class Evidence:
 
     model: Any
     """The estimator; of a pipeline, its last step."""
-    voting: Any
-    """A copy of it whose parameters of the vote are checked."""
     piped: SplitPipeline
     given: LabelledRows
     originals: LabelledRows
@@ -270,7 +268,7 @@ def gather(
         except NotInvertibleError as error:
             why_not = str(error)
     return Evidence(
-        estimator, voting, piped, given, originals, queries, verdict, [*rivals, *votes],
+        estimator, piped, given, originals, queries, verdict, [*rivals, *votes],
         latents, why_not, quality, image_shape,
     )  # fmt: skip
 

@@ -21,6 +21,7 @@ from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.gallery import Pictures
+from latentmetric.viz.report.rows import LabelledRows
 from latentmetric.viz.summaries import class_means, starts, usual, widest_plane
 
 COLOURS, SHAPES = 10, 5
@@ -37,10 +38,11 @@ class Points:
     kind: str
     n_all: int
     """How many there are, of which the map shows a sample."""
-    indices: Ints
-    codes: Ints
     rows: Floats
     """As the model takes them."""
+    codes: Ints
+    records: list[tuple[Any, ...]]
+    """For the script: kind, code, predicted code, name and picture of each point."""
 
 
 def map_section(
@@ -53,7 +55,7 @@ def map_section(
     """The points for the script, and a table of the closest classes."""
     if not evidence.is_metric:
         return {"script": None}
-    kinds = _all_points(evidence, generator)
+    kinds = _all_points(evidence, pictures, generator)
     positions = [evidence.model.model_.points(points.rows) for points in kinds]
     near = usual(positions[-1])
     spread = positions[-1][near]
@@ -65,6 +67,12 @@ def map_section(
     if fitted is not None:
         rows = np.concatenate([fitted.transform(points.rows) for points in kinds], dtype=np.float64)
         views["learned"] = np.pad(rows, ((0, 0), (0, 2 - rows.shape[1])))
+    nearest = iter(_nearest_latents(evidence, pictures, np.concatenate(positions)))
+    points = []
+    for kind in kinds:
+        first = 1 if kind.kind == "latent" else 0  # the nearest latent example is itself
+        end = first + limits.N_NEAREST
+        points += [(*record, next(nearest)[first:end]) for record in kind.records]
     n_wrong = int((~evidence.right).sum())
     return {
         "script": {
@@ -74,7 +82,7 @@ def map_section(
                 for code in range(len(evidence.labels))
             ],
             "views": {name: _view(flat) for name, flat in views.items()},
-            "points": _written(evidence, pictures, kinds, np.concatenate(positions)),
+            "points": points,
         },
         "kinds": kinds,
         "n_wrong": n_wrong,
@@ -86,26 +94,40 @@ def map_section(
     }
 
 
-def _all_points(evidence: Evidence, generator: np.random.Generator) -> list[Points]:
+def _all_points(
+    evidence: Evidence, pictures: Pictures, generator: np.random.Generator
+) -> list[Points]:
     """Training rows, tested rows and latent examples, where there are any."""
-    given, training = evidence.given, evidence.originals
-    kinds = []
+
+    def of_rows(kind: str, word: str, pool: LabelledRows, n_all: int, chosen: Ints) -> Points:
+        codes = pool.codes[chosen]
+        said = predicted[chosen] if kind == "tested" else codes
+        records = [
+            (kind, code, other, f"{word} {pool.name(index)}", pictures.of_row(pool, index))
+            for index, code, other in zip(chosen, codes.tolist(), said.tolist(), strict=True)
+        ]
+        return Points(kind, n_all, pool.rows[chosen], codes, records)
+
+    predicted = np.zeros(len(evidence.given), dtype=np.intp)
+    predicted[evidence.queries] = evidence.verdict.predicted
+    training, kinds = evidence.originals, []
     if evidence.has_training_rows:
         chosen = sample(training.codes, limits.MAX_MAP_ROWS, generator)
-        rows = training.rows[chosen]
-        kinds.append(Points("row", len(training), chosen, training.codes[chosen], rows))
+        kinds.append(of_rows("row", "training", training, len(training), chosen))
     # Up to half of the tested rows are misclassified ones if there are so many.
     right, wrong = np.flatnonzero(evidence.right), np.flatnonzero(~evidence.right)
     wrong = wrong[sample(evidence.true[wrong], limits.MAX_MAP_ROWS // 2, generator)]
     right = right[sample(evidence.true[right], limits.MAX_MAP_ROWS - len(wrong), generator)]
-    chosen = evidence.queries[np.concatenate((right, wrong))]
-    n_tested = len(evidence.queries)
-    kinds.append(Points("tested", n_tested, chosen, given.codes[chosen], given.rows[chosen]))
-    codes = evidence.latent_codes
-    if codes is not None:
-        chosen = sample(codes, limits.MAX_MAP_LATENTS, generator)
-        rows = evidence.model.latent_examples_[chosen]
-        kinds.append(Points("latent", len(codes), chosen, codes[chosen], rows))
+    chosen, n_tested = evidence.queries[np.concatenate((right, wrong))], len(evidence.queries)
+    kinds.append(of_rows("tested", "tested", evidence.given, n_tested, chosen))
+    if evidence.latent_codes is not None:
+        chosen = sample(evidence.latent_codes, limits.MAX_MAP_LATENTS, generator)
+        rows, codes = evidence.model.latent_examples_[chosen], evidence.latent_codes[chosen]
+        records = [
+            ("latent", code, code, f"latent example {index:,}", pictures.of_latent(evidence, index))
+            for index, code in zip(chosen.tolist(), codes.tolist(), strict=True)
+        ]
+        kinds.append(Points("latent", len(evidence.latent_codes), rows, codes, records))
     return kinds
 
 
@@ -135,38 +157,8 @@ def _view(flat: Floats) -> dict[str, Any]:
     return {"x": across.tolist(), "y": (tall - up).tolist(), "wide": wide, "high": tall}
 
 
-def _written(
-    evidence: Evidence, pictures: Pictures, kinds: list[Points], positions: Floats
-) -> list[list[Any]]:
-    """Of each point the kind, codes, name, picture, and codes and pictures of nearest latents."""
-    predicted = np.zeros(len(evidence.given), dtype=np.intp)
-    predicted[evidence.queries] = evidence.verdict.predicted
-    near = iter(_nearest_latents(evidence, positions))
-    pools = {
-        "row": (evidence.originals, "training "),
-        "tested": (evidence.given, "tested "),
-    }
-    written = []
-    for points in kinds:
-        for index, code in zip(points.indices.tolist(), points.codes.tolist(), strict=True):
-            said, name, others = code, f"latent example {index:,}", next(near)
-            if points.kind == "latent":
-                picture = pictures.of_latent(evidence, index)
-                others = [other for other in others if other[0] != index]
-            else:
-                pool, prefix = pools[points.kind]
-                name, picture = prefix + pool.name(index), pictures.of_row(pool, index)
-                said = int(predicted[index]) if points.kind == "tested" else code
-            listed = [
-                [code, pictures.of_latent(evidence, latent), distance]
-                for latent, code, distance in others[: limits.N_NEAREST]
-            ]
-            written.append([points.kind, code, said, name, picture, listed])
-    return written
-
-
-def _nearest_latents(evidence: Evidence, positions: Floats) -> list[list[tuple[int, int, float]]]:
-    """Index, code and distance of the latent examples nearest to each point; one may be itself."""
+def _nearest_latents(evidence: Evidence, pictures: Pictures, positions: Floats) -> list[Any]:
+    """Code, picture and distance of the latent examples nearest to each point, itself included."""
     codes = evidence.latent_codes
     if codes is None:
         return [[]] * len(positions)
@@ -176,8 +168,8 @@ def _nearest_latents(evidence: Evidence, positions: Floats) -> list[list[tuple[i
     squared, found = k_nearest(positions, References.of(latents), n_nearest)
     return [
         [
-            (latent, int(codes[latent]), float(f"{far:.4g}"))
-            for latent, far in zip(*one, strict=True)
+            (int(codes[index]), pictures.of_latent(evidence, index), float(f"{distance:.4g}"))
+            for index, distance in zip(*one, strict=True)
         ]
         for one in zip(found.tolist(), model.distances(squared).tolist(), strict=True)
     ]

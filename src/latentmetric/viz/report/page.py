@@ -17,8 +17,7 @@ import numpy as np
 
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
-from latentmetric.viz.report import limits
-from latentmetric.viz.report.charts import FRAME
+from latentmetric.viz.report import charts, limits
 from latentmetric.viz.report.errors import (
     class_section,
     confusion_section,
@@ -190,7 +189,8 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )
     templates.filters.update(FILTERS)
-    templates.globals.update(FRAME, limits=limits)
+    frame = {name: value for name, value in vars(charts).items() if name.isupper()}
+    templates.globals.update(frame, limits=limits)
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return templates
 

@@ -10,11 +10,11 @@ from latentmetric.characters import in_a_sentence
 from latentmetric.evaluation.significance import Paired, paired
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
-from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence
+from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
 from latentmetric.viz.report.text import counted, percent
 from latentmetric.viz.summaries import curve, pair_counts, starts
 
-Facts = dict[str, Any] | None
+Facts = dict[str, Any] | LabelQuality | None
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,17 @@ def headline(evidence: Evidence, model: Compared, rivals: list[Compared]) -> str
 def advice(evidence: Evidence, methods: list[Compared], rivals: list[Compared]) -> dict[str, Facts]:
     """What the sentences in ``verdict.html`` need, the weightiest first; None: does not apply."""
     decisive = rivals if evidence.is_test else []
+    quality, surplus = evidence.label_quality, evidence.calibration.surplus
+    too_sure = surplus >= limits.OVERCONFIDENT and hasattr(evidence.model, "early_stopping")
     return {
         "use_rival": _use_rival(decisive),
         "training_rows": None if evidence.is_test else {"given": evidence.has_training_rows},
         "more_latents": _more_latents(evidence, methods),
         "more_rounds": _more_rounds(evidence.model),
-        "doubtful_labels": _doubtful_labels(evidence),
+        "doubtful_labels": quality if quality is not None and quality.n_doubtful else None,
         "more_test_rows": _more_test_rows(decisive),
         "hard_pair": _hard_pair(evidence),
-        "probabilities": _probabilities(evidence),
+        "probabilities": {"surplus": surplus} if too_sure else None,
         "another_start": _another_start(evidence.model, rivals),
     }
 
@@ -160,16 +162,6 @@ def _more_rounds(model: Any) -> Facts:
     return None
 
 
-def _doubtful_labels(evidence: Evidence) -> Facts:
-    quality = evidence.label_quality
-    if quality is None or not quality.n_doubtful:
-        return None
-    return {
-        "quality": quality,
-        "many": quality.n_doubtful > limits.MANY_DOUBTFUL * quality.n_judged,
-    }
-
-
 def _more_test_rows(rivals: list[Compared]) -> Facts:
     """Where chance may explain the difference to the best rival, more rows could decide."""
     best = min(rivals, key=lambda rival: rival.n_wrong, default=None)
@@ -190,13 +182,6 @@ def _hard_pair(evidence: Evidence) -> Facts:
     if count < max(limits.MIN_PAIR_ERRORS, limits.HARD_PAIR * total):
         return None
     return {"share": count / total, "labels": [evidence.labels[code] for code in pair]}
-
-
-def _probabilities(evidence: Evidence) -> Facts:
-    surplus = evidence.calibration.surplus
-    if surplus < limits.OVERCONFIDENT or not hasattr(evidence.model, "early_stopping"):
-        return None
-    return {"surplus": surplus}
 
 
 def _another_start(model: Any, rivals: list[Compared]) -> Facts:
