@@ -77,7 +77,7 @@ def test_what_cannot_be_drawn_is_refused(fitted, monkeypatch):
         plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
     with pytest.raises(ValueError, match="belong together"):
         plot_latents(model, X)
-    with pytest.raises(ValueError, match="7 pixels, but X has 5"):
+    with pytest.raises(ValueError, match="7 pixels, but the model has 5"):
         plot_latent_examples(model, X, y, (7, 1))
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):

@@ -22,15 +22,12 @@ LARGEST = 1e150  # is drawn: the squares of larger numbers would overflow
 FAR = 10.0  # a point is far if its distance to the median is this many times the median distance
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One measured quantity over the rounds of a fit."""
+class Curve(NamedTuple):
+    """A quantity over the rounds of MaPML, or over the iterations of another algorithm."""
 
     rounds: list[int]
-    """Rounds of MaPML, iterations of other algorithms."""
     values: list[float]
     unit: str = "round"
-    """What ``rounds`` counts: "round" or "iteration"."""
 
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
@@ -50,7 +47,7 @@ def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 class Starts(NamedTuple):
-    """The starts of the metric that a fit tried, and what each led to on rows not seen."""
+    """The start of the metric, and what each start that was tried led to on rows not seen."""
 
     chosen: str | None
     losses: Mapping[str, float]
@@ -105,8 +102,7 @@ def spectrum(components: Floats) -> Spectrum:
 
 def feature_effects(components: Floats, deviations: Floats) -> Floats:
     """How far a step of one standard deviation in each feature moves a row under the metric."""
-    effects: Floats = np.linalg.norm(components.astype(np.float64), axis=0) * deviations
-    return effects
+    return np.asarray(np.linalg.norm(components.astype(np.float64), axis=0) * deviations)
 
 
 def leading_directions(
@@ -211,8 +207,7 @@ def order_by_confusion(pairs: Iterable[ConfusedPair], n_classes: int) -> list[in
 
 def latent_codes(model: Any) -> Ints:
     """The index in ``classes_`` of each latent example's label."""
-    codes: Ints = np.searchsorted(model.classes_, np.asarray(model.latent_labels_))
-    return codes
+    return np.asarray(np.searchsorted(model.classes_, np.asarray(model.latent_labels_)))
 
 
 @dataclass(frozen=True)

@@ -93,3 +93,6 @@ def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     assert len(shown) > 0
     listed = [float(list(line.all("td"))[2].attributes["data-value"]) for line in lines]
     assert listed == sorted(listed)
+    cut_off = "a score below 5\N{NO-BREAK SPACE}%"
+    assert cut_off in page.section("doubts").text
+    assert f"doubtful ({cut_off})" in page.section("verdict").text

@@ -149,11 +149,6 @@ def test_probabilities_that_promise_too_much_are_noticed(evidence, advice):
     assert "14 of them have no rows and are left out." in words
 
 
-def order_of(section):
-    """The classes of the parts of a section, in their order."""
-    return [part.attributes.get("class") for part in section.children if not isinstance(part, str)]
-
-
 @pytest.mark.parametrize("with_training_rows", [True, False])
 def test_errors_on_training_rows_come_after_a_warning_and_without_p(
     tmp_path, model, with_training_rows
@@ -161,7 +156,7 @@ def test_errors_on_training_rows_come_after_a_warning_and_without_p(
     training = ROWS if with_training_rows else {}
     path = write_report(model, X[:160], Y[:160], tmp_path / "page.html", quick=True, **training)
     verdict = verdict_of(path)
-    assert order_of(verdict)[:3] == [None, "notice", "verdict"]
+    assert verdict.text.index("training error") < verdict.text.index("misclassifies")
     assert verdict.one("h2").text.startswith("No verdict")
     assert "chance" not in verdict.text
     assert "p" not in [head.text for head in verdict.one("thead").all("th")]
@@ -181,17 +176,11 @@ def test_svc_is_a_rival_unless_there_are_many_classes(tmp_path, model, monkeypat
     assert "SVC was left out" in verdict.text
 
 
-def test_the_page_says_below_which_score_a_label_is_doubtful(tmp_path):
-    wrong = Y.copy()
-    wrong[:3] = (wrong[:3] + 1) % 3
-    far = 20 * np.eye(3, X.shape[1])[Y] + X
-    model = MaPML(max_iter=1, n_steps=300, random_state=0).fit(far[:160], wrong[:160])
-    rows = {"X_train": far[:160], "y_train": wrong[:160], "quick": True}
-    page = Page.read(write_report(model, far[130:], Y[130:], tmp_path / "page.html", **rows))
-    cut_off = "a score below 5\N{NO-BREAK SPACE}%"
-    assert cut_off in page.section("doubts").text
-    verdict = page.section("verdict")
-    assert f"doubtful ({cut_off})" in verdict.text
+def test_a_few_tested_rows_that_were_trained_on_are_counted_and_do_not_stop_the_verdict(
+    tmp_path, model
+):
+    path = write_report(model, X[130:], Y[130:], tmp_path / "page.html", quick=True, **ROWS)
+    verdict = verdict_of(path)
     assert "30 of the 110 tested rows are also among the training rows" in verdict.text
     assert "p" in [head.text for head in verdict.one("thead").all("th")]
     assert "the 20 nearest rows vote, with more weight for nearer ones." in verdict.text
