@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hard_cases import hard_cases
 from scipy.sparse import csr_array
-from sklearn.exceptions import NotFittedError
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
 
@@ -83,16 +82,6 @@ def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estim
         distances, _ = model.kneighbors(X, 1)
     assert np.isfinite(distances).all()
     assert np.isfinite(model.score_samples(X)).all()
-
-
-def test_an_unfitted_model_says_so(blobs):
-    X, _ = blobs
-    model = MaPML()
-    for call in (model.predict, model.predict_proba, model.transform, model.kneighbors):
-        with pytest.raises(NotFittedError):
-            call(X)
-    with pytest.raises(NotFittedError):
-        model.get_mahalanobis_matrix()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """MaPML's attributes and predictions against plain computations."""
 
 import logging
+from copy import copy
 
 import numpy as np
 import pytest
@@ -54,46 +55,22 @@ def test_the_history_of_the_algorithm_as_published(as_published):
     assert as_published.n_iter_ == as_published.best_iter_ == 10
     assert [record["round"] for record in history] == list(range(11))
     assert history[0]["start"] == "euclidean"
-    assert set(history[-1]) == {
-        "round", "objective", "active_share", "norm", "rank", "mean_margin", "passes", "seconds",
-    }  # fmt: skip
-    assert set(history[-1]["seconds"]) == {"mining", "metric", "latents"}
+    assert not any(record.keys() & {"loss", "refinement"} for record in history)
     assert history[-1]["mean_margin"] == pytest.approx(as_published.margins_.mean())
     assert history[-1]["objective"] < history[0]["objective"]
 
 
 def test_the_history_of_a_fit_by_default(by_default):
     first, *rounds = by_default.history_
-    assert by_default.n_iter_ == len(rounds) == 5 + 3
     assert [record["round"] for record in rounds] == list(range(1, 9))
     assert [record.get("refinement") for record in rounds] == [None] * 5 + [1, 2, 3]
-    assert [("objective" in record) for record in rounds] == [True] * 5 + [False] * 3
     losses = first["start_losses"]
     assert set(losses) == set(first["start_errors"]) == set(STARTS)
     assert first["start"] == min(losses, key=losses.get)
-    assert "start" in first["seconds"]
-    assert all(set(record["seconds"]) == {"refinement", "judging"} for record in rounds[5:])
     losses = [record["loss"] for record in by_default.history_]
     assert losses.index(min(losses)) == by_default.best_iter_
     assert all(0 <= record["loo_error"] < 0.1 for record in by_default.history_)
-    assert rounds[-1]["loss"] < rounds[4]["loss"] < first["loss"]
-
-
-@pytest.mark.parametrize("start", ["euclidean", "standardized", "within"])
-def test_a_given_start_is_the_metric_of_round_zero(blobs, start):
-    X, y = blobs
-    X = X * [1, 10, 1, 1, 0.1, 1]
-    model = MaPML(start=start, max_iter=0, refine=0, random_state=0).fit(X, y)
-    assert model.history_[0]["start"] == start
-    assert "start_losses" not in model.history_[0]
-    metric = model.get_mahalanobis_matrix()
-    if start == "within":
-        means = np.array([X[y == label].mean(axis=0) for label in range(3)])
-        covariance = np.cov((X - means[y]).T, bias=True)
-        expected = np.linalg.inv((covariance + np.diag(np.diag(covariance))) / 2)
-    else:
-        expected = np.eye(6) if start == "euclidean" else np.diag(1 / X.var(axis=0))
-    np.testing.assert_allclose(metric / metric[0, 0], expected / expected[0, 0], atol=1e-9)
+    assert losses[-1] < losses[5] < losses[0]
 
 
 def test_transform_neighbours_and_metric_agree(digits, on_digits):
@@ -114,22 +91,17 @@ def test_transform_neighbours_and_metric_agree(digits, on_digits):
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
 def test_votes_are_those_of_k_nn_under_the_metric(digits, on_digits, weights):
     _, X_test, _, _ = digits
-    model = MaPML(random_state=0, weights=weights)
-    vars(model).update(
-        {k: v for k, v in vars(on_digits).items() if k not in on_digits.get_params()}
-    )
+    model = copy(on_digits).set_params(weights=weights)
     oracle = KNeighborsClassifier(3, weights=weights, algorithm="brute").fit(
         model.transform(model.latent_examples_), model.latent_labels_
     )
     expected = oracle.predict_proba(model.transform(X_test))
     np.testing.assert_allclose(model.predict_proba(X_test), expected, atol=1e-9)
-    predicted = model.predict(X_test)
     untied = np.sum(expected == expected.max(axis=1, keepdims=True), axis=1) == 1
     assert untied.mean() > 0.9
-    np.testing.assert_array_equal(predicted[untied], np.argmax(expected[untied], axis=1))
-    _, indices = model.kneighbors(X_test)
-    nearest = model.latent_labels_[indices[:, 0]]
-    np.testing.assert_array_equal(predicted[~untied], nearest[~untied])
+    nearest = model.latent_labels_[model.kneighbors(X_test, 1)[1][:, 0]]
+    voted = np.where(untied, np.argmax(expected, axis=1), nearest)
+    np.testing.assert_array_equal(model.predict(X_test), voted)
 
 
 def test_original_references_are_the_rows_in_their_order(blobs):

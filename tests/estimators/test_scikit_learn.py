@@ -61,22 +61,3 @@ def test_frames_in_and_out(blobs, library):
     np.testing.assert_array_equal(
         model.predict(frame), MaPML(n_components=2, **QUICK).fit(X, y).predict(X)
     )
-
-
-@pytest.mark.parametrize(
-    "rename",
-    [
-        pytest.param(lambda y: np.array(["cat", "dog", "emu"], dtype=object)[y], id="object"),
-        pytest.param(lambda y: y + 2**62, id="huge int"),
-        pytest.param(lambda y: y > 0, id="bool"),
-        pytest.param(lambda y: pd.Series(pd.Categorical.from_codes(y, list("abc"))), id="category"),
-        pytest.param(lambda y: np.array(["x", "y", "z"])[y].tolist(), id="list"),
-    ],
-)
-def test_labels_of_any_kind(blobs, rename):
-    X, y = blobs
-    labels = rename(y)
-    model = MaPML(**QUICK).fit(X, labels)
-    assert set(model.predict(X)) <= set(np.asarray(labels).tolist())
-    assert model.latent_labels_.shape == (len(model.latent_examples_),)
-    assert model.score(X, labels) > 0.7

@@ -40,16 +40,3 @@ def test_answers_do_not_depend_on_the_batch(whole_numbers, name):
         model.set_params(weights=weights, n_neighbors=5)
         found = in_batches(model.predict, queries, 1)
         np.testing.assert_array_equal(found, model.predict(queries))
-
-
-@pytest.mark.parametrize("k", [1, 3, 5])
-def test_neighbours_and_votes_are_those_of_a_stable_sort(whole_numbers, k):
-    X, y, queries = whole_numbers
-    model = Euclidean(n_neighbors=k, weights="uniform").fit(X, y)
-    squared = np.square(queries[:, None] - X[None], dtype=np.float64).sum(axis=2)
-    nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    np.testing.assert_array_equal(model.kneighbors(queries)[1], nearest)
-    for row, label in zip(y[nearest], model.predict(queries), strict=True):
-        votes = np.bincount(row)
-        first_of_the_most_voted = next(one for one in row if votes[one] == votes.max())
-        assert label == first_of_the_most_voted

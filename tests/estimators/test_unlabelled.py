@@ -100,7 +100,7 @@ def test_what_cannot_work_is_refused(partly):
     with pytest.raises(TypeError, match="unlabelled must be None or a label"):
         quick(unlabelled=[-1]).fit(X, few)
     da = pytest.importorskip("dask.array")
-    with pytest.raises(TypeError, match="unlabelled=-1 needs X in the memory"):
+    with pytest.raises(ValueError, match="unlabelled=-1 would gather"):
         quick(unlabelled=-1).fit(da.from_array(X), da.from_array(few))
     with pytest.raises(TypeError, match="unlabelled=-1 needs y in the memory"):
         quick(unlabelled=-1).fit(X, da.from_array(few))

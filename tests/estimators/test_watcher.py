@@ -1,10 +1,9 @@
 """A watcher observes a fit, with any version of scikit-learn, and can end it early."""
 
 import numpy as np
-import pytest
 from helpers import make_blobs
 
-from latentmetric import HRSGD, LMNN, MaPML
+from latentmetric import LMNN, MaPML
 from latentmetric.estimators.progress import watched_by
 from latentmetric.io import open_rows
 
@@ -31,12 +30,11 @@ def test_every_round_is_reported_and_nothing_changes():
     np.testing.assert_array_equal(watched.components_, alone.components_)
 
 
-@pytest.mark.parametrize("model", [MaPML(random_state=0), LMNN(), HRSGD(random_state=0)])
-def test_it_can_end_a_fit_early(model):
+def test_it_can_end_a_fit_early():
     X, y = make_blobs()
     watcher = Watcher(stop_after=2)
     with watched_by(watcher):
-        model.fit(X, y)
+        model = LMNN().fit(X, y)
     assert len(watcher.seen) == len(model.history_) == 2
     assert model.predict(X).shape == y.shape
 

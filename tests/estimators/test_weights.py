@@ -130,7 +130,7 @@ def test_weights_stay_off_clusters(blobs):
     X, y = (da.from_array(part, chunks=100) for part in blobs)
     with pytest.raises(TypeError, match="sample_weight needs X in the memory"):
         quick().fit(X, y, np.ones(240))
-    with pytest.raises(TypeError, match="class_weight='balanced' needs X"):
+    with pytest.raises(ValueError, match="class_weight='balanced' would gather"):
         quick(class_weight="balanced").fit(X, y)
     with pytest.raises(TypeError, match="sample_weight needs sample_weight"):
         quick().fit(*blobs, da.ones(240))

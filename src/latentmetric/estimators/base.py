@@ -308,7 +308,7 @@ class ReferenceClassifier(
         return scores
 
     def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+        self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
     ) -> tuple[Floats, Ints] | Ints:
         """The nearest references of each row under the learned metric.
 
@@ -330,10 +330,6 @@ class ReferenceClassifier(
             ``fit`` or ``set_references`` if these are the references.
         """
         ready = self._ready()
-        if X is None:
-            raise TypeError(
-                f"{type(self).__name__}.kneighbors needs X, the rows whose neighbours to find"
-            )
         given = self.n_neighbors if n_neighbors is None else n_neighbors
         k, n_references = Integer(1).check("n_neighbors", given), len(ready.model_.references)
         if k > n_references:

@@ -20,7 +20,6 @@ from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
@@ -429,9 +428,6 @@ class MaPML(OnlineLatents):
             return attributes
         weights = data.unlabelled if data.order is None else data.unlabelled[data.order]
         return add_unlabelled(self, attributes, data.rows, weights)
-
-    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
-        return super()._with_references(rows, codes) | {"reference_": "set"}
 
     def _search(self) -> Search | None:
         references = self.model_.references

@@ -20,7 +20,7 @@ from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
-from latentmetric.engines.dispatch import check_in_memory, map_blocks
+from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import recoded
@@ -165,8 +165,9 @@ class OnlineLatents(ReferenceClassifier[State]):
         if ready.reference_ != "latent":
             codes = known_codes(ready.latent_labels_, ready.classes_)
             ready.model_ = ready.model_.with_references(ready.latent_examples_, codes, 0.0)
-        indices: Ints = map_blocks(ready._apply_block, X, ready, np.intp)
-        return indices
+        indices: Any = ready.kneighbors(X, 1, return_distance=False)
+        nearest: Ints = indices[:, 0]
+        return nearest
 
     def label_scores(self, X: Any, y: Any, *, training: bool = True) -> Floats:
         """How likely the given label of each row is: low scores are doubtful labels.
@@ -225,9 +226,6 @@ class OnlineLatents(ReferenceClassifier[State]):
                 'cluster with keep="last", where no rows were read to choose them; fit it again'
             )
         return float(np.interp(share, QUANTILES, self.score_quantiles_))
-
-    def _apply_block(self, rows: Floats, start: int) -> Ints:
-        return self._nearest(rows, start, 1).indices[:, 0]
 
 
 def _refuse_marked(labels: Labels, mark: Any, method: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel
-from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.validation.labels import (
     Labels,
@@ -55,7 +55,9 @@ class ReferencesMixin:
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
                 changing.__dict__.update(attributes)
             codes = known_codes(labels, changing.classes_)
-            attributes |= changing._with_references(rows, codes)
+            attributes["model_"] = changing.model_.with_references(rows, codes)
+        if "reference_" in vars(self):
+            attributes["reference_"] = "set"
         self.__dict__ = vars(self) | attributes
         return self
 
@@ -136,7 +138,3 @@ class ReferencesMixin:
             "classes_": self.classes_[kept],
             "model_": replace(model, codes=codes, n_classes=int(kept.sum())),
         }
-
-    def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
-        """The fitted attributes that a change of references changes."""
-        return {"model_": self.model_.with_references(rows, codes)}

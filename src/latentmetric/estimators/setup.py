@@ -150,24 +150,23 @@ def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> 
 
 def check_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Raise before anything is read if rows on a cluster would be needed here."""
-    name = f"{type(model).__name__}.fit"
     if sample_weight is not None:
-        caller = f"{name} with sample_weight"
+        caller = f"{type(model).__name__}.fit with sample_weight"
         check_in_memory(caller, "fit without it", X=X, y=y, sample_weight=sample_weight)
     if engine_of(X).in_process:
         return
-    for parameter, value, other in (
-        ("early_stopping", True, False), ("reference", "original", "latent")
-    ):  # fmt: skip
-        if getattr(model, parameter) == value:
+    allowed = {
+        "early_stopping": False,
+        "reference": "latent",
+        "class_weight": None,
+        "unlabelled": None,
+    }
+    for name, value in allowed.items():
+        if getattr(model, name) != value:
             raise ValueError(
-                f"{parameter}={value!r} would gather rows of a cluster on one machine; fit with "
-                f"{parameter}={other!r}"
+                f"{name}={getattr(model, name)!r} would gather rows of a cluster on one machine; "
+                f"fit with {name}={value!r}"
             )
-    for parameter in ("class_weight", "unlabelled"):
-        value = getattr(model, parameter)
-        if value is not None:
-            check_in_memory(f"{name} with {parameter}={value!r}", f"{parameter}=None", X=X)
 
 
 def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
