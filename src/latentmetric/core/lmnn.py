@@ -117,8 +117,8 @@ class Problem:
         halves = (sum(sums) / 2).astype(X.dtype)[:, None]
 
         def product(block: slice) -> Floats:
-            difference: Floats = pull[block] @ X
-            difference += push[block] @ X
+            difference = np.asarray(pull[block] @ X)
+            difference += np.asarray(push[block] @ X)
             difference -= halves[block] * X[block]
             part: Floats = X[block].T @ difference
             return part
