@@ -7,7 +7,6 @@ a proof has a mistake; ``docs/theory.md`` explains it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -16,10 +15,7 @@ import pytest
 from helpers import one_class
 
 from latentmetric.core.latents import settle
-from latentmetric.core.metric import Metric, learn_metric
-from latentmetric.core.triplets import Triplets
-
-ROUNDING = 1e-9
+from latentmetric.core.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -105,11 +101,6 @@ def paper_reach(problem: Problem) -> float:
     return 8 * problem.max_norm * problem.radius**2
 
 
-def true_reach(problem: Problem) -> float:
-    """c from D(z, z') ≤ ‖z − z'‖ √‖M‖ ≤ 2 max‖x‖ √δ."""
-    return 4 * problem.radius * sqrt(problem.max_norm)
-
-
 @dataclass(frozen=True)
 class LatentBound:
     """Σ_r F_r of Theorem 1, which touches L(M, ·) at the problem's latent examples."""
@@ -122,14 +113,12 @@ class LatentBound:
     """c₁ and c₂ of every class, and c₃."""
 
     @classmethod
-    def of(
-        cls, problem: Problem, metric: np.ndarray, reach: float, least_lift: float = 0.0
-    ) -> LatentBound:
-        """``reach`` is c, and the lift β is −min c_t, but no less than ``least_lift``."""
+    def of(cls, problem: Problem, metric: np.ndarray, reach: float) -> LatentBound:
+        """``reach`` is c, and the lift β is −min c_t, but no less than 0."""
         anchor_class = problem.classes[problem.triplets[:, 0]]
         before = spreads(problem, metric, problem.latents)[anchor_class]
         constants = 1 - gaps(problem, metric, problem.latents)
-        lift = max(least_lift, -constants.min())
+        lift = max(0.0, -constants.min())
         active = before + constants > 0
         slope = np.where(active, before + constants, 0) / np.where(
             active, before + constants + lift, 1
@@ -170,17 +159,6 @@ def run_alg_1(rows: np.ndarray, latents: np.ndarray, metric: np.ndarray, latent_
     values, vectors = np.linalg.eigh(metric)
     components = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
     return settle(one_class(rows), latents, Metric(components), latent_reg, max_passes=100)
-
-
-def k_means(problem: Problem, metric: np.ndarray) -> np.ndarray:
-    """Alg. 1 for every class with γ = 0."""
-    own = [problem.latents[problem.classes == code] for code in range(len(problem.rows))]
-    return np.concatenate(
-        [
-            run_alg_1(rows, start, metric, 0.0).latents
-            for rows, start in zip(problem.rows, own, strict=True)
-        ]
-    )
 
 
 @dataclass(frozen=True)
@@ -227,28 +205,14 @@ def project(matrix: np.ndarray, max_norm: float) -> np.ndarray:
     return (vectors * values) @ vectors.T
 
 
-def half_steps(
-    problem: Problem, n_rounds: int = 8, n_steps: int = 100, share: float = 1.0
-) -> Iterator[tuple[LatentBound, np.ndarray, MetricBound, np.ndarray]]:
-    """Alg. 3 from the Euclidean metric with minimisers of both bounds, in the paper's order.
-
-    ``share`` scales c₃ and λ.
-    """
+def losses_by_round(problem: Problem) -> np.ndarray:
+    """Alg. 3 from the Euclidean metric with minimisers of both bounds, in the paper's order."""
     metric = np.eye(problem.latents.shape[1])
-    for _ in range(n_rounds):
-        latent_bound = LatentBound.of(problem, metric, paper_reach(problem))
-        latent_bound = replace(latent_bound, pull=share * latent_bound.pull)
-        latents = latent_bound.minimiser()
+    found = [loss(problem, metric, problem.latents)]
+    for _ in range(8):
+        latents = LatentBound.of(problem, metric, paper_reach(problem)).minimiser()
         problem = replace(problem, latents=latents)
-        metric_bound = MetricBound.of(problem, metric)
-        metric_bound = replace(metric_bound, metric_reg=share * metric_bound.metric_reg)
-        metric = metric_bound.minimiser(n_steps)
-        yield latent_bound, latents, metric_bound, metric
-
-
-def losses_by_round(problem: Problem, **settings: float) -> np.ndarray:
-    found = [loss(problem, np.eye(problem.latents.shape[1]), problem.latents)]
-    for _, latents, _, metric in half_steps(problem, **settings):
+        metric = MetricBound.of(problem, metric).minimiser(n_steps=100)
         found.append(loss(problem, metric, latents))
     return np.array(found)
 
@@ -261,21 +225,6 @@ WIDER_THAN_THE_GAP = on_a_line([-2.0, 2.0], [0.5], start=[0.0, 0.5], bound=2.0)
 
 
 # Theorem 1: the latent examples
-
-
-@pytest.mark.parametrize("reach", [paper_reach, true_reach])
-@pytest.mark.parametrize("seed", range(2))
-def test_theorem_1_holds_for_large_moves(seed, reach):
-    problem = random_problem(seed, scale=40, separation=0.3)
-    metric = random_metric(np.random.default_rng(seed), 4, problem.max_norm)
-    bound = LatentBound.of(problem, metric, reach(problem))
-    latents = k_means(problem, metric)
-    moves = bound.moves(latents)
-    assert np.all((moves == 0) | (moves >= 1))
-    assert np.all(
-        spreads(problem, metric, latents) <= spreads(problem, metric, problem.latents) + ROUNDING
-    )
-    assert 0 < loss(problem, metric, latents) <= bound.value(latents)
 
 
 def test_theorem_1_fails_for_small_moves():
@@ -293,20 +242,6 @@ def test_theorem_1_fails_for_small_moves():
 # Theorem 2: the metric
 
 
-@pytest.mark.parametrize("distance", [1.0, 1.5, 3.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_theorem_2_holds_for_large_moves(seed, distance):
-    problem = random_problem(seed)
-    generator = np.random.default_rng(seed)
-    start = random_metric(generator, 4, norm=2.0)
-    bound = MetricBound.of(problem, start)
-    before = loss(problem, start, problem.latents)
-    assert before > 0
-    assert bound.value(start) == pytest.approx(before, rel=1e-12)
-    metric = start + random_metric(generator, 4, norm=distance)
-    assert loss(problem, metric, problem.latents) <= bound.value(metric)
-
-
 def test_theorem_2_fails_for_small_moves():
     """The minimiser of H with the proof's own λ lowers H and lifts the loss above it."""
     problem, start = WIDER_THAN_THE_GAP, np.eye(1)
@@ -317,34 +252,7 @@ def test_theorem_2_fails_for_small_moves():
     assert loss(problem, metric, problem.latents) > loss(problem, start, problem.latents) + 0.02
 
 
-def test_alg_2_minimises_the_bound_with_a_share_of_its_constant():
-    """One triplet a step makes λ of Alg. 2 that of Theorem 2 divided by the number of triplets."""
-    problem, start = random_problem(0), np.eye(4)
-    bound = MetricBound.of(problem, start)
-    wanted = bound.minimiser(n_steps=1000)
-    n_triplets = len(problem.triplets)
-    o, p, q = problem.triplets[np.random.default_rng(0).integers(n_triplets, size=50_000)].T
-    margins = 1 + spreads(problem, start, problem.latents)[problem.classes[o]]
-    triplets = Triplets(o, p, q, margins)
-    far, near = triplets.differences(problem.latents)
-    gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
-    learned = learn_metric(
-        problem.latents, start, triplets, gaps, np.arange(len(o)), bound.metric_reg / n_triplets,
-        problem.max_norm,
-    )  # fmt: skip
-    assert np.linalg.norm(learned - wanted) < 0.1 * np.linalg.norm(wanted - start)
-
-
 # Theorem 3: the alternation
-
-
-@pytest.mark.parametrize(
-    ("seed", "separation", "scale"), [(0, 0.3, 0.5), (1, 1.0, 1.0), (2, 0.3, 2.0), (0, 1.0, 2.0)]
-)
-def test_objective_falls_on_random_data_with_the_constants(seed, separation, scale):
-    """This is measured, round by round; the theorem's assumption fails here (see above)."""
-    found = losses_by_round(random_problem(seed, scale, separation))
-    assert np.all(np.diff(found) < 0)
 
 
 @pytest.mark.parametrize("problem", [PULLED_TO_THE_IMPOSTOR, WIDER_THAN_THE_GAP])
@@ -357,34 +265,6 @@ def test_objective_can_rise_in_every_round_with_the_constants(problem):
 # Margin preservation
 
 N_DRAWS = 200_000
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Rows around three latent examples, o and p of one class, q of another."""
-
-    metric: np.ndarray
-    latents: np.ndarray
-    rows: np.ndarray
-
-    @classmethod
-    def of(cls, seed: int, scales: tuple[float, float, float]) -> Draws:
-        """Skewed, correlated distortions of mean 0, equal apart from these scales."""
-        generator = np.random.default_rng(seed)
-        mixing = generator.normal(size=(3, 3))
-        noise = (generator.exponential(size=(3, N_DRAWS, 3)) - 1) @ mixing
-        latents = generator.normal(scale=2, size=(3, 3))
-        rows = latents[:, None] + np.array(scales)[:, None, None] * noise
-        return cls(random_metric(generator, 3, norm=1.0), latents, rows)
-
-    def between_latents(self, left: int, right: int) -> float:
-        return float(squared_distances(self.metric, self.latents[left], self.latents[right]))
-
-    def between_rows(self, left: int, right: int) -> np.ndarray:
-        return squared_distances(self.metric, self.rows[left], self.rows[right])
-
-    def to_latent(self, which: int) -> np.ndarray:
-        return squared_distances(self.metric, self.rows[which], self.latents[which])
 
 
 def five_errors(sample: np.ndarray) -> float:
