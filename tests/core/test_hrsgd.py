@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import distances, psd
+from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.hrsgd import SHARPNESS, Descent, Settings
-from latentmetric.core.psd import PSDMatrix
+from latentmetric.core.hrsgd import SHARPNESS, Settings, State
 from latentmetric.core.triplets import RandomTriplets, Triplets
 
 
@@ -66,12 +65,14 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, 
     metric, average, updates, losses = plain_hrsgd(
         rows, triplets, np.random.default_rng(1), learning_rate, batch_size, unbiased
     )
-    descent = Descent(PSDMatrix.identity(n_features), Settings(learning_rate, batch_size, unbiased))
-    found_losses, found_updates = descent.run(as_they_are(rows), triplets, np.random.default_rng(1))
+    state, settings = State.begin(n_features), Settings(learning_rate, batch_size, unbiased)
+    found_losses, found_updates = state.run(
+        as_they_are(rows), triplets, settings, np.random.default_rng(1)
+    )
     assert found_updates == updates > 0
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
-    assert np.linalg.norm(descent.metric - metric) <= 1e-5 * np.linalg.norm(metric)
-    assert np.linalg.norm(descent.state({}).average - average) <= 1e-5 * np.linalg.norm(average)
+    assert np.linalg.norm(state.metric.matrix - metric) <= 1e-5 * np.linalg.norm(metric)
+    assert np.linalg.norm(state.average - average) <= 1e-5 * np.linalg.norm(average)
 
 
 @pytest.mark.parametrize("learning_rate", [0.1, 30.0])
@@ -82,12 +83,11 @@ def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbias
     metric, average, updates, _ = plain_hrsgd(
         rows, triplets, np.random.default_rng(1), learning_rate, 300, unbiased
     )
-    descent = Descent(PSDMatrix.identity(7), Settings(learning_rate, 300, unbiased))
-    assert descent.run(as_they_are(rows), triplets, np.random.default_rng(1))[1] == updates > 0
-    np.testing.assert_allclose(descent.metric, metric, atol=1e-8 * np.linalg.norm(metric))
-    np.testing.assert_allclose(
-        descent.state({}).average, average, atol=1e-8 * np.linalg.norm(average)
-    )
+    state, settings = State.begin(7), Settings(learning_rate, 300, unbiased)
+    found = state.run(as_they_are(rows), triplets, settings, np.random.default_rng(1))
+    assert found[1] == updates > 0
+    np.testing.assert_allclose(state.metric.matrix, metric, atol=1e-8 * np.linalg.norm(metric))
+    np.testing.assert_allclose(state.average, average, atol=1e-8 * np.linalg.norm(average))
 
 
 @pytest.mark.parametrize(
@@ -100,28 +100,9 @@ def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbias
 )
 def test_an_update_by_hand(learning_rate, expected):
     rows = as_they_are(np.array([[0.0, 0], [2, 0], [0, 1]]))
-    descent = Descent(PSDMatrix.identity(2), Settings(learning_rate, 1))
-    losses, updates = descent.run(rows, the_triplet(), np.random.default_rng(0))
+    state, settings = State.begin(2), Settings(learning_rate, 1)
+    losses, updates = state.run(rows, the_triplet(), settings, np.random.default_rng(0))
     assert updates == 1
     assert losses[0] == pytest.approx(4, abs=1e-5)
-    np.testing.assert_allclose(descent.metric, np.diag(expected), atol=1e-12)
-    np.testing.assert_allclose(descent.state({}).average, descent.metric, atol=1e-12)
-
-
-def test_the_metric_is_psd_after_every_update(monkeypatch):
-    rows, triplets = problem(2000, 120)
-    rows[:, :4] *= 4
-    lowest, update = [], psd.PSDMatrix.update
-
-    def checked(self, added, removed):
-        before = self.matrix + added.T @ added - removed.T @ removed
-        update(self, added, removed)
-        lowest.append([np.linalg.eigvalsh(m)[0] for m in (before, self.matrix)])
-
-    monkeypatch.setattr(psd.PSDMatrix, "update", checked)
-    descent = Descent(PSDMatrix.identity(120), Settings(1.0, 10))
-    descent.run(as_they_are(rows.astype(np.float32)), triplets, np.random.default_rng(0))
-    before, after = np.array(lowest).T
-    assert np.count_nonzero(before < -1e-3) > 20
-    assert np.all(after > -1e-8)
-    assert np.linalg.eigvalsh(descent.state({}).average)[0] > 0
+    np.testing.assert_allclose(state.metric.matrix, np.diag(expected), atol=1e-12)
+    np.testing.assert_allclose(state.average, state.metric.matrix, atol=1e-12)

@@ -168,19 +168,6 @@ def test_latents_start_near_distinct_rows(rng, init):
     assert small.dtype == np.float32
 
 
-def test_draws_refer_to_the_drawing_order():
-    rows = np.arange(20.0)[:, None]
-    shuffle = np.random.default_rng(1).permutation(20)
-    starts = [
-        started(rows[order], 5, "random", generator, np.argsort(order))
-        for order, generator in (
-            (np.arange(20), np.random.default_rng(0)),
-            (shuffle, np.random.default_rng(0)),
-        )
-    ]
-    np.testing.assert_allclose(*starts)
-
-
 def test_k_means_plus_plus_spreads_its_start():
     centres = np.array([[0.0, 0], [100, 0], [0, 100], [100, 100]])
     for seed in range(10):

@@ -15,7 +15,6 @@ from latentmetric.core.nearby import (
     LatentPoints,
     RowSubset,
     list_neighbors,
-    responsibilities,
 )
 from latentmetric.core.population import LocalPopulation, positions_of
 
@@ -204,28 +203,3 @@ def test_among_many_latents_only_those_of_near_classes_are_compared(rng, monkeyp
     hits = [len(set(one) & set(other)) for one, other in zip(lists, nearest, strict=True)]
     assert np.mean(hits) > 0.95 * LISTED
     assert all(number in listed for number, listed in enumerate(lists))
-
-
-def test_long_points_are_listed_by_the_axes_in_which_they_differ_most(rng):
-    """A thousandth of the variance is in the axes that are left out, and none if few vary."""
-    leading = rng.standard_normal((300, LISTING_AXES))
-    points = np.concatenate((1e-2 * rng.standard_normal((300, 60)), leading), axis=1)
-    rotated = points @ np.linalg.qr(rng.standard_normal((156, 156)))[0] + 7
-    squared = np.square(leading[:, None] - leading[None]).sum(axis=2)
-    lists = list_neighbors(rotated, np.array([0, 300]), 1)
-    expected = np.argsort(squared, axis=1)[:, :LISTED]
-    hits = [len(set(one) & set(other)) for one, other in zip(lists, expected, strict=True)]
-    assert np.mean(hits) > 0.98 * LISTED
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_responsibilities_are_shares_of_all_and_of_the_same_label(rng, dtype):
-    squared = rng.uniform(0, 3, (50, 6)).astype(dtype)
-    same = rng.random((50, 6)) < 0.4
-    same[np.arange(50), rng.integers(6, size=50)] = True
-    p, q, likelihood = responsibilities(squared, same, T)
-    weights = np.exp(-squared.astype(np.float64) / T)
-    np.testing.assert_allclose(p, weights / weights.sum(axis=1, keepdims=True), rtol=1e-5)
-    of_label = weights * same
-    np.testing.assert_allclose(q, of_label / of_label.sum(axis=1, keepdims=True), rtol=1e-5)
-    np.testing.assert_allclose(likelihood, of_label.sum(axis=1) / weights.sum(axis=1), rtol=1e-5)

@@ -67,7 +67,7 @@ def test_the_krylov_space_finds_them_and_eigh_is_the_fallback(rng, monkeypatch):
 @pytest.mark.parametrize("n_features", [3, 120])
 @pytest.mark.parametrize("length", [0.02, 0.3, 2.0])
 def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng):
-    matrix, exact, left_the_cone = PSDMatrix.identity(n_features), np.eye(n_features), 0
+    matrix, exact, left_the_cone = PSDMatrix(np.eye(n_features), 1.0), np.eye(n_features), 0
     for _ in range(60):
         added, removed = length * rng.standard_normal((2, 10, n_features)) / np.sqrt(n_features)
         removed[:, 0] *= 3
@@ -83,7 +83,7 @@ def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng)
 
 def test_no_search_while_the_boundary_is_far(rng, monkeypatch):
     monkeypatch.setattr(psd, "negative_part", None)
-    matrix, total = PSDMatrix.identity(100), np.eye(100)
+    matrix, total = PSDMatrix(np.eye(100), 1.0), np.eye(100)
     for _ in range(50):
         added, removed = rng.standard_normal((2, 10, 100)) / 300
         matrix.update(added, removed)

@@ -1,7 +1,5 @@
 """The race of the starts: who wins, what it reads, and what must not matter."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from helpers import make_blobs
@@ -20,7 +18,6 @@ from latentmetric.core.race import (
     race,
     winner,
 )
-from latentmetric.core.span import is_wide
 from latentmetric.core.starts import STARTS, start_from
 
 pytestmark = pytest.mark.usefixtures("short_passes")
@@ -89,50 +86,6 @@ def test_rows_that_judge_are_not_fitted_to():
     np.testing.assert_array_equal(np.sort(np.concatenate((fitted, judges))), np.arange(200))
 
 
-def test_the_fits_of_a_race_get_only_the_rows_to_fit(monkeypatch):
-    begin, got = race_module.first_state, []
-
-    def recorded(sample, counts, init, settings, start, generator):
-        got.append((sample.inner[:], counts, start.name, generator.bit_generator.state))
-        return begin(sample, counts, init, settings, start, generator)
-
-    monkeypatch.setattr(race_module, "first_state", recorded)
-    X, y = units(200)
-    rows, _ = raced(X, y, share=0.25)
-    assert [name for _, _, name, _ in got] == list(STARTS)
-    assert all(state == got[0][3] for *_, state in got), "all starts get the same draws"
-    for inner, counts, *_ in got:
-        assert len(inner) == 134
-        assert 33 <= sum(counts) <= 34
-    fitted = rows.inner[rows._drawn[rows.asked[0]]]
-    differences = np.linalg.norm(fitted[1:] - fitted[:1], axis=1)
-    expected = np.linalg.norm(got[0][0][1:] - got[0][0][:1], axis=1)
-    np.testing.assert_allclose(expected / expected[0], differences / differences[0], rtol=1e-9)
-
-
-def reordered(monkeypatch):
-    """Classes all as far from the centre, and so few rows of each that their order changes."""
-    monkeypatch.setattr(race_module, "RACE_ROWS", 96)
-    y = np.arange(480) % 8
-    return 20 * np.eye(8)[y] + np.random.default_rng(0).standard_normal((480, 8)), y
-
-
-def test_classes_have_the_same_share_of_latents_as_in_the_fit(monkeypatch):
-    begin, got = race_module.first_state, []
-
-    def recorded(sample, counts, *rest):
-        got.append((sample.codes, counts / sample.sizes))
-        return begin(sample, counts, *rest)
-
-    monkeypatch.setattr(race_module, "first_state", recorded)
-    rows, generator = LocalPopulation.of(*reordered(monkeypatch)), np.random.default_rng(0)
-    shares = np.array([0.5, 0.1, 0.9, 0.2, 0.7, 0.1, 0.9, 0.4])
-    choose_start(rows, "auto", shares * rows.sizes, "random", SETTINGS, generator)
-    for codes, found in got:
-        assert codes.tolist() != list(range(8))
-        np.testing.assert_allclose(found, shares[codes], atol=0.12)
-
-
 @pytest.mark.parametrize(
     "y", [[0, 1], [0, 0, 1, 2], [0, 1, 2, 3, 4, 5, 6], [0, 0, 0, 0, 0, 0]], ids=str
 )
@@ -173,24 +126,6 @@ def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypat
     rows = Recorded.of(X, y)
     assert estimate_start(rows, name, np.random.default_rng(0)).name == name
     assert [len(numbers) for numbers in rows.asked] == ([] if name == "euclidean" else [60])
-
-
-def test_few_rows_with_many_features_are_raced_in_their_span(rng, monkeypatch):
-    """Without the refinement, whose rates depend on the number of features, to rounding."""
-
-    def unrefined(rows, start, components, latents, *_):
-        return SimpleNamespace(components=components, latents=latents)
-
-    X, y = units(60)
-    X = np.concatenate((X, rng.standard_normal((60, 60))), axis=1)
-    assert is_wide(LocalPopulation.of(X, y))
-    monkeypatch.setattr(race_module, "refine", unrefined)
-    _, spanned = raced(X, y, 0.2)
-    monkeypatch.setattr(race_module, "is_wide", lambda rows: False)
-    _, judgements = raced(X, y, 0.2)
-    for name in STARTS:
-        assert spanned[name].loss == pytest.approx(judgements[name].loss, rel=1e-8)
-        assert spanned[name].error == judgements[name].error
 
 
 def test_a_gap_is_a_ratio_of_distances_far_away(rng):

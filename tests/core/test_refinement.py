@@ -86,26 +86,6 @@ def plain_loss(problem, exponent=0.0, near=None):
     return total
 
 
-def plain_gradient(problem, numbers, exponent=0.0):
-    """The formulas, a row and a point at a time."""
-    of_factor, of_points = np.zeros_like(problem.factor), np.zeros_like(problem.points)
-    for number in numbers:
-        row, mapped = problem.rows[number], problem.factor @ problem.rows[number]
-        stretch = np.ones(len(problem.points))
-        stretch[problem.own[number]] = problem.stretch[number]
-        squared = stretch * np.square(mapped - problem.points).sum(axis=1)
-        p = np.exp(-squared / problem.temperature - logsumexp(-squared / problem.temperature))
-        q = np.where(problem.of_points == problem.labels[number], p, 0)
-        likelihood = q.sum()
-        weights = (q / likelihood - p) / problem.temperature * stretch * likelihood**exponent
-        of_row = np.zeros_like(mapped)
-        for point, weight in enumerate(weights):
-            of_row += 2 * weight * (mapped - problem.points[point])
-            of_points[point] -= 2 * weight * (mapped - problem.points[point])
-        of_factor += np.outer(of_row, row)
-    return of_factor, of_points
-
-
 def batch_of(problem, exponent=0.0, near=None):
     if near is None:
         near = np.tile(np.arange(len(problem.points)), (len(problem.rows), 1))
@@ -141,22 +121,6 @@ def test_the_gradient_is_that_of_the_plain_loss(problem, exponent):
         assert np.linalg.norm(slope) > 0.1
 
 
-def test_only_near_points_take_part(problem, rng):
-    """The own point and two others of each row; the last point is near no row."""
-    near = np.array(
-        [[own, *rng.permutation(np.delete(np.arange(6), own))[:2]] for own in problem.own % 6]
-    )
-    problem = problem.with_changes(own=problem.own % 6)
-    problem = problem.with_changes(labels=problem.of_points[problem.own])
-    slopes = found(problem, near=near)
-    assert not slopes.points[6].any()
-
-    def of_points(flat):
-        return plain_loss(problem.with_changes(points=flat.reshape(N_POINTS, RANK)), near=near)
-
-    assert check_grad(of_points, lambda _: slopes.points.ravel(), problem.points.ravel()) < 1e-5
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("exponent", [0.0, WRONG_LABELS_EXPONENT])
 def test_a_row_among_points_of_another_label_has_a_finite_gradient(dtype, exponent):
@@ -176,28 +140,6 @@ def begun_at(problem, n_rows=N_ROWS):
     """Adam before its first step."""
     moments = Moments.zero(problem.factor, problem.points, n_rows)
     return Adam(problem.factor, problem.points, moments)
-
-
-def descended(problem, n_steps=5):
-    """The factor and the points after some steps with the gradient of all rows."""
-    adam = begun_at(problem)
-    for step in range(n_steps):
-        moved = problem.with_changes(factor=adam.components, points=adam.points)
-        adam.step(found(moved), np.arange(N_POINTS), (1 + np.cos(np.pi * step / n_steps)) / 2)
-    return adam.components, adam.points
-
-
-def rotation(rng, size):
-    return np.linalg.qr(rng.standard_normal((size, size)))[0]
-
-
-def test_steps_do_not_depend_on_the_axes_of_the_rows(problem, rng):
-    turn = rotation(rng, N_FEATURES)
-    factor, points = descended(problem)
-    turned = problem.with_changes(rows=problem.rows @ turn, factor=problem.factor @ turn)
-    other_factor, other_points = descended(turned)
-    np.testing.assert_allclose(other_factor, factor @ turn, atol=1e-12)
-    np.testing.assert_allclose(other_points, points, atol=1e-12)
 
 
 def unit_of(factor):
@@ -268,14 +210,6 @@ def test_steps_are_those_of_adam_and_other_points_stay(problem, rng):
     np.testing.assert_array_equal(adam.points[-1], problem.points[-1])
 
 
-def assert_equal_parts(one, other):
-    for part, copied in zip(one, other, strict=True):
-        if dataclasses.is_dataclass(part):
-            assert_equal_parts(vars(part).values(), vars(copied).values())
-        else:
-            np.testing.assert_array_equal(part, copied)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dtype):
     factor = np.linalg.qr(rng.standard_normal((6, 4)))[0].T.astype(dtype)
@@ -291,17 +225,8 @@ def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dty
     np.testing.assert_allclose((moved - latents) @ undecided.T, 0, atol=1e-5)
 
 
-def test_preimages_under_a_metric_that_ignores_a_direction_are_finite(rng):
-    factor = np.diag([1.0, 1e-12, 0.0])
-    latents, points = rng.standard_normal((2, 4, 3))
-    moved = preimages(latents, factor, points)
-    np.testing.assert_allclose(moved[:, 0], points[:, 0], atol=1e-3)
-    np.testing.assert_allclose(moved[:, 1:], latents[:, 1:], atol=1e-6)
-
-
-SIZES = [(1, 1, 1, 134), (16, 1, 16, 134), (1000, 1, 50, 134), (5125, 1, 256, 134),
-         (50_000, 1, 256, 196), (1_281_167, 1, 1282, 1000), (60_000, 2, 128, 469),
-         (60_000, 100, 60, 1000), (3_000, 100, 16, 188)]  # fmt: skip
+SIZES = [(1, 1, 1, 134), (1000, 1, 50, 134), (50_000, 1, 256, 196), (1_281_167, 1, 1282, 1000),
+         (60_000, 100, 60, 1000)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("n_rows", "reach", "size", "n_steps"), SIZES)
@@ -395,7 +320,8 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
         if not active:
             continue
         moved = problem.with_changes(factor=adam.factor, points=adam.points)
-        of_factor, of_points = plain_gradient(moved, active, exponent)
+        slopes = gradient(moved.rows[active], batch_of(moved, exponent).part(active))
+        of_factor, of_points = slopes.components, slopes.points.copy()
         away = adam.points - problem.points
         share = len(drawn) / len(problem.rows)
         of_points += 2 * latent_reg * share / problem.temperature * away
@@ -440,7 +366,9 @@ def test_a_pass_leaves_the_state_it_began_from_alone():
     before = copy.deepcopy((begun.components, begun.latents, begun.moments))
     second = begun.refined(done=1)
     assert second.moments.n_steps == 2 * first.moments.n_steps > 0
-    assert_equal_parts((begun.components, begun.latents, begun.moments), before)
+    after = begun.components, begun.latents, *vars(begun.moments).values()
+    for part, copied in zip(after, (*before[:2], *vars(before[2]).values()), strict=True):
+        np.testing.assert_array_equal(part, copied)
 
 
 def test_the_number_of_threads_changes_no_bit_of_a_pass():

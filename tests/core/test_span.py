@@ -26,21 +26,6 @@ def wide():
     return X, y, make_blobs(100, 3, 70, seed=1)[0]
 
 
-@pytest.mark.parametrize("start", STARTS)
-def test_outside_the_span_a_refined_metric_is_that_of_the_start(wide, start):
-    """Nothing was learned there, but nothing is lost."""
-    X, y, queries = wide
-    begun = MaPML(**QUICK | {"max_iter": 0}, start=start, refine=0).fit(X, y)
-    model = MaPML(**QUICK, start=start, refine=1, keep="last").fit(X, y)
-    rows = LocalPopulation.of(X, y)
-    span, _ = span_of(rows.inner[:], positions_in_order(rows), start)
-    outside = np.linalg.svd(span.basis)[2][len(span.basis) :] / span.factors
-    before, after = (fitted.get_mahalanobis_matrix() @ outside.T for fitted in (begun, model))
-    np.testing.assert_allclose(after, before, atol=1e-8 * np.abs(before).max())
-    assert np.abs(model.get_mahalanobis_matrix() - begun.get_mahalanobis_matrix()).max() > 0.01
-    assert model.predict(queries).shape == (100,)
-
-
 def positions_in_order(rows):
     """The position of the class of every row."""
     positions = np.empty(rows.sizes.sum(), dtype=int)
@@ -100,19 +85,6 @@ class TestSpan:
         np.testing.assert_allclose(span.basis @ span.basis.T, np.eye(39), atol=1e-9)
         np.testing.assert_allclose(span.out_of(span.into(inner)), inner, atol=1e-9)
 
-    def test_the_start_in_the_span_is_the_start(self, case):
-        """For rows, and after widening for all queries."""
-        _, inner, positions, name = case
-        span, start = span_of(inner, positions, name)
-        expected = start_from(name, inner, positions)
-        np.testing.assert_allclose(
-            cdist(*[start.into(span.into(inner))] * 2), cdist(*[expected.into(inner)] * 2),
-            atol=1e-9,
-        )  # fmt: skip
-        found = span.widen(start.fold(np.eye(39)))
-        metric = expected.fold(np.eye(70)).T @ expected.fold(np.eye(70))
-        np.testing.assert_allclose(found.T @ found, metric, atol=1e-9 * np.abs(metric).max())
-
     def test_a_widened_metric_acts_on_rows_as_the_one_in_the_basis(self, case, rng):
         _, inner, positions, name = case
         span, _ = span_of(inner, positions, name)
@@ -130,13 +102,3 @@ class TestSpan:
         np.testing.assert_allclose(span.fold(factor) @ outside.T, 0, atol=1e-9)
         widened = np.square(span.widen(factor) @ outside.T).sum(axis=0)
         np.testing.assert_allclose(widened, span.outside, rtol=1e-9)
-
-    def test_spanned_rows_keep_their_classes_and_their_order(self, case):
-        rows, inner, positions, name = case
-        span, _ = span_of(inner, positions, name)
-        within = spanned(rows, span)
-        np.testing.assert_array_equal(within.codes, rows.codes)
-        np.testing.assert_array_equal(within.sizes, rows.sizes)
-        assert within.n_features == 39
-        numbers = np.arange(40)
-        np.testing.assert_allclose(span.out_of(within.sample(numbers)), inner, atol=1e-9)

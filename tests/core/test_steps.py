@@ -20,7 +20,7 @@ def followed(steps, seed=0):
 @pytest.mark.parametrize(
     ("make", "result"),
     [
-        (lambda *parts: oasis.steps(*parts, 1.0, 1), "similarity"),
+        (lambda *parts: oasis.steps(*parts, 1.0), "similarity"),
         (lambda *parts: hrsgd.steps(*parts, hrsgd.Settings(0.1, 10)), "average"),
     ],
     ids=["OASIS", "HR-SGD"],

@@ -138,8 +138,13 @@ def state_from(
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)
-    inputs = _RoundInputs(start, class_starts, judges, None, 0)
-    return _finish_round(rows, inputs, components, given, settings, generator, Clock())
+    nothing, nowhere = np.empty(0, dtype=np.intp), np.empty(0)
+    state = State(
+        start, components, given.latents, class_starts, given.spreads, given.counts, judges, 0.0,
+        Candidates(nothing, nothing, nothing, nowhere, nowhere),
+        Triplets(nothing, nothing, nothing, nowhere), {"round": -1},
+    )  # fmt: skip
+    return _finish_round(state, rows, settings, generator, Clock())
 
 
 def next_state(
@@ -147,73 +152,57 @@ def next_state(
 ) -> State:
     """One round: learn the metric from the mined triplets, move the latent examples under it."""
     clock = Clock()
-    components = _learn(state, settings, generator)
+    state = replace(state, components=_learn(state, settings, generator))
     clock.lap("metric")
-    given = LatentsUpdate(
-        state.latents, state.spreads, state.counts, passes=0, cached_latents=state.cached_latents
-    )
-    number = state.record["round"] + 1
-    inputs = _RoundInputs(state.start, state.class_starts, state.judges, state.watched, number)
-    return _finish_round(rows, inputs, components, given, settings, generator, clock)
-
-
-@dataclass(frozen=True)
-class _RoundInputs:
-    """What a round keeps of the one before."""
-
-    start: Start
-    class_starts: Ints
-    judges: Ints
-    watched: Triplets | None
-    number: int
+    return _finish_round(state, rows, settings, generator, clock)
 
 
 def _finish_round(
-    rows: Population, inputs: _RoundInputs, components: Floats, given: LatentsUpdate,
-    settings: Settings, generator: np.random.Generator, clock: Clock,
+    state: State, rows: Population, settings: Settings, generator: np.random.Generator,
+    clock: Clock,
 ) -> State:  # fmt: skip
-    """Alg. 1 for every class from the current latent examples, then mined triplets and record."""
-    inner = inputs.start.fold(components)
+    """Alg. 1 for every class under the state's new metric, then mined triplets and record."""
+    inner, class_starts = state.start.fold(state.components), state.class_starts
     moved = rows.move_latents(
-        given.latents, inputs.class_starts, Metric(inner),
-        settings.latent_reg, settings.max_passes, settings.n_threads, given.cached_latents,
+        state.latents, class_starts, Metric(inner), settings.latent_reg, settings.max_passes,
+        settings.n_threads, state.cached_latents,
     )  # fmt: skip
     clock.lap("latents")
     points = moved.latents @ inner.T
     margins = 1 + moved.spreads
-    of_latents = np.repeat(margins, np.diff(inputs.class_starts)).astype(points.dtype)
+    of_latents = np.repeat(margins, np.diff(class_starts)).astype(points.dtype)
     n_anchors, anchors = max(FEWEST_ANCHORS, settings.n_steps // STEPS_PER_ANCHOR), None
     if len(points) > n_anchors:
         anchors = np.sort(generator.choice(len(points), size=n_anchors, replace=False))
     candidates = mine(
-        points, inputs.class_starts, of_latents, settings.target_neighbors, settings.impostors,
+        points, class_starts, of_latents, settings.target_neighbors, settings.impostors,
         settings.n_threads, anchors,
     )  # fmt: skip
     clock.lap("mining")
     offered = np.flatnonzero(candidates.hinges > -np.inf)
-    watched = inputs.watched
-    if watched is None:
+    watched = state.watched
+    if not len(watched):
         size = min(OBJECTIVE_TRIPLETS, len(offered))
         watched = candidates.take(np.sort(generator.choice(offered, size=size, replace=False)))
     record: Record = {
-        "round": inputs.number,
+        "round": state.record["round"] + 1,
         "objective": objective(points, of_latents, watched),
         "active_share": float(np.count_nonzero(candidates.hinges > 0) / len(offered)),
-        "norm": norm(components),
-        "rank": len(components),
+        "norm": norm(state.components),
+        "rank": len(state.components),
         "mean_margin": float(margins.mean()),
         "passes": moved.passes,
         "seconds": clock.laps,
     }
-    state = State(
-        inputs.start, components, moved.latents, inputs.class_starts, moved.spreads, moved.counts,
-        inputs.judges, 0.0, candidates, watched, record, cached_latents=moved.cached_latents,
+    state = replace(
+        state, latents=moved.latents, spreads=moved.spreads, counts=moved.counts,
+        candidates=candidates, watched=watched, record=record, cached_latents=moved.cached_latents,
     )  # fmt: skip
     if not settings.judged:
         return state
     kept = reduced(state, settings.final_rank)
-    if kept is not components:
-        points = moved.latents @ inputs.start.fold(kept).T
+    if kept is not state.components:
+        points = moved.latents @ state.start.fold(kept).T
     spacing = temperature_from_references(References.of(points), settings.temperature_share)
     state = replace(state, temperature=spacing)
     return with_judgement(state, kept, points, rows, settings, clock)

@@ -123,19 +123,13 @@ class InnerRows:
         out = None if isinstance(which, slice) else gathered
         return self.coordinates.into(gathered, out=out)
 
-    def under(
-        self, components: Floats, which_rows: Ints | None = None, n_threads: int = 1
-    ) -> Floats:
+    def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
         """Map the given rows, or all rows, with the factor of a metric."""
         n_rows = len(self) if which_rows is None else len(which_rows)
         points = np.empty((n_rows, len(components)), dtype=components.dtype)
-
-        def map_block(block: slice) -> None:
-            gathered = self.rows[block if which_rows is None else which_rows[block]]
-            gathered = gathered.astype(components.dtype, copy=False)
+        for block in row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize):
+            which = block if which_rows is None else which_rows[block]
+            gathered = self.rows[which].astype(components.dtype, copy=False)
             out = None if which_rows is None else gathered
             np.matmul(self.coordinates.into(gathered, out=out), components.T, out=points[block])
-
-        blocks = row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize)
-        parallel_map(map_block, list(blocks), n_threads)
         return points

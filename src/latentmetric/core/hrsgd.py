@@ -33,10 +33,8 @@ d×d matrices, two more if b > d, the triplets drawn at once, and a block of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from math import exp, log1p
+from copy import deepcopy
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
@@ -73,156 +71,121 @@ class Settings:
     """Whether a step is divided by the mini-batch's probability of an update."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class State:
-    """The metric after some of the iterations, and the sum of the metrics so far, in float64."""
+    """The metric after some of the iterations, and the sum of the metrics so far."""
 
-    metric: Floats
-    floor: float
-    updates_ahead: int
+    metric: PSDMatrix
     total: Floats
-    n_summed: int
-    n_here: int
+    n_summed: int = 0
+    n_here: int = 0
     """Iterations since the last update, not yet in the total."""
-    record: Record
+    record: Record = field(default_factory=lambda: {"round": 0, "iterations": 0, "seconds": {}})
     finished: bool = False
+
+    @classmethod
+    def begin(cls, n_features: int) -> State:
+        """The identity."""
+        return cls(PSDMatrix(np.eye(n_features), floor=1.0), np.zeros((n_features, n_features)))
 
     @property
     def average(self) -> Floats:
         """The mean of the metrics after each iteration; before the first, the metric itself."""
         if self.n_summed + self.n_here == 0:
-            return self.metric
-        return (self.total + self.n_here * self.metric) / (self.n_summed + self.n_here)
+            return self.metric.matrix
+        return (self.total + self.n_here * self.metric.matrix) / (self.n_summed + self.n_here)
+
+    def run(
+        self, rows: InnerRows, triplets: Triplets, settings: Settings,
+        generator: np.random.Generator,
+    ) -> tuple[Floats, int]:  # fmt: skip
+        """Run one iteration per whole batch; return the drawn triplets' losses and the updates.
+
+        The triplet that weights the coin is a uniform sample of its batch, so the mean of these
+        losses estimates the objective.
+        """
+        size, n_batches = settings.batch_size, len(triplets) // settings.batch_size
+        drawn = generator.integers(size, size=n_batches)
+        coins = generator.random(n_batches)
+        losses, n_updates = np.empty(n_batches), 0
+        for number in range(n_batches):
+            batch, one = triplets[number * size : (number + 1) * size], int(drawn[number])
+            excess = SHARPNESS * (1 - self._gaps(_vectors(rows, batch[one : one + 1]))[0])
+            losses[number] = np.logaddexp(0, excess) / SHARPNESS  # the smooth hinge
+            if coins[number] < expit(excess):
+                self._update(rows, batch, settings)
+                n_updates += 1
+            self.n_here += 1
+        return losses, n_updates
+
+    def _gaps(self, vectors: Floats) -> Floats:
+        """D²(o, q) − D²(o, p) from vectors as ``_vectors`` stacks them."""
+        squared: Floats = np.einsum("ij,ij->i", vectors @ self.metric.matrix, vectors)
+        half = len(vectors) // 2
+        return squared[:half] - squared[half:]
+
+    def _update(self, rows: InnerRows, batch: Triplets, settings: Settings) -> None:
+        """Take a step along the mean gradient of a batch and project; large batches in pieces."""
+        self.total += self.n_here * self.metric.matrix
+        self.n_summed += self.n_here
+        self.n_here = 0
+        rate = settings.learning_rate / settings.batch_size
+        if len(batch) <= rows.n_features:
+            nearer, farther, slopes = self._weighted(_vectors(rows, batch), rate)
+            if settings.unbiased:
+                lengthened = (len(batch) / slopes) ** 0.5
+                nearer, farther = lengthened * nearer, lengthened * farther
+            self.metric.update(nearer, farther)
+            return
+        added, removed = np.zeros((2, *self.total.shape))
+        total = 0.0
+        for piece in row_blocks(len(batch), BYTES_PER_NUMBER * rows.n_features):
+            nearer, farther, slopes = self._weighted(_vectors(rows, batch[piece]), rate)
+            added += nearer.T @ nearer
+            removed += farther.T @ farther
+            total += slopes
+        if settings.unbiased:
+            added *= len(batch) / total
+            removed *= len(batch) / total
+        self.metric.update_by(added, removed)
+
+    def _weighted(self, vectors: Floats, rate: float) -> tuple[Floats, Floats, float]:
+        """Δq and Δp times the roots of their weights in the gradient, and the sum of the slopes.
+
+        The sum is positive where it is used: an update needs a triplet with a positive slope.
+        """
+        slopes = expit(SHARPNESS * (1 - self._gaps(vectors)))
+        weights = rate * slopes
+        vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
+        return vectors[: len(weights)], vectors[len(weights) :], float(slopes.sum())
 
 
 def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, settings: Settings
 ) -> Steps[State]:
     """HR-SGD on ``n_steps`` random triplets, in ``n_parts`` steps."""
-    following = partial(
-        _next_state, rows=of_unit_norm(rows), draw=RandomTriplets(codes).draw,
-        sizes=part_sizes(n_steps, n_parts, settings.batch_size), settings=settings,
-    )  # fmt: skip
+    unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
+    sizes = part_sizes(n_steps, n_parts, settings.batch_size)
 
-    def first(generator: np.random.Generator) -> State:
-        descent = Descent(PSDMatrix.identity(rows.n_features), settings)
-        return descent.state({"round": 0, "iterations": 0, "seconds": {}})
+    def following(before: State, generator: np.random.Generator) -> State:
+        since, number = perf_counter(), before.record["round"]
+        state = deepcopy(before)
+        n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
+        for size in block_sizes(sizes[number], settings.batch_size):
+            losses, updates = state.run(unit_rows, draw(size, generator), settings, generator)
+            total += float(losses.sum())
+            n_updates += updates
+        state.record = {
+            "round": number + 1,
+            "iterations": before.record["iterations"] + n_batches,
+            "objective": total / n_batches,
+            "active_share": n_updates / n_batches,
+            "norm": float(np.linalg.norm(state.average)),
+            "seconds": {"metric": perf_counter() - since},
+        }
+        return state
 
-    return Steps(first, following, n_parts, State)
-
-
-def _next_state(
-    state: State, generator: np.random.Generator, *, rows: InnerRows,
-    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int], settings: Settings,
-) -> State:  # fmt: skip
-    since, number = perf_counter(), state.record["round"]
-    metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
-    descent = Descent(metric, settings, state)
-    n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
-    for size in block_sizes(sizes[number], settings.batch_size):
-        losses, updates = descent.run(rows, draw(size, generator), generator)
-        total += float(losses.sum())
-        n_updates += updates
-    record = {
-        "round": number + 1,
-        "iterations": state.record["iterations"] + n_batches,
-        "objective": total / n_batches,
-        "active_share": n_updates / n_batches,
-        "norm": float(np.linalg.norm(descent.state({}).average)),
-        "seconds": {"metric": perf_counter() - since},
-    }
-    return descent.state(record)
-
-
-class Descent:
-    """The current metric and the sum of the metrics so far."""
-
-    def __init__(self, metric: PSDMatrix, settings: Settings, before: State | None = None) -> None:
-        """``before`` is the state to continue from; its arrays are not changed."""
-        self._rate = settings.learning_rate / settings.batch_size
-        self._batch_size, self._unbiased = settings.batch_size, settings.unbiased
-        self._metric, self._n_summed, self._n_here = metric, 0, 0
-        self._sum: Floats = np.zeros(metric.matrix.shape)
-        if before is not None:
-            self._sum = before.total.copy()
-            self._n_summed, self._n_here = before.n_summed, before.n_here
-
-    def state(self, record: Record) -> State:
-        """The current state; it shares the descent's arrays, so do not call ``run`` again."""
-        metric = self._metric
-        return State(
-            metric.matrix, metric.floor, metric.updates_ahead, self._sum, self._n_summed,
-            self._n_here, record,
-        )  # fmt: skip
-
-    @property
-    def metric(self) -> Floats:
-        """The current metric, in float64."""
-        return self._metric.matrix
-
-    def run(
-        self, rows: InnerRows, triplets: Triplets, generator: np.random.Generator
-    ) -> tuple[Floats, int]:
-        """Run one iteration per whole batch; return the drawn triplets' losses and the updates.
-
-        The triplet that weights the coin is a uniform sample of its batch, so the mean of these
-        losses estimates the objective.
-        """
-        n_batches = len(triplets) // self._batch_size
-        drawn = generator.integers(self._batch_size, size=n_batches)
-        coins = generator.random(n_batches)
-        losses, n_updates = np.empty(n_batches), 0
-        for number in range(n_batches):
-            first = number * self._batch_size
-            batch = triplets[first : first + self._batch_size]
-            one = int(drawn[number])
-            gap = float(self._gaps(_vectors(rows, batch[one : one + 1]))[0])
-            losses[number] = _loss(gap)
-            if coins[number] < expit(SHARPNESS * (1 - gap)):
-                self._update(rows, batch)
-                n_updates += 1
-            self._n_here += 1
-        return losses, n_updates
-
-    def _gaps(self, vectors: Floats) -> Floats:
-        """D²(o, q) − D²(o, p) from vectors as ``_vectors`` stacks them."""
-        squared: Floats = np.einsum("ij,ij->i", vectors @ self.metric, vectors)
-        half = len(vectors) // 2
-        return squared[:half] - squared[half:]
-
-    def _update(self, rows: InnerRows, batch: Triplets) -> None:
-        """Take a step along the mean gradient of a batch and project; large batches in pieces."""
-        self._sum += self._n_here * self.metric
-        self._n_summed += self._n_here
-        self._n_here = 0
-        if len(batch) <= rows.n_features:
-            nearer, farther, slopes = self._weighted(_vectors(rows, batch))
-            if self._unbiased:
-                lengthened = (len(batch) / slopes) ** 0.5
-                nearer, farther = lengthened * nearer, lengthened * farther
-            self._metric.update(nearer, farther)
-            return
-        added, removed = np.zeros((2, *self.metric.shape))
-        total = 0.0
-        for piece in row_blocks(len(batch), BYTES_PER_NUMBER * rows.n_features):
-            nearer, farther, slopes = self._weighted(_vectors(rows, batch[piece]))
-            added += nearer.T @ nearer
-            removed += farther.T @ farther
-            total += slopes
-        if self._unbiased:
-            added *= len(batch) / total
-            removed *= len(batch) / total
-        self._metric.update_by(added, removed)
-
-    def _weighted(self, vectors: Floats) -> tuple[Floats, Floats, float]:
-        """Δq and Δp times the roots of their weights in the gradient, and the sum of the slopes.
-
-        The sum is positive where it is used: an update needs a triplet with a positive slope.
-        """
-        slopes = expit(SHARPNESS * (1 - self._gaps(vectors)))
-        weights = self._rate * slopes
-        vectors *= np.sqrt(np.concatenate((weights, weights)))[:, None]
-        return vectors[: len(weights)], vectors[len(weights) :], float(slopes.sum())
+    return Steps(lambda generator: State.begin(rows.n_features), following, n_parts, State)
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:
@@ -231,9 +194,3 @@ def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:
     anchors = rows[triplets.anchors]
     ends -= np.concatenate((anchors, anchors))
     return ends
-
-
-def _loss(gap: float) -> float:
-    """The smooth hinge, without overflow for very negative gaps."""
-    excess = SHARPNESS * (1 - gap)
-    return (max(excess, 0.0) + log1p(exp(-abs(excess)))) / SHARPNESS

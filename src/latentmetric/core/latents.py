@@ -46,8 +46,6 @@ class Settled:
     """The latent example of every row."""
     spread: float
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
-    between: float
-    """E[D²(z, mean)] over the rows of the class, z being each row's latent example."""
     counts: Floats
     """Rows of every latent example, or their weight."""
     passes: int
@@ -61,20 +59,8 @@ def settle(
     A row with a weight counts as so many rows. If groups within the class are so far apart that
     float32 loses the differences inside them, it is repeated in float64.
     """
-    dtype = start.dtype
+    dtype, slack = start.dtype, ROUNDING_SLACK * float(np.finfo(start.dtype).eps)
     start = start - rows.mean.astype(dtype)
-    settled = _settle(rows, start, metric, latent_reg, max_passes)
-    rounding = ROUNDING_SLACK * float(np.finfo(dtype).eps) * settled.between
-    if dtype == np.float32 and settled.spread < rounding:
-        double = Metric(metric.components.astype(np.float64))
-        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
-    return replace(settled, latents=(settled.latents + rows.mean).astype(dtype))
-
-
-def _settle(
-    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
-) -> Settled:
-    """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
     nearest = Nearest(len(rows), start.dtype)
     members = Members(len(rows), start, latent_reg, rows.weights)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
@@ -84,7 +70,7 @@ def _settle(
         # No row changes its latent example for less than the rounding error. Otherwise equal rows
         # could be passed back and forth between equal latent examples for ever.
         largest = float(np.abs(mapped.norms[moved]).max(initial=0))
-        rounding = max(rounding, ROUNDING_SLACK * float(np.finfo(mapped.norms.dtype).eps) * largest)
+        rounding = max(rounding, slack * largest)
         for block in rows.blocks:
             inside = rows[block]
             members.reassign(block, inside, nearest.update(block, inside, moved, mapped, rounding))
@@ -96,9 +82,13 @@ def _settle(
         if changed <= SETTLED_SHARE * rows.weight:
             break
     within, between = members.within_and_between(rows, latents, mapped, metric)
+    if dtype == np.float32 and within < slack * between:
+        start, double = start + rows.mean, Metric(metric.components.astype(np.float64))
+        precise = settle(rows, start, double, latent_reg, max_passes)
+        return replace(precise, latents=precise.latents.astype(dtype))
     return Settled(
-        latents, members.assignment, within / rows.weight, between / rows.weight, members.counts,
-        passes,
+        (latents + rows.mean).astype(dtype), members.assignment, within / rows.weight,
+        members.counts, passes,
     )  # fmt: skip
 
 

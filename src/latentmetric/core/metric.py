@@ -79,21 +79,23 @@ def learn_metric(
     learned, sum_of_triplets, sum_of_learned = (np.zeros_like(start, order="F") for _ in range(3))
     start_share, sum_of_start = 1.0, 0.0
     for steps in row_blocks(n_steps, 1, steps_per_block):
-        block = _Block.of(triplets[drawn[steps]], gaps[drawn[steps]], latents)
+        block, on_start = triplets[drawn[steps]], gaps[drawn[steps]].astype(np.float64)
+        vectors = np.concatenate(block.differences(latents))  # to the impostors, to the targets
         norms = 0.0, 0.0, start_norm  # ⟨M, M⟩, ⟨M, M₀⟩ and ⟨M₀, M₀⟩; only a bound needs them
         if max_norm < inf:
             cross, of_start = _inner(learned, start), start_share * start_norm
             squared = start_share * (of_start + 2 * cross) + _inner(learned, learned.T)
             norms = squared, of_start + cross, start_norm
         now, suffix = _take_steps(
-            block, _gaps(learned, block.vectors).tolist(), start_share, steps.start + 1, half,
-            metric_reg, max_norm, *norms,
+            _products(vectors), on_start.tolist(), _gaps(learned, vectors).tolist(),
+            block.margins.tolist(), start_share, steps.start + 1, half, metric_reg, max_norm,
+            *norms,
         )  # fmt: skip
         if steps.stop > half:
-            _add(sum_of_triplets, 1.0, suffix.weights, block.vectors)
+            _add(sum_of_triplets, 1.0, suffix.weights, vectors)
             sum_of_learned += start.dtype.type(suffix.learned) * learned
             sum_of_start += suffix.start
-        _add(learned, now.learned, now.weights, block.vectors)
+        _add(learned, now.learned, now.weights, vectors)
         start_share = now.start
     sum_of_triplets += sum_of_learned
     # The triangle that BLAS does not touch is stored as 0.
@@ -135,28 +137,14 @@ def _inner(triangle: Floats, symmetric: Floats) -> float:
     return 2 * float(np.vdot(triangle.T, symmetric)) - on_diagonal
 
 
-@dataclass(frozen=True)
-class _Block:
-    """What the steps of a block need to know of its triplets, whatever the metric has learned."""
-
-    vectors: Floats
-    """The differences to the impostors, then those to the targets."""
-    margins: Floats
-    on_start: Floats
-    """⟨A, M₀⟩ of every triplet."""
-    products: Floats
-    """⟨Aᵢ, Aⱼ⟩, in float64."""
-
-    @classmethod
-    def of(cls, triplets: Triplets, gaps: Floats, latents: Floats) -> _Block:
-        n, vectors = len(triplets), np.concatenate(triplets.differences(latents))
-        inner = vectors @ vectors.T
-        squares = np.square(inner, out=inner)
-        products: Floats = squares[:n, :n] + squares[n:, n:]
-        products -= squares[n:, :n]
-        products -= squares[:n, n:]
-        margins, on_start = triplets.margins.astype(np.float64), gaps.astype(np.float64)
-        return cls(vectors, margins, on_start, products.astype(np.float64, copy=False))
+def _products(vectors: Floats) -> Floats:
+    """⟨Aᵢ, Aⱼ⟩ of the triplets of a block, in float64."""
+    inner, n = vectors @ vectors.T, len(vectors) // 2
+    squares = np.square(inner, out=inner)
+    products: Floats = squares[:n, :n] + squares[n:, n:]
+    products -= squares[n:, :n]
+    products -= squares[:n, n:]
+    return products.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -169,8 +157,9 @@ class _Coefficients:
 
 
 def _take_steps(
-    block: _Block, on_learned: list[float], start: float, first: int, suffix_after: int,
-    metric_reg: float, max_norm: float, norm: float, with_start: float, start_norm: float,
+    products: Floats, all_on_start: list[float], on_learned: list[float], margins: list[float],
+    start: float, first: int, suffix_after: int, metric_reg: float, max_norm: float,
+    norm: float, with_start: float, start_norm: float,
 ) -> tuple[_Coefficients, _Coefficients]:  # fmt: skip
     """Alg. 2's loop on the coefficients of M, and of its sum over the suffix, through one block.
 
@@ -178,12 +167,11 @@ def _take_steps(
     product of these factors, ``scale``; ``shrunk`` is the sum of ``scale`` over the suffix.
     Nothing here gives up Python's lock: taking it back takes longer than a step.
     """
-    weights, since, suffix_weights, on_block = np.zeros((4, len(block.margins)))
-    products, squared = list(block.products), np.diagonal(block.products).tolist()
-    margins = block.margins.tolist()
+    weights, since, suffix_weights, on_block = np.zeros((4, len(margins)))
+    rows_of_products, squared = list(products), np.diagonal(products).tolist()
     learned, suffix_start, suffix_learned = 1.0, 0.0, 0.0
     scale, shrunk, largest = 1.0, 0.0, max_norm * max_norm
-    for j, on_start in enumerate(block.on_start.tolist()):
+    for j, on_start in enumerate(all_on_start):
         step = first + j
         gap = start * on_start + learned * on_learned[j] + scale * on_block.item(j)
         pull, keep, rate = 1 / step, 1 - 1 / step, 0.0
@@ -209,7 +197,7 @@ def _take_steps(
             scale = 1.0
         if rate:
             weights[j], since[j] = rate / scale, shrunk
-            on_block += (rate / scale) * products[j]
+            on_block += (rate / scale) * rows_of_products[j]
         if step > suffix_after:
             suffix_start += start
             suffix_learned += learned

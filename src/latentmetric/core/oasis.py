@@ -14,9 +14,7 @@ and one product with W₀ and two Gram matrices are enough for all steps of a bl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -47,41 +45,32 @@ def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float
 ) -> Steps[State]:
     """OASIS on ``n_steps`` random triplets, in ``n_parts`` steps."""
-    inner, draw = of_unit_norm(rows), RandomTriplets(codes).draw
+    unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
     sizes = part_sizes(n_steps, n_parts)
 
     def first(generator: np.random.Generator) -> State:
         identity: Floats = np.eye(rows.n_features, dtype=rows.dtype)
         return State(identity, {"round": 0, "iterations": 0, "seconds": {}})
 
-    following = partial(
-        _next_state, rows=inner, draw=draw, sizes=sizes, aggressiveness=aggressiveness
-    )  # fmt: skip
+    def following(state: State, generator: np.random.Generator) -> State:
+        since, number = perf_counter(), state.record["round"]
+        similarity, total, n_active = state.similarity.copy(), 0.0, 0
+        for size in block_sizes(sizes[number]):
+            triplets = draw(size, generator)
+            hinges = learn_similarity(similarity, unit_rows, triplets, aggressiveness)
+            total += float(hinges.sum())
+            n_active += int(np.count_nonzero(hinges > 0))
+        record = {
+            "round": number + 1,
+            "iterations": state.record["iterations"] + sizes[number],
+            "objective": total / sizes[number],
+            "active_share": n_active / sizes[number],
+            "norm": float(np.linalg.norm(similarity)),
+            "seconds": {"metric": perf_counter() - since},
+        }
+        return State(similarity, record)
 
     return Steps(first, following, n_parts, State)
-
-
-def _next_state(
-    state: State, generator: np.random.Generator, *, rows: InnerRows,
-    draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int],
-    aggressiveness: float,
-) -> State:  # fmt: skip
-    since, number = perf_counter(), state.record["round"]
-    similarity = state.similarity.copy()
-    total, n_active = 0.0, 0
-    for size in block_sizes(sizes[number]):
-        hinges = learn_similarity(similarity, rows, draw(size, generator), aggressiveness)
-        total += float(hinges.sum())
-        n_active += int(np.count_nonzero(hinges > 0))
-    record = {
-        "round": number + 1,
-        "iterations": state.record["iterations"] + sizes[number],
-        "objective": total / sizes[number],
-        "active_share": n_active / sizes[number],
-        "norm": float(np.linalg.norm(similarity)),
-        "seconds": {"metric": perf_counter() - since},
-    }
-    return State(similarity, record)
 
 
 def learn_similarity(

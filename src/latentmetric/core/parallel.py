@@ -94,12 +94,8 @@ def single_threaded_blas() -> Iterator[None]:
     finally:
         with _LOCK:
             if _BLOCKS.pop(block, None) and not _BLOCKS:
-                _restore()
-
-
-def _restore() -> None:
-    _set_threads(_ORIGINAL)
-    _ORIGINAL.clear()
+                _set_threads(_ORIGINAL)
+                _ORIGINAL.clear()
 
 
 def _restore_in_child() -> None:
@@ -108,7 +104,8 @@ def _restore_in_child() -> None:
     for block in lost:
         del _BLOCKS[block]
     if lost and not _BLOCKS:
-        _restore()
+        _set_threads(_ORIGINAL)
+        _ORIGINAL.clear()
 
 
 def _set_threads(limits: list[tuple[Any, int]]) -> None:

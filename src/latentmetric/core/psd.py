@@ -18,6 +18,8 @@ the Krylov space does not converge. Memory: one more d×d matrix.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
@@ -104,23 +106,16 @@ def most_discriminating(
     return chosen
 
 
+@dataclass
 class PSDMatrix:
     """A symmetric matrix in float64 that every update leaves without negative eigenvalues."""
 
-    def __init__(
-        self, matrix: Floats, floor: float = 0.0, updates_ahead: int = UPDATES_AHEAD
-    ) -> None:
-        """Updates change ``matrix``, which is PSD, in place; ``floor`` bounds its eigenvalues."""
-        self.matrix = matrix
-        self.floor = floor
-        """A lower bound on the eigenvalues; below 0 it says nothing."""
-        self.updates_ahead = updates_ahead
-        """How many updates the next bound should last; 0 means that no more are computed."""
-
-    @classmethod
-    def identity(cls, n_features: int) -> PSDMatrix:
-        """The identity, where descents start."""
-        return cls(np.eye(n_features), floor=1.0)
+    matrix: Floats
+    """PSD; updates change it in place."""
+    floor: float = 0.0
+    """A lower bound on the eigenvalues; below 0 it says nothing."""
+    updates_ahead: int = UPDATES_AHEAD
+    """How many updates the next bound should last; 0 means that no more are computed."""
 
     def update(self, added: Floats, removed: Floats) -> None:
         """Project M + addedᵀ added − removedᵀ removed to the cone; the vectors are rows."""
@@ -128,18 +123,16 @@ class PSDMatrix:
         self.matrix += signed.T @ np.concatenate((added, removed))
         if self._stays_inside(float(np.linalg.norm(removed @ removed.T, 2))):
             return
-        self._subtract(*negative_part(self.matrix, removed))
+        values, vectors = negative_part(self.matrix, removed)
+        self.matrix -= (vectors.T * values) @ vectors
 
     def update_by(self, added: Floats, removed: Floats) -> None:
         """Project M + added − removed to the cone, for PSD matrices of any rank."""
         self.matrix += added
         self.matrix -= removed
         if not self._stays_inside(float(np.linalg.norm(removed, 2))):
-            self._subtract(*all_negative(self.matrix))
-
-    def _subtract(self, values: Floats, vectors: Floats) -> None:
-        """Subtract eigenvalues, with vectors in rows."""
-        self.matrix -= (vectors.T * values) @ vectors
+            values, vectors = all_negative(self.matrix)
+            self.matrix -= (vectors.T * values) @ vectors
 
     def _stays_inside(self, drop: float) -> bool:
         """Whether no eigenvalue can be below 0 after an update that lowers none more than ``drop``.
