@@ -17,8 +17,6 @@ from latentmetric.core import alternation, race, refinement
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.refinement import Batch
-from latentmetric.core.starts import Start
 from latentmetric.engines import dask_population
 from latentmetric.engines.dask import DaskEngine, active_client
 from latentmetric.engines.dask_population import DaskPopulation
@@ -66,24 +64,6 @@ def landscape(local, share):
     return LatentPoints(components, points, class_starts, lists, counts, 3.0)
 
 
-def a_batch(local, numbers, factor):
-    """A start with this factor, and a batch of these rows."""
-    generator = np.random.default_rng(2)
-    components = generator.standard_normal((4, N_FEATURES)).astype(np.float32)
-    points = generator.standard_normal((50, 4)).astype(np.float32)
-    near = np.argsort(generator.random((len(numbers), 50)), axis=1)[:, :6]
-    same = generator.random(near.shape) < 0.4
-    same[:, 0] = True
-    stretch = (1 + generator.random(near.shape)).astype(np.float32)
-    return Batch(components, points, near, same, stretch, 9.0, 0.7), Start("within", factor)
-
-
-FACTORS = {
-    "a number per feature": np.linspace(0.5, 2, N_FEATURES, dtype=np.float32),
-    "a matrix": np.random.default_rng(3).standard_normal((N_FEATURES,) * 2).astype(np.float32),
-}
-
-
 def assert_close(found, expected):
     assert found.dtype == expected.dtype
     scale = np.abs(expected).max()
@@ -128,16 +108,6 @@ def test_nearby_latent_examples_are_those_of_one_machine(
     np.testing.assert_allclose(found.spreads, expected.spreads, rtol=1e-5, atol=1e-5)
     for name in ("near", "own", "likelihood", "spreads"):
         assert getattr(found, name).dtype == getattr(expected, name).dtype
-
-
-@pytest.mark.parametrize(("factor", "message_bytes"), list(zip(FACTORS, (2**20, 300), strict=True)))
-def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_bytes):
-    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
-    numbers = np.random.default_rng(4).permutation(sum(SIZES))[:200]
-    batch, start = a_batch(both[1], numbers, FACTORS[factor])
-    found, expected = (rows.gradient(numbers, batch, start, 1) for rows in both)
-    assert_close(found.components, expected.components)
-    assert_close(found.points, expected.points)
 
 
 def published(**parameters):
@@ -204,6 +174,7 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
 
 
 def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, short_passes):
+    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", 20_000)
     X, y = make_unbalanced()
     rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
     parameters = QUICK | {"refine": 3, "start": "within"}
@@ -215,6 +186,7 @@ def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, s
     resumed = MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path, resume=True)
     np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
     np.testing.assert_array_equal(resumed.components_, whole.components_)
+    assert_same(resumed, MaPML(**parameters).fit(X, y), X)
 
 
 @pytest.mark.slow

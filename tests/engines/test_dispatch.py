@@ -216,14 +216,6 @@ def test_text_and_dates_are_refused_even_if_they_look_like_numbers(kind):
         fresh().fit(rows, y)
 
 
-def counting(X):
-    read = []
-    rows = da.from_array(X, chunks=(50, -1)).map_blocks(
-        lambda block: read.append(len(block)) or block, meta=np.empty((0, 6))
-    )
-    return rows, read
-
-
 @pytest.mark.parametrize(
     ("model", "error"),
     [
@@ -237,7 +229,10 @@ def counting(X):
 )
 def test_a_fit_that_cannot_be_is_refused_before_a_row_is_read(client, model, error):
     X, y = make_blobs()
-    rows, read = counting(X)
+    read = []
+    rows = da.from_array(X, chunks=(50, -1)).map_blocks(
+        lambda block: read.append(len(block)) or block, meta=np.empty((0, 6))
+    )
     with pytest.raises(error):
         model.fit(rows, da.from_array(y, chunks=50))
     assert not read

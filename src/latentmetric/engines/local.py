@@ -13,7 +13,7 @@ from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
 from latentmetric.engines.sorting import sorted_by_class
-from latentmetric.io.rows import RowFile, as_row_file, is_lazy
+from latentmetric.io.rows import RowFile, as_row_file
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -48,7 +48,7 @@ class LocalEngine:
         checked now, or when they are read.
         """
         min_rows = 2 if training else 1
-        if is_lazy(X):
+        if isinstance(X, RowFile | np.memmap):
             check_description(X.shape, np.dtype(X.dtype), min_rows)
             names = getattr(X, "feature_names", None)
             check_features(estimator, int(X.shape[1]), names, reset=training)

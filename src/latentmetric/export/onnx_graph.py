@@ -25,9 +25,6 @@ IR_VERSION = 8
 BOOL, DOUBLE = 9, 11
 """The numbers of these types in ONNX."""
 
-TYPE_NAMES = {"float32": "float", "float64": "double", "object": "string"}
-"""Where ONNX has another name for a dtype than NumPy."""
-
 INNER = """
     shape = Shape (rows)
     centred = Sub (rows, centre)
@@ -75,11 +72,6 @@ VOTERS = """
     codes = Gather <axis = 0> (reference_codes, voters)
     """
 
-UNIFORM = """
-    voters_shape = Shape (away)
-    ballots = Expand (one, voters_shape)
-    """
-
 INVERSE_DISTANCE = f"""
     wide_away = Cast <to = {DOUBLE}> (away)
     at_zero = LessOrEqual (wide_away, zero)
@@ -99,16 +91,7 @@ KERNEL = f"""
     exponents = Div (wide_nearer, temperature)
     ballots = Exp (exponents)
     """
-
-FIRST_ONLY = f"""
-    first = Slice (squared, index_0, index_1, index_1)
-    is_first = LessOrEqual (away, first)
-    ballots = Cast <to = {DOUBLE}> (is_first)
-    """
-"""A kernel without width."""
-
-WEIGHTS = {"uniform": UNIFORM, "distance": INVERSE_DISTANCE, "kernel": KERNEL}
-"""The votes of ``core.votes``, in double precision."""
+"""Of infinite width where all votes count the same; of nearly none where the nearest decide."""
 
 VOTE = """
     n_rows = Slice (shape, index_0, index_1)
@@ -175,9 +158,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             f'to_onnx needs {error.name}: pip install "latentmetric[onnx]"'
         ) from error
 
-    parts = Parts.of(model)
-    parts.check_weights("ONNX")
-    content = _model(onnx, parts)
+    content = _model(onnx, Parts.of(model, "ONNX"))
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:
         file.write(content.SerializeToString())
@@ -208,13 +189,11 @@ def _model(onnx: Any, parts: Parts) -> Any:
 
 def _graph(onnx: Any, parts: Parts) -> Any:
     """Features in; label, probabilities, neighbours and their distances out."""
-    model, weights = parts.model, WEIGHTS[parts.weights]
-    if weights is KERNEL and model.temperature == 0:
-        weights = FIRST_ONLY
-    constants = _constants(parts)
+    model, constants = parts.model, _constants(parts)
+    weights = INVERSE_DISTANCE if parts.weights == "distance" else KERNEL
     dtype, labels = (
-        TYPE_NAMES.get(array.dtype.name, array.dtype.name)
-        for array in (model.references.rows, constants["classes"])
+        onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(given)).lower()
+        for given in (model.dtype, constants["classes"].dtype)
     )
     n_classes, n_neighbors = len(parts.classes), parts.n_neighbors
     text = f"""
@@ -247,6 +226,9 @@ def _constants(parts: Parts) -> dict[str, Any]:
     arrays: dict[str, Any] = {
         name: np.array([count], dtype=np.int64) for name, count in counts.items()
     }
+    temperature = np.inf
+    if parts.weights == "kernel":
+        temperature = max(model.temperature, np.finfo(np.float64).tiny)
     if model.components is not None:
         arrays["components"] = model.components.T
         arrays["norms"] = model.references.in_double.norms
@@ -256,7 +238,7 @@ def _constants(parts: Parts) -> dict[str, Any]:
         "references": model.references.rows,
         "reference_codes": model.codes.astype(np.int64),
         "classes": _onnx_labels(parts.classes),
-        "temperature": np.array(model.temperature),
+        "temperature": np.array(temperature),
         "zero": np.zeros((1, 1)),
         "one": np.ones((1, 1)),
     }

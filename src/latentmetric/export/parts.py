@@ -34,22 +34,19 @@ class Parts:
     """The estimator, and the steps of the pipeline before it."""
 
     @classmethod
-    def of(cls, model: Any) -> Parts:
-        """The parts of a fitted model, after a check of its parameters; nothing is copied."""
+    def of(cls, model: Any, tool: str | None = None) -> Parts:
+        """The parts of a fitted model; raise if a tool cannot vote as the model does."""
         piped = split_pipeline(model)
         fitted = fitted_model(piped.estimator)
         piped.estimator._voting()
         voting = validated_copy(piped.estimator, VOTING)
-        n_neighbors = min(voting.n_neighbors, len(fitted.references))
-        return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
-
-    def check_weights(self, tool: str) -> None:
-        """Raise if the tool cannot vote as the model does."""
-        if self.weights not in EXPORTED_WEIGHTS:
+        if tool and voting.weights not in EXPORTED_WEIGHTS:
             raise ValueError(
-                f"weights={self.weights!r} has no equivalent in {tool}; export after "
+                f"weights={voting.weights!r} has no equivalent in {tool}; export after "
                 f"model.set_params(weights=...) with one of {', '.join(EXPORTED_WEIGHTS)}"
             )
+        n_neighbors = min(voting.n_neighbors, len(fitted.references))
+        return cls(fitted, voting.classes_, voting.weights, n_neighbors, voting.n_jobs, piped)
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:

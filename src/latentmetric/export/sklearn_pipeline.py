@@ -60,8 +60,7 @@ def to_sklearn(model: Any) -> Pipeline:
     >>> bool((to_sklearn(model).predict(X) == model.predict(X)).all())
     True
     """
-    parts = Parts.of(model)
-    parts.check_weights("scikit-learn")
+    parts = Parts.of(model, "scikit-learn")
     factor, rows = _map_and_rows(parts)
     if parts.weights == "kernel" and parts.model.temperature > 0:
         unit = factor.dtype.type(sqrt(parts.model.temperature))
