@@ -291,5 +291,7 @@ def _restore_columns(stored: dict[str, Any], contents: Contents, path: str) -> t
     step.remainder = step.transformers.pop()[1]
     vars(step).update(_restore_parameters(stored, contents))
     step._validate_params()
+    weights = [type(weight) for weight in (step.transformer_weights or {}).values()]
+    require({*weights} <= {int, float}, "the weights of columns are not numbers")
     step.sparse_output_, step.output_indices_ = stored["sparse"] is True, outputs
     return step, width

@@ -228,11 +228,8 @@ def words_of(values: list[Any], name: str) -> list[str]:
         ) from error
 
 
-def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
-    """Texts as an array of fixed width, or of objects if one text is long and there are many.
-
-    ``n_labels`` is how many labels will be taken from the array, if more than it holds.
-    """
+def text_array(texts: list[str], name: str) -> Labels:
+    """Texts as an array of fixed width, or of objects if one text is long and there are many."""
     width = 4 * max(map(len, texts), default=0)
-    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
+    padded = width * len(texts) <= MAX_PADDED_BYTES
     return np.array(texts, dtype=str if padded else object)
