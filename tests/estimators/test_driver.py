@@ -90,7 +90,7 @@ def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
     interrupt_round(monkeypatch, 2)
     with pytest.raises(KeyboardInterrupt):
         clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match='estimator is "OASIS" now and was "HRSGD"$'):
+    with pytest.raises(ValueError, match=r'estimator is "OASIS" now and was "HRSGD"$'):
         clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
 
 

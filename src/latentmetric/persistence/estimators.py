@@ -13,7 +13,7 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.distances import References
 from latentmetric.core.model import FittedModel
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
@@ -196,15 +196,17 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
     scale, temperature = float(voting["scale"]), float(voting["temperature"])
     is_valid = np.isfinite([scale, temperature]).all() and scale > 0 and temperature >= 0
     require(is_valid, "scale and temperature are not finite numbers above 0")
-    rows, components = voting["references"], attributes.get("components_")
-    norms, similarity = squared_norms(rows), None
-    if components is None:
-        norms, similarity = np.zeros_like(norms), attributes["similarity_"]
-    model = FittedModel(
-        Coordinates(voting["centre"], scale), References(rows, norms),
-        voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"]), temperature,
-        components, similarity,
-    )  # fmt: skip
+    coordinates, rows = Coordinates(voting["centre"], scale), voting["references"]
+    codes, n_classes = voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"])
+    if "components_" in attributes:
+        model = FittedModel.of_metric(
+            coordinates, attributes["components_"], rows, codes, n_classes, temperature
+        )
+    else:
+        references = References(rows, np.zeros(len(rows), dtype=rows.dtype))
+        model = FittedModel(
+            coordinates, references, codes, n_classes, temperature, None, attributes["similarity_"]
+        )
     largest = float(np.finfo(model.dtype).max)
     distances = [scale, np.abs(voting["centre"]).max()]
     if model.is_metric:

@@ -99,13 +99,9 @@ def _found(step: Any) -> dict[str, Any]:
         fitted_to = step._fit_dtype.name
         return {"statistics": step.statistics_, "fitted_to": fitted_to, "indicated": indicated}
     if kind == "OneHotEncoder":
-        rare = getattr(step, "infrequent_categories_", None)
-        if rare is not None:  # as indices; by their repr, because NaN is not equal to NaN
-            words = [set(map(repr, [] if some is None else some.tolist())) for some in rare]
-            rare = [
-                [index for index, word in enumerate(known.tolist()) if repr(word) in some]
-                for known, some in zip(step.categories_, words, strict=True)
-            ]
+        rare = None
+        if step._infrequent_enabled:
+            rare = [[] if some is None else some.tolist() for some in step._infrequent_indices]
         return {"categories": step.categories_, "infrequent": rare}
     return {
         name: value
