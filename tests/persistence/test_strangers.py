@@ -88,11 +88,11 @@ def test_a_changed_file_is_a_model_or_is_refused(tmp_path, contents, seeds):
         mutate(tmp_path, contents, seed)
 
 
-def step_of(kind, n_features, found=None, **more):
+def step_of(kind, n_features, fitted=None, **more):
     """A step as a file describes it."""
     return {
         "step": kind, "parameters": {}, "n_features": n_features, "feature_names": None,
-        "output": None, "found": found or {}, **more,
+        "output": None, "fitted": fitted or {}, **more,
     }  # fmt: skip
 
 
@@ -294,15 +294,18 @@ ENCODER = ("parts", 1, 1, "steps", 1, 1)
         (*numbers(1, step="Popen"), "'standardscaler' is not one of"),
         (*numbers(1, output="os"), "of no known kind"),
         (*numbers(1, feature_names=["a"]), "not have 8 feature names"),
-        (*numbers(1, "found", _x=1), "'_x' is not found"),
-        (*numbers(2, "found", mean_={"$array": "references"}), "mean_ of a PCA does not fit its 8"),
+        (*numbers(1, "fitted", _x=1), "'_x' is no attribute"),
+        (
+            *numbers(2, "fitted", mean_={"$array": "references"}),
+            "mean_ of a PCA does not fit its 8",
+        ),
         (*numbers(1, "parameters", with_mean="yes"), "with_mean"),
-        (*numbers(0, "found", fitted_to="M8[s]"), "no statistics"),
-        (*numbers(0, "found", indicated=[-1]), "indicates other"),
+        (*numbers(0, "fitted", fitted_to="M8[s]"), "no statistics"),
+        (*numbers(0, "fitted", indicated=[-1]), "indicates other"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, [99]), "there are not"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, []), "but 0 come to it"),
-        (*frame("remainder", "found", infrequent=[[0, 1, 2, 3]]), "is infrequent"),
-        (*frame("remainder", "found", categories=[]), "categories"),
+        (*frame("remainder", "fitted", infrequent=[[0, 1, 2, 3]]), "is infrequent"),
+        (*frame("remainder", "fitted", categories=[]), "categories"),
         (*frame("parameters", verbose_feature_names_out="{feature_name:>99999999}"), "verbose_fe"),
         (*frame("parameters", transformer_weights={"words": "a"}), "weights of columns"),
         (*frame(feature_names="abcd"), "not valid|feature names"),

@@ -70,7 +70,7 @@ def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
         if len(parts) > len(step.transformers):
             rest = parts.pop()[1]
         return entry | {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
-    return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
+    return entry | {"fitted": pack(_fitted_values(step), arrays, f"step_{len(arrays)}")}
 
 
 def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
     return stored
 
 
-def _found(step: Any) -> dict[str, Any]:
-    """What a fit has found: public attributes."""
+def _fitted_values(step: Any) -> dict[str, Any]:
+    """What a fit has computed: public attributes, and how the encoder groups categories."""
     kind = type(step).__name__
     if kind == "SimpleImputer":
         indicated = [] if step.indicator_ is None else step.indicator_.features_.tolist()
@@ -144,9 +144,9 @@ def restore_step(
         else:
             step = step_class(kind)(**_restore_parameters(stored, contents))
             step._validate_params()
-            found = unpack(stored["found"], contents)
+            fitted = unpack(stored["fitted"], contents)
             restore: Any = {"SimpleImputer": _restore_imputer, "OneHotEncoder": _restore_encoder}
-            rows = restore.get(kind, _restore_other)(step, n_features, contents, **found)
+            rows = restore.get(kind, _restore_other)(step, n_features, contents, **fitted)
             width = step.transform(rows).shape[1]
     if names is not None:
         step.feature_names_in_ = np.array(names, dtype=object)
@@ -166,7 +166,7 @@ def _restore_parameters(stored: dict[str, Any], contents: Contents) -> dict[str,
         is_set = name in known and name not in NOT_STORED
         require(
             is_set and isinstance(value, ALLOWED.get(name, object)),
-            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set so",
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set to this",
         )
     return parameters
 
@@ -186,17 +186,17 @@ def _restore_pipeline(
     return Pipeline(steps, **_restore_parameters(stored, contents)), n_given
 
 
-def _restore_other(step: Any, n_features: int, contents: Contents, **found: Any) -> Array:
-    """Set what a scaler or a decomposition has found; return a row that it can transform."""
-    kind, n_components = type(step).__name__, len(found.get("components_", ()))
-    for name, value in found.items():
+def _restore_other(step: Any, n_features: int, contents: Contents, **fitted: Any) -> Array:
+    """Set what a scaler or a decomposition has learned; return a row that it can transform."""
+    kind, n_components = type(step).__name__, len(fitted.get("components_", ()))
+    for name, value in fitted.items():
         whole = (n_components, n_features)
         allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
         is_number = type(value) in (int, float, type(None))
         fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
         require(fits, f"{name} of a {kind} does not fit its {n_features} features")
         is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
-        require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
+        require(is_public, f"{shortened(name, 40)!r} is no attribute of a {kind}")
         vars(step)[name] = value
     step.n_features_in_ = n_features
     return np.zeros((1, n_features))
