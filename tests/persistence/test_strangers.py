@@ -131,6 +131,7 @@ def wide_encoder(n_features, n_categories):
 
 BOMBS = {
     "features that nothing backs": [["a", step_of("Normalizer", 10**12)]],
+    "columns that no step takes": [["a", columns_of(10**9)]],
     "columns doubled by nested steps": [["a", doubled(10)]],
     "columns doubled 30 times": in_a_row(30),
     "columns in millions of parts": [
@@ -211,11 +212,9 @@ def filled(number):
 
 CHANGES = [
     (lambda o: o.document.update(estimator="OASIS"), "another estimator than"),
-    (lambda o: o.document.update(versions={"numpy": 2}), "versions"),
     (lambda o: o.document["model"].update(estimator="os.system"), "is not one of MaPML"),
     (of_model("parameters", more=1), "parameter .'more'. is unknown"),
     (of_model("parameters", n_neighbors=0), "n_neighbors"),
-    (of_model("parameters", random_state=-1), "random_state"),
     (of_model("parameters", reference="x" * 10**6), "xx…|…"),
     (lambda o: o.document["model"]["attributes"].pop("margins_"), "a MaPML lacks margins_"),
     (of_model("attributes", predict=1), "attribute .'predict'. is unknown"),
@@ -224,9 +223,9 @@ CHANGES = [
     (of_model("attributes", reference_="os"), "reference_ is not one of"),
     (of_model("attributes", feature_names_in_=words("a")), "feature names are not 6 strings"),
     (of_model("attributes", history_=[]), "the history holds no round"),
-    (of_round(round=-1), "has no number"),
-    (of_round(start="\x1b[2J"), "start of a round"),
-    (of_round(seconds={"a": 10**400}), "not a number"),
+    (of_round(round="1"), "has no number"),
+    (of_round(start="\x1b[2J"), "holds a 'start' that is"),
+    (of_round(seconds={"a": "b"}), "holds a 'seconds' that is"),
     (of_model("attributes", classes_=words("b", "a", "c")), "ascending order"),
     (of_model("attributes", classes_=words("a", "b", "c" * 2**23)), "too much memory"),
     (of_model("attributes", classes_={"$values": [1, 2, 3], "dtype": "str"}), "what its dtype"),
@@ -238,13 +237,10 @@ CHANGES = [
     (of_arrays(references=lambda array: array.astype("i8")), "references are int64, not floats"),
     (of_arrays(codes=filled(3)), "code outside the classes"),
     (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
-    (of_arrays(latent_counts=filled(-1)), "number below 0"),
     (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
     (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
     (of_arrays(references=lambda array: array[:-1], codes=lambda array: array[:-1]),
      "latent examples are not the .* references"),
-    (of_arrays(components=lambda _: np.ones((7, 6)), references=lambda _: np.ones((15, 7))),
-     "rank 7"),
 ]  # fmt: skip
 
 
@@ -287,21 +283,17 @@ ENCODER = ("parts", 1, 1, "steps", 1, 1)
     ("name", "change", "message"),
     [
         ("numbers", lambda steps: steps[-1].__setitem__(0, "pca"), "no name of its own"),
-        ("numbers", lambda steps: steps[1].__setitem__(1, "drop"), "only columns can be dropped"),
+        ("numbers", lambda steps: steps[1].__setitem__(1, "drop"), "or drops all"),
         ("numbers", lambda steps: steps.pop(2), "takes 3 features, but 8 come"),
         ("numbers", lambda steps: steps.pop(), "must end in one of MaPML"),
-        ("numbers", lambda steps: steps.clear(), "holds no steps"),
         (*numbers(1, step="Popen"), "'standardscaler' is not one of"),
-        (*numbers(1, output="os"), "of no known kind"),
         (*numbers(1, feature_names=["a"]), "not have 8 feature names"),
-        (*numbers(1, "fitted", _x=1), "'_x' is no attribute"),
         (
             *numbers(2, "fitted", mean_={"$array": "references"}),
             "mean_ of a PCA does not fit its 8",
         ),
         (*numbers(1, "parameters", with_mean="yes"), "with_mean"),
         (*numbers(0, "fitted", fitted_to="M8[s]"), "no statistics"),
-        (*numbers(0, "fitted", indicated=[-1]), "indicates other"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, [99]), "there are not"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, []), "but 0 come to it"),
         (*frame("remainder", "fitted", infrequent=[[0, 1, 2, 3]]), "is infrequent"),

@@ -151,8 +151,6 @@ def restore_step(
     if names is not None:
         step.feature_names_in_ = np.array(names, dtype=object)
     if output is not None:
-        is_known = output in ("default", "pandas", "polars")
-        require(is_known, f"the output of the step {shown!r} is of no known kind")
         step.set_output(transform=output)
     contents.spend(COLUMN_BYTES * width, f"{width:,} columns")
     return step, width
@@ -177,12 +175,10 @@ def _restore_pipeline(
     steps: list[tuple[str, Any]] = []
     for name, held in stored["steps"]:
         is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
-        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
-        require(held != "drop", "only columns can be dropped, not all of them")
+        fits = is_own and held != "drop"
+        require(fits, f"the step {shortened(name, 40)!r} has no name of its own, or drops all")
         step, n_given = restore_step(held, n_given, contents, f"{path}/{name}".strip("/"))
         steps.append((name, step))
-    has_any = any(not isinstance(step, str) for _, step in steps)
-    require(has_any, f"the pipeline {shortened(path, 80)!r} holds no steps")
     return Pipeline(steps, **_restore_parameters(stored, contents)), n_given
 
 
@@ -195,8 +191,6 @@ def _restore_other(step: Any, n_features: int, contents: Contents, **fitted: Any
         is_number = type(value) in (int, float, type(None))
         fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
         require(fits, f"{name} of a {kind} does not fit its {n_features} features")
-        is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
-        require(is_public, f"{shortened(name, 40)!r} is no attribute of a {kind}")
         vars(step)[name] = value
     step.n_features_in_ = n_features
     return np.zeros((1, n_features))
@@ -218,8 +212,6 @@ def _restore_imputer(
     if missing.any():  # rows of integers cannot lack any
         rows[missing] = step.missing_values
     step.fit(rows)
-    found = step.indicator_.features_.tolist() if step.add_indicator else []
-    require(found == indicated, "an imputer indicates other missing values than it has met")
     step.statistics_ = statistics
     return rows
 
