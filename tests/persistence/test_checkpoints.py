@@ -208,21 +208,6 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
     assert_same(fit(X, y, tmp_path), fit(X, y))
 
 
-def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
-    find, calls = Driver._finish, []
-
-    def interrupted_once(rounds):
-        calls.append(rounds)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return find(rounds)
-
-    monkeypatch.setattr(Driver, "_finish", interrupted_once)
-    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-    assert len(calls) == 2
-    assert_same(model, fit(X, y))
-
-
 KILLED_FIT = """
 import latentmetric
 import sys
