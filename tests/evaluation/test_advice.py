@@ -95,13 +95,6 @@ def curved(n_rows, seed=0):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-def mislabelled(n_rows):
-    """One of three labels is drawn at random, which misleads a single neighbour."""
-    X, y = make_blobs(n_rows)
-    generator = np.random.default_rng(0)
-    return X, np.where(generator.random(n_rows) < 1 / 3, generator.integers(0, 3, n_rows), y)
-
-
 def test_errors_are_those_of_held_out_rows():
     X, y = curved(900)
     model = clone(QUICK)
@@ -114,16 +107,9 @@ def test_errors_are_those_of_held_out_rows():
     assert quick_check(model, X, y) == found
 
 
-@pytest.mark.parametrize(
-    ("make", "estimator", "verdict"),
-    [
-        (curved, QUICK, "MaPML is better."),
-        (make_blobs, QUICK, "too close to tell."),
-        (mislabelled, Euclidean(n_neighbors=1), "logistic-regression is better."),
-    ],
-)
-def test_the_verdict_follows_a_sign_test(make, estimator, verdict):
-    assert quick_check(estimator, *make(900)).words.endswith(verdict)
+def test_the_verdict_follows_a_sign_test():
+    assert quick_check(QUICK, *curved(900)).words.endswith("MaPML is better.")
+    assert quick_check(QUICK, *make_blobs(900)).words.endswith("too close to tell.")
 
 
 def test_rows_of_a_file_are_sampled(tmp_path):

@@ -159,10 +159,3 @@ def test_versions_that_are_unknown_or_newer_are_refused(tmp_path, content, versi
     opened.document["format_version"] = version
     with pytest.raises(ModelFileError, match=r"format version .*, this latentmetric reads"):
         read_bytes(tmp_path, opened.closed())
-
-
-def test_a_document_with_another_checksum_is_damaged(tmp_path, content):
-    opened = Opened.of(content)
-    text = opened.closed().replace(b"2.5", b"2.6")
-    with pytest.raises(ModelFileError, match="damaged: its checksum differs"):
-        read_bytes(tmp_path, text)

@@ -114,22 +114,16 @@ def test_a_loaded_model_can_be_used_like_the_fitted_one(tmp_path):
     assert clone(again).get_params() == model.get_params()
 
 
-@pytest.mark.parametrize("absent", [0, 2])
-def test_a_model_that_waits_for_rows_of_a_class_can_be_saved_and_used(tmp_path, absent):
+def test_a_model_that_waits_for_rows_of_a_class_can_be_saved_and_used(tmp_path):
     X, y = make_blobs(90)
-    known = y != absent
-    model = MaPML(**FEW).partial_fit(X[known], y[known], classes=[0, 1, 2])
+    model = MaPML(**FEW).partial_fit(X[y != 1], y[y != 1], classes=[0, 1, 2])
     loaded = saved(model, tmp_path)
-    assert absent not in loaded.latent_labels_
+    assert 1 not in loaded.latent_labels_
     assert_same_answers(model, loaded, X)
-    assert (loaded.predict_proba(X)[:, absent] == 0).all()
-    scores = loaded.label_scores(X, y)
-    np.testing.assert_array_equal(scores, model.label_scores(X, y))
-    assert (scores[~known] == 0).all()
+    np.testing.assert_array_equal(loaded.label_scores(X, y), model.label_scores(X, y))
     more = saved(loaded, tmp_path).add_classes(X[:30] + 9, np.full(30, 5))
     assert more.classes_.tolist() == [0, 1, 2, 5]
-    assert absent in loaded.partial_fit(X, y).latent_labels_
-    assert_same_answers(model.partial_fit(X, y), loaded, X)
+    assert_same_answers(model.partial_fit(X, y), loaded.partial_fit(X, y), X)
 
 
 def test_names_of_features_and_columns_come_back(tmp_path):
@@ -177,29 +171,37 @@ def test_the_document_describes_the_model(tmp_path):
     assert found["versions"]["latentmetric"] == latentmetric.__version__
 
 
-class _Mine(MaPML):
+class Mine(MaPML):
     pass
 
 
-def test_models_that_cannot_be_saved_are_reported_and_nothing_is_written(tmp_path):
-    X, y = make_blobs(60)
-    refused = [
-        (Euclidean(), NotFittedError, "not fitted"),
-        (_Mine(**FEW).fit(X, y), TypeError, "_Mine cannot be saved: a model file holds no code"),
-        (
-            GridSearchCV(Euclidean(), {"n_neighbors": [1]}, cv=2).fit(X, y),
-            TypeError,
-            r"GridSearchCV cannot .* or a Pipeline that ends in one; save its best_estimator_",
-        ),
-        (Euclidean().fit(X, y).set_params(n_neighbors=0), ValueError, "n_neighbors"),
-        (MaPML(**FEW).fit(X, y).set_params(max_norm="x"), ValueError, "max_norm"),
-        (MaPML(**FEW).fit(X, y).set_params(n_components=7), ValueError, "n_components"),
-        (Euclidean().fit(X, y.astype("M8[D]")), TypeError, "labels that are integers, floats"),
-    ]
-    for model, kind, message in refused:
-        with pytest.raises(kind, match=message):
-            save(model, tmp_path / "model")
+SMALL_BLOBS = make_blobs(60)
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "kind", "message"),
+    [
+        (Mine(**FEW), {}, TypeError, "Mine cannot be saved: a model file holds no code"),
+        (GridSearchCV(Euclidean(), {"n_neighbors": [1]}, cv=2), {}, TypeError,
+         "or a Pipeline that ends in one; save its best_estimator_"),
+        (Euclidean(), {"n_neighbors": 0}, ValueError, "n_neighbors"),
+        (MaPML(**FEW), {"n_components": 7}, ValueError, "n_components"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_saved_is_refused_and_nothing_is_written(
+    tmp_path, model, changes, kind, message
+):
+    with pytest.raises(NotFittedError):
+        save(model, tmp_path / "model")
+    with pytest.raises(kind, match=message):
+        save(model.fit(*SMALL_BLOBS).set_params(**changes), tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+def test_labels_that_are_dates_are_refused(tmp_path):
+    X, y = SMALL_BLOBS
+    with pytest.raises(TypeError, match="labels that are integers, floats"):
+        save(Euclidean().fit(X, y.astype("M8[D]")), tmp_path / "model")
 
 
 @pytest.mark.slow

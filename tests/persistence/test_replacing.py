@@ -54,32 +54,16 @@ def test_names_as_long_as_the_file_system_allows_can_be_written(tmp_path):
     assert temporaries(tmp_path) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, error):
     (tmp_path / "model").write_bytes(b"old")
-
-    def write_half():
-        with replacing(tmp_path / "model") as file:
-            file.write(b"half of it")
-            raise error
-
-    with pytest.raises(type(error) if isinstance(error, OSError) else error) as caught:
-        write_half()
+    with pytest.raises(type(error)) as caught, replacing(tmp_path / "model") as file:  # noqa: PT012
+        file.write(b"half of it")
+        raise error
     if isinstance(error, OSError):
         assert caught.value.filename == str(tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
     assert (tmp_path / "model").read_bytes() == b"old"
-
-
-def test_two_may_write_at_once_and_the_last_one_stays(tmp_path):
-    path = tmp_path / "model"
-    with replacing(path) as file:
-        file.write(b"slow")
-        with replacing(path) as other:
-            other.write(b"quick")
-        assert path.read_bytes() == b"quick"
-    assert path.read_bytes() == b"slow"
-    assert os.listdir(tmp_path) == ["model"]
 
 
 def test_remains_of_killed_writes_are_removed_and_nothing_else(tmp_path):
@@ -100,11 +84,6 @@ def test_a_trial_changes_nothing_and_finds_what_a_write_would_find(tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "none" / "model")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         check_replaceable(tmp_path / "dangling")
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for name, number in (("loop", errno.ELOOP), ("m" * 256, errno.ENAMETOOLONG)):
-        with pytest.raises(OSError) as caught:  # noqa: PT011
-            check_replaceable(tmp_path / name)
-        assert caught.value.errno == number
     with pytest.raises(IsADirectoryError, match="is a folder"):
         check_replaceable(tmp_path)
     os.mkfifo(tmp_path / "pipe")

@@ -7,7 +7,6 @@ import json
 import sys
 import tracemalloc
 import warnings
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -81,22 +80,19 @@ def mutate(folder, contents, seed):
         assert found == answer(MODELS[name][0], MODELS[name][1])
 
 
-def test_a_changed_file_is_a_model_or_is_refused(tmp_path, contents):
-    for seed in range(250):
+@pytest.mark.parametrize(
+    "seeds", [range(250), pytest.param(range(1_000, 4_000), marks=pytest.mark.slow)]
+)
+def test_a_changed_file_is_a_model_or_is_refused(tmp_path, contents, seeds):
+    for seed in seeds:
         mutate(tmp_path, contents, seed)
 
 
-@pytest.mark.slow
-def test_many_changed_files_are_models_or_are_refused(tmp_path, contents):
-    for seed in range(1_000, 4_000):
-        mutate(tmp_path, contents, seed)
-
-
-def step_of(kind, n_features, found=None, **more):
+def step_of(kind, n_features, fitted=None, **more):
     """A step as a file describes it."""
     return {
         "step": kind, "parameters": {}, "n_features": n_features, "feature_names": None,
-        "output": None, "found": found or {}, **more,
+        "output": None, "fitted": fitted or {}, **more,
     }  # fmt: skip
 
 
@@ -135,6 +131,7 @@ def wide_encoder(n_features, n_categories):
 
 BOMBS = {
     "features that nothing backs": [["a", step_of("Normalizer", 10**12)]],
+    "columns that no step takes": [["a", columns_of(10**9)]],
     "columns doubled by nested steps": [["a", doubled(10)]],
     "columns doubled 30 times": in_a_row(30),
     "columns in millions of parts": [
@@ -215,45 +212,35 @@ def filled(number):
 
 CHANGES = [
     (lambda o: o.document.update(estimator="OASIS"), "another estimator than"),
-    (lambda o: o.document.update(versions={"numpy": 2}), "versions"),
     (lambda o: o.document["model"].update(estimator="os.system"), "is not one of MaPML"),
     (of_model("parameters", more=1), "parameter .'more'. is unknown"),
     (of_model("parameters", n_neighbors=0), "n_neighbors"),
-    (of_model("parameters", random_state=-1), "random_state"),
-    (of_model("parameters", n_components=7), "n_components"),
     (of_model("parameters", reference="x" * 10**6), "xx…|…"),
     (lambda o: o.document["model"]["attributes"].pop("margins_"), "a MaPML lacks margins_"),
     (of_model("attributes", predict=1), "attribute .'predict'. is unknown"),
     (of_model("attributes", n_iter_=-1), "n_iter_ is not a count"),
     (of_model("attributes", n_features_in_=5), "the others require"),
     (of_model("attributes", reference_="os"), "reference_ is not one of"),
-    (of_model("attributes", columns_in_={"label": 1}), "columns"),
     (of_model("attributes", feature_names_in_=words("a")), "feature names are not 6 strings"),
     (of_model("attributes", history_=[]), "the history holds no round"),
-    (of_round(round=-1), "has no number"),
-    (of_round(start="\x1b[2J"), "start of a round"),
-    (of_round(loss=[1]), "not a number"),
-    (of_round(seconds={"a": 10**400}), "not a number"),
+    (of_round(round="1"), "has no number"),
+    (of_round(start="\x1b[2J"), "holds a 'start' that is"),
+    (of_round(seconds={"a": "b"}), "holds a 'seconds' that is"),
     (of_model("attributes", classes_=words("b", "a", "c")), "ascending order"),
     (of_model("attributes", classes_=words("a", "b", "c" * 2**23)), "too much memory"),
     (of_model("attributes", classes_={"$values": [1, 2, 3], "dtype": "str"}), "what its dtype"),
     (of_model("voting", scale=0.0), "scale and temperature"),
-    (of_model("voting", temperature=10**400), "not valid"),
     (lambda o: o.arrays.pop("margins"), "the array 'margins' is missing"),
     (of_arrays(more=lambda _: np.zeros(3)), "'more' is not part of this model"),
-    (of_arrays(margins=lambda _: np.zeros(4)), "the others require"),
     (of_arrays(margins=filled(np.nan)), "'margins_' holds .* not finite"),
     (of_arrays(margins=lambda array: array.astype("f4")), "is float32, not float64"),
     (of_arrays(references=lambda array: array.astype("i8")), "references are int64, not floats"),
     (of_arrays(codes=filled(3)), "code outside the classes"),
     (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
-    (of_arrays(latent_counts=filled(-1)), "number below 0"),
     (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
     (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
     (of_arrays(references=lambda array: array[:-1], codes=lambda array: array[:-1]),
      "latent examples are not the .* references"),
-    (of_arrays(components=lambda _: np.ones((7, 6)), references=lambda _: np.ones((15, 7))),
-     "rank 7"),
 ]  # fmt: skip
 
 
@@ -263,24 +250,6 @@ def test_contents_that_do_not_fit_each_other_are_refused(tmp_path, contents, cha
     change(opened)
     with pytest.raises(ModelFileError, match=f"changed: .*({message})"):
         load_bytes(tmp_path, opened.closed())
-
-
-@pytest.mark.parametrize("codes", [[0] * 15, [0] * 7 + [2] * 8])
-@pytest.mark.parametrize("votes_too", [False, True])
-def test_a_model_may_lack_latent_examples_of_a_class(tmp_path, contents, codes, votes_too):
-    opened = Opened.of(contents["MaPML"])
-    opened.arrays["latent_labels"][:] = codes
-    if votes_too:
-        opened.arrays["codes"][:] = codes
-    content = opened.closed()
-    for method, *rows in (
-        ("label_scores", X, Y), ("partial_fit", X, Y), ("add_classes", X + 9, Y + 5),
-        ("remove_classes", [1]), ("fit", X, Y),
-    ):  # fmt: skip
-        loaded = load_bytes(tmp_path, content).set_params(warm_start=True)
-        with suppress(ValueError):
-            getattr(loaded, method)(*rows)
-        assert np.isfinite(loaded.predict_proba(X)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-60, 3e38])
@@ -314,24 +283,23 @@ ENCODER = ("parts", 1, 1, "steps", 1, 1)
     ("name", "change", "message"),
     [
         ("numbers", lambda steps: steps[-1].__setitem__(0, "pca"), "no name of its own"),
-        ("numbers", lambda steps: steps[1].__setitem__(1, "drop"), "only columns can be dropped"),
+        ("numbers", lambda steps: steps[1].__setitem__(1, "drop"), "or drops all"),
         ("numbers", lambda steps: steps.pop(2), "takes 3 features, but 8 come"),
         ("numbers", lambda steps: steps.pop(), "must end in one of MaPML"),
-        ("numbers", lambda steps: steps.clear(), "holds no steps"),
         (*numbers(1, step="Popen"), "'standardscaler' is not one of"),
-        (*numbers(1, n_features=5), "takes 5 features, but 8 come"),
-        (*numbers(1, output="os"), "of no known kind"),
         (*numbers(1, feature_names=["a"]), "not have 8 feature names"),
-        (*numbers(1, "found", _x=1), "'_x' is not found"),
-        (*numbers(2, "found", mean_={"$array": "references"}), "mean_ of a PCA does not fit its 8"),
+        (
+            *numbers(2, "fitted", mean_={"$array": "references"}),
+            "mean_ of a PCA does not fit its 8",
+        ),
         (*numbers(1, "parameters", with_mean="yes"), "with_mean"),
-        (*numbers(0, "found", fitted_to="M8[s]"), "no statistics"),
-        (*numbers(0, "found", indicated=[-1]), "indicates other"),
+        (*numbers(0, "fitted", fitted_to="M8[s]"), "no statistics"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, [99]), "there are not"),
         ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, []), "but 0 come to it"),
-        (*frame("remainder", "found", infrequent=[[0, 1, 2, 3]]), "is infrequent"),
-        (*frame("remainder", "found", categories=[]), "categories"),
+        (*frame("remainder", "fitted", infrequent=[[0, 1, 2, 3]]), "is infrequent"),
+        (*frame("remainder", "fitted", categories=[]), "categories"),
         (*frame("parameters", verbose_feature_names_out="{feature_name:>99999999}"), "verbose_fe"),
+        (*frame("parameters", transformer_weights={"words": "a"}), "weights of columns"),
         (*frame(feature_names="abcd"), "not valid|feature names"),
         (*frame(*ENCODER, "parameters", dtype="V1000000000"), "no parameter 'dtype'"),
     ],

@@ -142,9 +142,9 @@ class Checkpoints:
 
 def _text(value: Any) -> str:
     """A parameter as JSON, where 1 (a count) is not 1.0 (a share); counts by class are sorted."""
-    return json.dumps(
-        pack(dict(sorted(value.items())) if isinstance(value, dict) else value, {}, "")
-    )
+    if isinstance(value, dict):
+        value = dict(sorted(value.items()))
+    return json.dumps(pack(value, {}, ""))
 
 
 def _as_dict(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.distances import References
 from latentmetric.core.model import FittedModel
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
@@ -104,9 +104,6 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
     kind, parameters = estimator_class(name), unpack(stored["parameters"], contents)
     unknown = [key for key in parameters if key not in signature(kind).parameters]
     require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
-    seed = parameters.get("random_state")
-    is_seed = seed is None or (type(seed) is int and 0 <= seed < 2**32)
-    require(is_seed, "random_state is not a seed from 0 to 2**32 - 1")
     attributes, voting = unpack(stored["attributes"], contents), unpack(stored["voting"], contents)
     lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
     require(not lacking, f"a {name} lacks {', '.join(lacking)}")
@@ -147,14 +144,12 @@ def _check_attributes(attributes: dict[str, Any]) -> None:
     require(is_known, "reference_ is not one of latent, original, set")
     require(attributes["history_"], "the history holds no round")
     for record in attributes["history_"]:
-        has_number = type(record["round"]) is int and record["round"] >= 0
-        require(has_number, "a round of the history has no number")
-        is_known = record.get("start", STARTS[0]) in STARTS
-        require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
-        for value in (record | {"start": 0}).values():
-            for number in value.values() if isinstance(value, dict) else [value]:
-                is_number = type(number) is float or (type(number) is int and abs(number) < 2**63)
-                require(is_number, "a round of the history holds something that is not a number")
+        require(type(record["round"]) is int, "a round of the history has no number")
+        for name, value in record.items():
+            values = list(value.values()) if isinstance(value, dict) else [value]
+            are_numbers = all(type(number) in (int, float) for number in values)
+            fits = value in STARTS if name == "start" else are_numbers
+            require(fits, f"the history holds a {shortened(name, 40)!r} that is not a number")
 
 
 def _check_arrays(values: dict[str, Any]) -> None:
@@ -162,6 +157,8 @@ def _check_arrays(values: dict[str, Any]) -> None:
     n_features, dtype = values["n_features_in_"], values["references"].dtype
     require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
     lengths = {"features": n_features, "classes": len(values["classes_"]), "quantiles": 101}
+    if "components_" not in values:
+        lengths["rank"] = n_features
     for name, (kind, axes) in ARRAYS.items():
         if name not in values:
             continue
@@ -177,9 +174,6 @@ def _check_arrays(values: dict[str, Any]) -> None:
         if kind is np.int64:
             outside = (array < 0) | (array >= lengths["classes"])
             require(not outside.any(), f"{name!r} holds a code outside the classes")
-    least, rank = 1 if "components_" in values else n_features, lengths["rank"]
-    fits = least <= rank <= n_features
-    require(fits, f"the metric has the rank {rank}, but there are {n_features} features")
     n_references, n_latents = lengths["references"], lengths.get("latents")
     require(
         n_references and (values.get("reference_") != "latent" or n_latents == n_references),
@@ -187,8 +181,6 @@ def _check_arrays(values: dict[str, Any]) -> None:
     )
     is_sorted = (np.diff(values.get("latent_labels_", ())) >= 0).all()
     require(is_sorted, "latent_labels_ are not in ascending order")
-    counted = (np.asarray(values.get("latent_counts_", 0)) >= 0).all()
-    require(counted, "latent_counts_ holds a number below 0")
 
 
 def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
@@ -196,15 +188,17 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
     scale, temperature = float(voting["scale"]), float(voting["temperature"])
     is_valid = np.isfinite([scale, temperature]).all() and scale > 0 and temperature >= 0
     require(is_valid, "scale and temperature are not finite numbers above 0")
-    rows, components = voting["references"], attributes.get("components_")
-    norms, similarity = squared_norms(rows), None
-    if components is None:
-        norms, similarity = np.zeros_like(norms), attributes["similarity_"]
-    model = FittedModel(
-        Coordinates(voting["centre"], scale), References(rows, norms),
-        voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"]), temperature,
-        components, similarity,
-    )  # fmt: skip
+    coordinates, rows = Coordinates(voting["centre"], scale), voting["references"]
+    codes, n_classes = voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"])
+    if "components_" in attributes:
+        model = FittedModel.of_metric(
+            coordinates, attributes["components_"], rows, codes, n_classes, temperature
+        )
+    else:
+        references = References(rows, np.zeros(len(rows), dtype=rows.dtype))
+        model = FittedModel(
+            coordinates, references, codes, n_classes, temperature, None, attributes["similarity_"]
+        )
     largest = float(np.finfo(model.dtype).max)
     distances = [scale, np.abs(voting["centre"]).max()]
     if model.is_metric:

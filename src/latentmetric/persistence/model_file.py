@@ -11,6 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,8 @@ def is_model_file(path: str | os.PathLike[str], *, or_checkpoint: bool = True) -
     return is_ours and (or_checkpoint or CHECKPOINT_MARK not in start)
 
 
-def holds_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like a model file and is not the checkpoint of a fit."""
-    return is_model_file(path, or_checkpoint=False)
+holds_model = partial(is_model_file, or_checkpoint=False)
+"""Whether a file begins like a model file and is not the checkpoint of a fit."""
 
 
 def _check_size(text: str) -> None:

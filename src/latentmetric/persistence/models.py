@@ -121,8 +121,6 @@ def _restore(document: dict[str, Any], contents: Contents) -> Any:
         require(is_named, "the file holds another estimator than it says")
         last = split_pipeline(model).estimator
         require(hasattr(last, "classes_"), "the file holds no estimator of latentmetric")
-        are_strings = all(isinstance(version, str) for version in document["versions"].values())
-        require(are_strings, "versions are not strings")
         unknown = min(contents, default=None)
         require(unknown is None, f"the array {unknown!r} is not part of this model")
         return model

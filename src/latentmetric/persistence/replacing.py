@@ -28,7 +28,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
     mode = 0o666 if old_mode is None else 0o600  # a new file gets what the user's mask allows
-    temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
+    # The name is cut, because file systems limit its bytes.
+    temporary = target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
@@ -59,10 +60,5 @@ def remove_temporary_files(path: str | os.PathLike[str]) -> None:
     target = Path(os.path.realpath(path))
     with suppress(OSError):
         for name in os.listdir(target.parent):
-            if name.startswith(_prefix(target)) and name.endswith(".tmp"):
+            if name.startswith(f".{target.name[:32]}.") and name.endswith(".tmp"):
                 target.with_name(name).unlink()
-
-
-def _prefix(target: Path) -> str:
-    """How temporary names begin; the name is cut, because file systems limit its bytes."""
-    return f".{target.name[:32]}."

@@ -70,7 +70,7 @@ def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
         if len(parts) > len(step.transformers):
             rest = parts.pop()[1]
         return entry | {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
-    return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
+    return entry | {"fitted": pack(_fitted_values(step), arrays, f"step_{len(arrays)}")}
 
 
 def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
@@ -91,21 +91,17 @@ def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
     return stored
 
 
-def _found(step: Any) -> dict[str, Any]:
-    """What a fit has found: public attributes."""
+def _fitted_values(step: Any) -> dict[str, Any]:
+    """What a fit has computed: public attributes, and how the encoder groups categories."""
     kind = type(step).__name__
     if kind == "SimpleImputer":
         indicated = [] if step.indicator_ is None else step.indicator_.features_.tolist()
         fitted_to = step._fit_dtype.name
         return {"statistics": step.statistics_, "fitted_to": fitted_to, "indicated": indicated}
     if kind == "OneHotEncoder":
-        rare = getattr(step, "infrequent_categories_", None)
-        if rare is not None:  # as indices; by their repr, because NaN is not equal to NaN
-            words = [set(map(repr, [] if some is None else some.tolist())) for some in rare]
-            rare = [
-                [index for index, word in enumerate(known.tolist()) if repr(word) in some]
-                for known, some in zip(step.categories_, words, strict=True)
-            ]
+        rare = None
+        if step._infrequent_enabled:
+            rare = [[] if some is None else some.tolist() for some in step._infrequent_indices]
         return {"categories": step.categories_, "infrequent": rare}
     return {
         name: value
@@ -148,15 +144,13 @@ def restore_step(
         else:
             step = step_class(kind)(**_restore_parameters(stored, contents))
             step._validate_params()
-            found = unpack(stored["found"], contents)
+            fitted = unpack(stored["fitted"], contents)
             restore: Any = {"SimpleImputer": _restore_imputer, "OneHotEncoder": _restore_encoder}
-            rows = restore.get(kind, _restore_other)(step, n_features, contents, **found)
+            rows = restore.get(kind, _restore_other)(step, n_features, contents, **fitted)
             width = step.transform(rows).shape[1]
     if names is not None:
         step.feature_names_in_ = np.array(names, dtype=object)
     if output is not None:
-        is_known = output in ("default", "pandas", "polars")
-        require(is_known, f"the output of the step {shown!r} is of no known kind")
         step.set_output(transform=output)
     contents.spend(COLUMN_BYTES * width, f"{width:,} columns")
     return step, width
@@ -170,7 +164,7 @@ def _restore_parameters(stored: dict[str, Any], contents: Contents) -> dict[str,
         is_set = name in known and name not in NOT_STORED
         require(
             is_set and isinstance(value, ALLOWED.get(name, object)),
-            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set so",
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set to this",
         )
     return parameters
 
@@ -181,26 +175,22 @@ def _restore_pipeline(
     steps: list[tuple[str, Any]] = []
     for name, held in stored["steps"]:
         is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
-        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
-        require(held != "drop", "only columns can be dropped, not all of them")
+        fits = is_own and held != "drop"
+        require(fits, f"the step {shortened(name, 40)!r} has no name of its own, or drops all")
         step, n_given = restore_step(held, n_given, contents, f"{path}/{name}".strip("/"))
         steps.append((name, step))
-    has_any = any(not isinstance(step, str) for _, step in steps)
-    require(has_any, f"the pipeline {shortened(path, 80)!r} holds no steps")
     return Pipeline(steps, **_restore_parameters(stored, contents)), n_given
 
 
-def _restore_other(step: Any, n_features: int, contents: Contents, **found: Any) -> Array:
-    """Set what a scaler or a decomposition has found; return a row that it can transform."""
-    kind, n_components = type(step).__name__, len(found.get("components_", ()))
-    for name, value in found.items():
+def _restore_other(step: Any, n_features: int, contents: Contents, **fitted: Any) -> Array:
+    """Set what a scaler or a decomposition has learned; return a row that it can transform."""
+    kind, n_components = type(step).__name__, len(fitted.get("components_", ()))
+    for name, value in fitted.items():
         whole = (n_components, n_features)
         allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
         is_number = type(value) in (int, float, type(None))
         fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
         require(fits, f"{name} of a {kind} does not fit its {n_features} features")
-        is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
-        require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
         vars(step)[name] = value
     step.n_features_in_ = n_features
     return np.zeros((1, n_features))
@@ -222,8 +212,6 @@ def _restore_imputer(
     if missing.any():  # rows of integers cannot lack any
         rows[missing] = step.missing_values
     step.fit(rows)
-    found = step.indicator_.features_.tolist() if step.add_indicator else []
-    require(found == indicated, "an imputer indicates other missing values than it has met")
     step.statistics_ = statistics
     return rows
 
@@ -291,5 +279,7 @@ def _restore_columns(stored: dict[str, Any], contents: Contents, path: str) -> t
     step.remainder = step.transformers.pop()[1]
     vars(step).update(_restore_parameters(stored, contents))
     step._validate_params()
+    weights = [type(weight) for weight in (step.transformer_weights or {}).values()]
+    require({*weights} <= {int, float}, "the weights of columns are not numbers")
     step.sparse_output_, step.output_indices_ = stored["sparse"] is True, outputs
     return step, width
