@@ -267,10 +267,10 @@ def test_files_of_labels_that_do_not_fit_are_refused(tmp_path):
     message = refused(tmp_path / "rows.npy", tmp_path / "labels.npy")
     assert re.search(r"rows\.npy has 30 rows, but .*labels\.npy has 28 labels", message)
     np.savez(tmp_path / "labels.npz", one=LABELS, two=LABELS)
-    with pytest.raises(ValueError, match=r"2 columns \(one, two\): name one with --label"):
+    with pytest.raises(ValueError, match="clearly the labels among one, two"):
         read(tmp_path / "rows.npy", tmp_path / "labels.npz")
     write(tmp_path / "two.csv", {"one": LABELS, "two": LABELS})
-    with pytest.raises(ValueError, match=r"2 columns \(one, two\): name one with --label"):
+    with pytest.raises(ValueError, match="clearly the labels among one, two"):
         read(tmp_path / "rows.npy", tmp_path / "two.csv")
     table = read(tmp_path / "rows.npy", tmp_path / "two.csv", label="two")
     assert table.labels.tolist() == LABELS.tolist()

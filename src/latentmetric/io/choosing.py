@@ -117,7 +117,7 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
             "categories by its name: add a header"
         )
     needed = {*(wanted or ()), *words}
-    label = _find_label(file, choice, own_labels, {*needed, *ignored, row_id})
+    label = find_label(file, choice, own_labels, {*needed, *ignored, row_id})
     uses = {"a feature": needed, "the labels": {label}, "the id": {row_id}, "ignored": ignored}
     for (one, first), (other, second) in combinations(uses.items(), 2):
         for i in first & second - {None}:
@@ -158,9 +158,10 @@ def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
     return [find_column(file, name) for name in wanted]  # a name may stand for several
 
 
-def _find_label(
+def find_label(
     file: ColumnFile, choice: Choice, own_labels: bool, taken: set[int | None]
 ) -> int | None:
+    """The index of the labels: as chosen, by name, or the only column that can be."""
     if choice.label is not None and own_labels:
         return find_column(file, choice.label)
     free = [i for i in range(len(file.names)) if i not in taken]
@@ -171,7 +172,7 @@ def _find_label(
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
     single = [i for i in free if file.kinds[i] not in ("list", "nested")]
-    if file.key and len(single) == 1 and own_labels:
+    if len(single) == 1 and own_labels and choice.labelled and (file.key or len(file.names) == 1):
         return single[0]
     if own_labels and choice.labelled:
         held = "".join(f"; {file.names[i]} holds {file.described[i]}" for i in texts[:3])
