@@ -151,15 +151,6 @@ def test_doubts_and_compare_build_steps_too(pipeline):
     assert json.loads(done.stdout)[0]["error"] < 0.6
 
 
-def test_what_is_refused(pipeline, tmp_path):
-    common = ("train.csv", "-o", tmp_path / "new", "--label", "kind")
-    assert "--one-hot color" in call("fit", *common, code=1).stderr
-    assert "--impute" in call("fit", *common, "--ignore", "color", code=1).stderr
-    assert "'hue'" in call("fit", *common, "--one-hot", "hue", code=1).stderr
-    assert "'kind'" in call("fit", *common, "--one-hot", "kind", code=1).stderr
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.mark.parametrize("command", [("fit", "-o", "new"), ("compare",)])
 def test_identifiers_are_no_categories(pipeline, tmp_path, command):
     table = pandas.read_csv("train.csv")

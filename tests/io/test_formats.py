@@ -197,7 +197,7 @@ def test_ids_of_columns_and_arrays(tmp_path, path):
         assert table.ids.tolist()[-1] == expected
     np.savez(tmp_path / "t.npz", x=ROWS, y=LABELS, n=np.arange(3))
     message = refused(tmp_path / "t.npz", id="n")
-    assert "column 'n' holds 3, not one value a row" in message
+    assert "column 'n' (3) does not hold one value a row" in message
     assert "no column 'z'" in refused(tmp_path / "t.npz", id="z")
 
 
@@ -336,8 +336,8 @@ def test_what_is_neither_number_nor_text_is_named(path):
         write_columns(path, a=[1.0, 2.0], v=held, label=["x", "y"])
         assert message in refused(path)
     write_columns(path, a=[1.0, 2.0], v=[[1.0], [2.0]], species=[0, 1])
-    assert "not one value a row, for labels" in refused(path, label="v")
-    assert "not one value a row, for an id" in refused(path, id="v", labelled=False)
+    assert "does not hold one value a row, as labels must" in refused(path, label="v")
+    assert "does not hold one value a row, as an id must" in refused(path, id="v", labelled=False)
     assert "no column is clearly the labels among a, v, species" in refused(path)
     write_columns(path, v=[[1.0, 2.0], [3.0]], label=["x", "y"])
     assert "row 1 (counted from 0), column 'v': 1 numbers, but 2 in row 0" in refused(path)

@@ -222,15 +222,6 @@ def test_labels_of_text_are_given_back_letter_by_letter(texts):
     assert len(set(found.tolist())) == len(set(texts))
 
 
-def test_a_table_of_8000_columns_is_read(tmp_path):
-    delimiter = ";"
-    rows = np.random.default_rng(0).standard_normal((3, 8_000))
-    lines = [delimiter.join(map(repr, row.tolist())) for row in rows]
-    assert min(map(len, lines)) > csv.field_size_limit()
-    table = opened(tmp_path, "\n".join(lines), labelled=False)
-    np.testing.assert_array_equal(table.rows, rows)
-
-
 floats = st.floats(allow_nan=False, allow_infinity=False)
 words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1)
 

@@ -106,7 +106,8 @@ class ColumnFile(ABC):
         if self.kinds[column] in ("list", "nested"):
             name, held = self.names[column], self.described[column]
             raise ValueError(
-                f"{self.name}: column {name!r} holds {held}, not one value a row, for {role}"
+                f"{self.name}: column {name!r} ({held}) does not hold one value a row, as {role} "
+                "must"
             )
         return self.values(column)
 
