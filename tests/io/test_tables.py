@@ -205,8 +205,12 @@ def test_gaps_in_columns_of_whole_numbers_and_booleans(tmp_path):
 
 def test_which_array_is_what(tmp_path):
     path = tmp_path / "t.npz"
-    np.savez(path, train=ROWS, test=ROWS)
-    assert "train 30×4, test 30×4: choose the features with --key" in refused(path)
+    np.savez(path, train=ROWS, test=ROWS, y=LABELS)
+    message = refused(path)
+    assert "column 'train' holds 30×4, not one number a row" in message
+    assert "take it alone with --key train" in message
+    np.savez(path, a=ROWS[:, 0], b=ROWS[:, 1], y=LABELS)
+    np.testing.assert_array_equal(np.asarray(read(path).rows), ROWS[:, :2])
     np.savez(path, x=ROWS, other=ROWS, one=LABELS, two=LABELS)
     assert "no column is clearly the labels among x, other, one, two" in refused(path)
     table = read(path, label="two", key="other")

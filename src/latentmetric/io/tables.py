@@ -17,7 +17,6 @@ from latentmetric.io.choosing import (
     Roles,
     assign_roles,
     find_column,
-    find_key,
     find_label,
     listed,
     warn_of_ids,
@@ -82,12 +81,14 @@ def open_rows(
            [4., 5.]])
     """
     file = open_file(Path(path), Choice(key=key))
-    found = find_key(file, key)
-    chosen = [find_column(file, name) for name in columns or ()]
-    chosen = chosen or ([] if found is None else [found])
+    names = columns or ([file.key] if file.key else [key] if key else [])
+    chosen = [find_column(file, name) for name in names]
     chosen = chosen or [i for i, kind in enumerate(file.kinds) if kind == "number"]
     if not chosen:
-        raise ValueError(f"{path} has the columns {listed(file.names)}, none of them numeric")
+        raise ValueError(
+            f"{path} has the columns {listed(file.names)}, none of them numeric; choose one of "
+            "lists with --key (or key=)"
+        )
     return file.rows(chosen)
 
 
