@@ -7,11 +7,10 @@ import pandas
 import pytest
 import typer
 from helpers import call
-from pipelines import make_frame, make_numbers, model
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from pipelines import make_frame
+from sklearn.pipeline import Pipeline
 
-from latentmetric import load, save
+from latentmetric import load
 from latentmetric.cli._estimators import Parameters
 
 WORDS = np.array(["ant", "bee", "cow"])
@@ -24,9 +23,7 @@ STEPS = ("--label", "kind", "--impute", "median", "--one-hot", "color")
     [
         ("metric_reg=1e-3", 1e-3),
         ("early-stopping=true", True),
-        ("label_noise = False", False),
         ("n_components=none", None),
-        ("unlabelled=-1", -1),
         ("unlabelled=007", "007"),
         ("class_weight={'ant': 2}", {"ant": 2}),
     ],
@@ -152,24 +149,6 @@ def test_doubts_and_compare_build_steps_too(pipeline):
     done = call("compare", "train.csv", *STEPS, "--methods", "euclid", "--folds", 2, "--normalize",
                 "--json")  # fmt: skip
     assert json.loads(done.stdout)[0]["error"] < 0.6
-
-
-def test_a_pipeline_made_in_python(tmp_path):
-    X, y = make_numbers()
-    pipeline = make_pipeline(StandardScaler(), model()).fit(X, y)
-    save(pipeline, tmp_path / "model")
-    np.save(tmp_path / "rows.npy", X)
-    done = call("predict", tmp_path / "model", tmp_path / "rows.npy", "--json")
-    assert json.loads(done.stdout)["label"] == pipeline.predict(X).tolist()
-
-
-def test_what_is_refused(pipeline, tmp_path):
-    common = ("train.csv", "-o", tmp_path / "new", "--label", "kind")
-    assert "--one-hot color" in call("fit", *common, code=1).stderr
-    assert "--impute" in call("fit", *common, "--ignore", "color", code=1).stderr
-    assert "'hue'" in call("fit", *common, "--one-hot", "hue", code=1).stderr
-    assert "'kind'" in call("fit", *common, "--one-hot", "kind", code=1).stderr
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("command", [("fit", "-o", "new"), ("compare",)])

@@ -9,7 +9,6 @@ from helpers import call, make_blobs
 
 import latentmetric
 from latentmetric import evaluation, save
-from latentmetric.characters import distinct_names
 from latentmetric.cli import evaluate as module
 
 WORDS = np.array(["ant", "bee", "cow"])
@@ -48,18 +47,6 @@ def test_the_worst_classes_are_shown(folder, monkeypatch):
     shown = call("evaluate", "euclidean", "test.csv").stdout
     assert "By class, the worst first (2 of 3; --json has all)" in shown
     assert "logarithmic loss" not in shown
-
-
-def test_long_names_of_classes_stay_different(folder):
-    X, y = make_blobs()
-    long = "Chronic inflammatory condition of the lower respiratory tract"
-    names = np.array([f"{long}, moderate", f"{long}, severe", f"{long * 2}, severe"])
-    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(kind=names[y])
-    frame.to_csv("rows.csv", index=False)
-    save(latentmetric.Euclidean().fit(X, names[y]), "long")
-    shown = call("evaluate", "long", "rows.csv").stdout
-    assert all(name in shown for name in distinct_names(names, 60))
-    assert ", ".join(distinct_names(names, 40)) in call("info", "long").stdout
 
 
 def test_rows_of_unknown_labels_are_errors_and_counted(folder, test_rows):
@@ -116,15 +103,6 @@ def test_compare(folder):
     shown = call("compare", "train.csv", "--methods", "euclid", "--folds", 2).stdout
     assert "2 of 2" in shown
     assert "Use " not in shown, "one method is no comparison"
-
-
-def test_compare_with_scikit_learn_and_a_recommendation(folder):
-    methods = "euclid-scaled,knn,logistic,forest"
-    shown = call("compare", "train.csv", "--methods", methods, "--folds", 2).stdout
-    for name in ("Euclid-scaled", "tuned-k-NN", "logistic-regression", "random-forest"):
-        assert f"  {name} " in shown
-    assert "none" in shown, "logistic regression has no references"
-    assert shown.splitlines()[-1].startswith("Use ")
 
 
 def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):

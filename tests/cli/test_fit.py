@@ -24,15 +24,6 @@ def test_it_agrees_with_the_library(folder, model, train):
     assert model.get_params() == same.get_params()
 
 
-@pytest.mark.parametrize("name", ["OASIS", "hrsgd"])
-def test_other_estimators_can_be_fitted(folder, name):
-    done = call("fit", "train.csv", "-o", "new", "--estimator", name, "--set", "n_steps=50")
-    assert type(latentmetric.load("new")).__name__.lower() == name.lower()
-    assert ", start " not in done.stdout
-    done = call("evaluate", "new", "test.csv", "--json")
-    assert json.loads(done.stdout)["rows"] == 60
-
-
 def test_what_it_reports(folder, short_passes):
     arguments = ("fit", "train.csv", "-o", "new", "--set", "max_iter=2")
     done = call(*arguments)
@@ -156,12 +147,3 @@ def test_a_fit_without_named_columns_remembers_none(folder, train):
     train.to_csv("plain.csv", index=False, header=False)
     call("fit", "plain.csv", "-o", "new", "--estimator", "euclidean")
     assert not hasattr(latentmetric.load("new"), "columns_in_")
-
-
-def test_labels_of_their_own(folder, train):
-    (folder / "labels.txt").write_text("\n".join(train["kind"]))
-    train.drop(columns="kind").to_csv("bare.csv", index=False)
-    call("fit", "bare.csv", "labels.txt", "-o", "new", "--estimator", "euclidean")
-    first, second = (latentmetric.load(path) for path in ("euclidean", "new"))
-    rows = train.drop(columns="kind")
-    np.testing.assert_array_equal(first.predict(rows), second.predict(rows))

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import sys
 
@@ -50,7 +49,6 @@ def hostile(tmp_path_factory):
     [
         ("info", "{model}"),
         ("evaluate", "{model}", "{table}"),
-        ("compare", "{table}", "--methods", "euclid", "--folds", "2"),
         ("predict", "{model}", "{table}", "-o", "{folder}/{file}answers.csv"),
     ],
     ids=lambda arguments: arguments[0],
@@ -67,7 +65,6 @@ def test_every_command_shows_codes_for_hidden_characters(hostile, arguments):
     [
         (("info", "/none/{file}"), 1),
         (("fit", "{table}", "-o", "m", "--label", "{file}"), 1),
-        (("predict", "{model}", "{table}", "-o", "{file}"), 2),
         (("info", "--{file}"), 2),
     ],
     ids=str,
@@ -76,12 +73,6 @@ def test_messages_show_codes_for_hidden_characters(hostile, arguments, code):
     done = call(*[part.format(**hostile, file=FILE) for part in arguments], code=code)
     assert "\x1b" not in done.output
     assert "[bold]" in done.output
-
-
-def test_json_has_the_same_values_and_nothing_hidden(hostile):
-    done = call("info", hostile["model"], "--json")
-    assert_visible(done.stdout)
-    assert sorted(json.loads(done.stdout)["classes"]) == sorted(HOSTILE)
 
 
 class Terminal(io.StringIO):

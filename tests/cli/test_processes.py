@@ -58,15 +58,6 @@ def test_a_pipe_whose_reader_ends_first_ends_the_command_without_a_word(data, ar
     assert "Broken" not in err
 
 
-def test_an_encoding_without_most_letters_is_no_error(data):
-    X, y = make_blobs(30)
-    latentmetric.save(latentmetric.Euclidean().fit(X, np.array(["τ", "é", "日本"])[y]), "letters")
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([*COMMAND, "info", "letters"], capture_output=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert rb"\u03c4" in done.stdout
-
-
 def wait_for(process, beginning):
     """Read lines of the process until one begins like this."""
     assert any(line.startswith(beginning) for line in iter(process.stderr.readline, ""))

@@ -74,14 +74,6 @@ def test_files_without_the_remembered_columns_are_read_as_others(table):
     call("evaluate", "model", "plain.csv")
 
 
-def test_the_other_commands_do_not_use_an_id_as_a_feature(table):
-    options = ("table.parquet", "--id", "who", "--label", "kind")
-    call("compare", *options, "--methods", "euclid", "--folds", 2)
-    call("report", "model", *options, "-o", "page.html", "--quick")
-    call("fit", *options, "-o", "again", *QUICK)
-    assert latentmetric.load("again").feature_names_in_.tolist() == NAMES
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -103,18 +95,6 @@ def test_a_dash_reads_standard_input(table, arguments):
     broken = CliRunner().invoke(app, [*arguments], input=b"a,label\n1,x\nz,y\n")
     assert broken.exit_code == 1
     assert len(broken.stderr.strip().splitlines()) == 1
-
-
-def test_columns_to_ignore_and_a_key(table):
-    table.assign(region="north").to_csv("more.csv", index=False)
-    arguments = ("fit", "more.csv", "-o", "new", "--label", "kind", *QUICK)
-    for ignore in (["--ignore", "who,region"], ["--ignore", "who", "--ignore", "region, f0"]):
-        call(*arguments, *ignore)
-        expected = NAMES if len(ignore) == 2 else NAMES[1:]
-        assert latentmetric.load("new").feature_names_in_.tolist() == expected
-    np.savez("two.npz", x=table[NAMES], other=table[NAMES[:2]], y=table["kind"].to_numpy(str))
-    call("fit", "two.npz", "--key", "other", "-o", "new", *QUICK)
-    assert latentmetric.load("new").n_features_in_ == 2
 
 
 def test_numbers_with_a_decimal_comma_encodings_and_headers(table):

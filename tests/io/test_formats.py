@@ -3,7 +3,7 @@
 import datetime
 import json
 import pickle
-import re
+import sys
 import uuid
 import warnings
 from decimal import Decimal
@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from latentmetric.io import Choice, open_rows, open_table
+from latentmetric.io import Choice, is_lazy, open_rows, open_table
 
 ROWS = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 LABELS = np.array(["cat", "dog", "eel"])[np.arange(30) % 3]
@@ -133,21 +133,6 @@ def test_a_column_of_lists_is_the_features(path, kind):
         assert table.rows.feature_names is table.feature_names is None
 
 
-def test_nested_columns_are_named(path):
-    write_columns(path, a=[1.0], who=[{"name": "x"}], label=["x"])
-    assert "column 'who' holds struct<name: string>, not numbers; leave out" in refused(path)
-    write_columns(path, a=[1.0], v=[[1.0]], label=["x"])
-    assert re.search(r"'v' holds list<.*double>.* take it alone with --key v", refused(path))
-    assert "not one value a row, for labels" in refused(path, label="v", ignore=["label"])
-    assert "not one value a row, for an id" in refused(path, id="v", labelled=False)
-    write_columns(path, v=[[1.0, 2.0], [3.0]], label=["x", "y"])
-    assert "row 1 (counted from 0), column 'v': 1 numbers, but 2 in row 0" in refused(path)
-    write_columns(path, v=[[1.0], [None]], label=["x", "y"])
-    assert "column 'v', number 0 (from 0 as well): the value is missing" in refused(path)
-    write_columns(path, a=[{"b": 9.0}] * 2, **{"a.b": [1.0, 2.0], "label": ["x", "y"]})
-    assert open_table(path, choice=Choice(ignore=["a"])).rows[:].tolist() == [[1], [2]]
-
-
 def test_an_arrow_stream_is_read_too(tmp_path):
     table = pyarrow.table({"a": [1.0, 2.0], "label": ["x", "y"]})
     with pyarrow.ipc.new_stream(tmp_path / "t.arrow", table.schema) as writer:
@@ -195,28 +180,6 @@ def test_decimals_are_features_and_a_uuid_is_text(tmp_path, path):
         assert table.labels.tolist() == table.ids.tolist() == [str(one) for one in ids]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pyarrow.array([Decimal("1.10"), Decimal("2.20")]),
-        dictionary([0, 1], pyarrow.array([7, 9])),
-        pyarrow.array([datetime.date(2020, 1, 1)] * 2),
-        pyarrow.array([datetime.datetime(2020, 1, 1)] * 2),
-        pyarrow.nulls(2),
-    ],
-    ids=lambda column: str(column.type),
-)
-def test_only_text_is_taken_for_labels_without_being_named(path, column):
-    write_columns(path, x=[1.0, 2.0], other=column, species=[0, 1])
-    assert "no column is clearly the labels among x, other, species" in refused(path)
-
-
-def test_what_is_neither_number_nor_text_is_no_feature(path):
-    write_columns(path, x=[1.0, 2.0], day=[datetime.date(2020, 1, 1)] * 2, label=["a", "b"])
-    assert "column 'day' holds date32[day], not numbers" in refused(path)
-    assert open_table(path, choice=Choice(ignore=("day",))).rows[:].tolist() == [[1], [2]]
-
-
 def test_ids_of_columns_and_arrays(tmp_path, path):
     for ids, expected in (
         ([3, 1, 2], [3, 1, 2]),
@@ -234,7 +197,7 @@ def test_ids_of_columns_and_arrays(tmp_path, path):
         assert table.ids.tolist()[-1] == expected
     np.savez(tmp_path / "t.npz", x=ROWS, y=LABELS, n=np.arange(3))
     message = refused(tmp_path / "t.npz", id="n")
-    assert "column 'n' holds 3, not one value a row" in message
+    assert "column 'n' (3) does not hold one value a row" in message
     assert "no column 'z'" in refused(tmp_path / "t.npz", id="z")
 
 
@@ -258,20 +221,6 @@ def test_missing_values_are_located(tmp_path, path):
     assert "row 1 (counted from 0), column 'b': the value is missing; fill it in" in message
     np.savez(tmp_path / "t.npz", x=ROWS, y=np.full(30, np.nan))
     assert "row 0 (counted from 0), column 'y': the label is missing" in refused(tmp_path / "t.npz")
-
-
-@pytest.mark.parametrize("kind", [h5py.ref_dtype, h5py.vlen_dtype(np.dtype("i4"))])
-def test_labels_of_an_h5_file_that_are_not_values_are_refused(tmp_path, kind):
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        file["x"] = ROWS
-        file.create_dataset("y", (30,), dtype=kind)
-    assert "cannot be read" in refused(tmp_path / "t.h5")
-
-
-def test_columns_of_the_same_name_are_named(tmp_path):
-    held = pyarrow.Table.from_arrays([ROWS[:, 0], ROWS[:, 1], LABELS], names=["a", "a", "label"])
-    pyarrow.parquet.write_table(held, tmp_path / "twice.parquet")
-    assert "columns 1 and 2 are both called 'a'" in refused(tmp_path / "twice.parquet")
 
 
 class Trap:
@@ -344,3 +293,80 @@ def test_a_damaged_offset_of_an_arrow_file_does_not_end_the_process(tmp_path, of
     assert content.count(offsets.tobytes()) == 1
     path.write_bytes(content.replace(offsets.tobytes(), damaged.tobytes()))
     assert "cannot be read" in refused(path)
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.npz", "t.h5", "t.zarr", "t.parquet", "t.arrow"])
+def test_slices_and_indices_give_the_rows(tmp_path, name):
+    path = tmp_path / name
+    np.save(path, ROWS) if name == "t.npy" else write(path)
+    rows = open_rows(path)
+    assert is_lazy(rows)
+    assert (rows.shape, rows.dtype, rows.ndim, len(rows)) == ((30, 4), np.float32, 2, 30)
+    assert rows.nbytes == ROWS.nbytes
+    slices = [(3, 17), (0, 0), (9, 3), (25, 99), (0, None), (1, 30, 4), (None, None, -3)]
+    for which in (slice(*ends) for ends in slices):
+        np.testing.assert_array_equal(rows[which], ROWS[which])
+    for indices in ([3, 4, 5], [9, 1, 9], []):
+        np.testing.assert_array_equal(rows[np.array(indices, dtype=int)], ROWS[indices])
+    assert np.asarray(rows, dtype=np.float64).dtype == np.float64
+    with pytest.raises(IndexError, match="slice or list"):
+        rows[np.zeros((2, 2), dtype=int)]
+    with pytest.raises(ValueError, match="without a copy"):
+        rows.__array__(copy=False)
+
+
+def test_columns_choose(tmp_path):
+    path = write(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(open_rows(path, columns=["c", "a"])[:], ROWS[:, [2, 0]])
+    assert open_rows(write(tmp_path / "t.csv"))[1:].shape == (29, 4)
+    for column, message in (("f", "no column 'f'"), ("label", "'label' holds text, not numbers")):
+        with pytest.raises(ValueError, match=message):
+            open_rows(path, columns=[column])
+    write_columns(path, label=["a"])
+    with pytest.raises(ValueError, match="none of them numeric"):
+        open_rows(path)
+
+
+def test_what_is_neither_number_nor_text_is_named(path):
+    for held, message in (
+        ([{"name": "x"}] * 2, "holds struct<name: string>, not numbers; leave out with --ignore v"),
+        ([[1.0], [2.0]], "take it alone with --key v"),
+        ([datetime.date(2020, 1, 1)] * 2, "holds date32[day], not numbers"),
+    ):
+        write_columns(path, a=[1.0, 2.0], v=held, label=["x", "y"])
+        assert message in refused(path)
+    write_columns(path, a=[1.0, 2.0], v=[[1.0], [2.0]], species=[0, 1])
+    assert "does not hold one value a row, as labels must" in refused(path, label="v")
+    assert "does not hold one value a row, as an id must" in refused(path, id="v", labelled=False)
+    assert "no column is clearly the labels among a, v, species" in refused(path)
+    write_columns(path, v=[[1.0, 2.0], [3.0]], label=["x", "y"])
+    assert "row 1 (counted from 0), column 'v': 1 numbers, but 2 in row 0" in refused(path)
+    write_columns(path, v=[[1.0], [None]], label=["x", "y"])
+    assert "column 'v', number 0 (from 0 as well): the value is missing" in refused(path)
+    write_columns(path, a=[{"b": 9.0}] * 2, **{"a.b": [1.0, 2.0], "label": ["x", "y"]})
+    assert open_table(path, choice=Choice(ignore=["a"])).rows[:].tolist() == [[1], [2]]
+
+
+def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch):
+    for kind, module, extra in ((".h5", "h5py", "files"), (".parquet", "pyarrow.parquet", "cli")):
+        path = write(tmp_path / f"t{kind}")
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=rf"t{kind} needs .*latentmetric\[{extra}\]"):
+            open_rows(path)
+
+
+def test_what_is_no_table_of_numbers_is_refused_in_one_line(tmp_path):
+    np.save(tmp_path / "flat.npy", np.arange(5.0))
+    np.save(tmp_path / "words.npy", np.array([["a"]]))
+    (tmp_path / "rows.doc").write_text("")
+    (tmp_path / "folder.csv").mkdir()
+    for name, error, message in (
+        ("flat.npy", ValueError, r"shape \(5,\); rows of features have two"),
+        ("words.npy", ValueError, "holds <U1, not numbers"),
+        ("flat.npz", FileNotFoundError, r"flat\.npz does not exist; did you mean '.*npy'"),
+        ("nowhere/rows.npy", FileNotFoundError, "does not exist$"),
+        ("rows.doc", ValueError, r"rows\.doc must end in one of \.arrow, \.csv, .*\.zarr"),
+        ("folder.csv", IsADirectoryError, "is a folder"),
+    ):
+        with pytest.raises(error, match=message):
+            open_rows(tmp_path / name)

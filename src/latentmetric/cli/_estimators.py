@@ -105,7 +105,15 @@ class Steps:
 
     def make(self, table: Table) -> Pipeline | None:
         """The steps, not fitted, for the columns of a table; None without any."""
-        _refuse_identifiers(table)
+        for index in table.words:  # as categories, words of a row's own would tell nothing
+            n_rows, n_distinct = len(table.rows), len(set(map(str, table.rows[:, index])))
+            if n_rows >= MIN_ROWS and n_distinct > MAX_DISTINCT * n_rows:
+                name = table.feature_names[index] if table.feature_names else index + 1
+                raise ValueError(
+                    f"column {name!r} has {n_distinct:,} different values in {n_rows:,} rows, so "
+                    "they name rows and are no categories; leave it out with --ignore, or keep it "
+                    "beside the answers with --id"
+                )
         steps: list[tuple[str, Any]] = []
         imputer = None if self.impute is None else SimpleImputer(strategy=self.impute)
         if table.words:
@@ -141,16 +149,3 @@ def joined(steps: Pipeline | None, estimator: Any) -> Any:
     if steps is None:
         return estimator
     return Pipeline([*steps.steps, (type(estimator).__name__.lower(), estimator)])
-
-
-def _refuse_identifiers(table: Table) -> None:
-    """Refuse words that most rows have to themselves: as categories they would tell nothing."""
-    for index in table.words:
-        n_rows, n_distinct = len(table.rows), len(set(map(str, table.rows[:, index])))
-        if n_rows >= MIN_ROWS and n_distinct > MAX_DISTINCT * n_rows:
-            name = table.feature_names[index] if table.feature_names else index + 1
-            raise ValueError(
-                f"column {name!r} has {n_distinct:,} different values in {n_rows:,} rows, so they "
-                "name rows and are no categories; leave it out with --ignore, or keep it beside "
-                "the answers with --id"
-            )

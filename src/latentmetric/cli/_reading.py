@@ -183,22 +183,21 @@ def _like(labels: Any, classes: Any) -> Any:
         return labels
 
 
-def load_model(path: Path, features_follow: bool = True) -> SplitPipeline:
+def load_model(path: Path) -> SplitPipeline:
     """Load a model; an error on another kind of file explains the order of the arguments."""
     try:
         return split_pipeline(load(path))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{describe(error)}{similar_name(path)}") from error
     except ModelFileError as error:
-        if is_model_file(path) or not features_follow:
+        if is_model_file(path):
             raise
-        message = f"{error}; the model is the first argument, features come second"
-        raise ModelFileError(message) from error
+        raise ModelFileError(f"{error}; the model is the first argument") from error
 
 
 def load_latents(path: Path) -> SplitPipeline:
     """Load a model that has latent examples."""
-    model = load_model(path, features_follow=False)
+    model = load_model(path)
     if not hasattr(model.estimator, "latent_examples_"):
         kind = type(model.estimator).__name__
         raise ValueError(f"{path} holds {kind}, which has no latent examples; fit mapml")

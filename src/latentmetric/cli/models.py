@@ -30,7 +30,7 @@ MAX_CLASSES = 10
 
 def info(model: option.Model, json: option.Json = False) -> None:
     """Show what a model file holds: estimator, data, parameters, rounds."""
-    loaded = load_model(model, features_follow=False)
+    loaded = load_model(model)
     fitted = loaded.estimator
     steps = [] if loaded.steps is None else loaded.steps.steps
     components, first = fitted.model_.components, fitted.history_[0]
@@ -115,7 +115,7 @@ def export(
     check_output(out, to, [model], overwrite)
     if to == "faiss":
         check_output(beside, "arrays", [model], overwrite)
-    loaded = load_model(model, features_follow=False)
+    loaded = load_model(model)
     whole, written = joined(loaded.steps, loaded.estimator), [out]
     if to == "onnx":
         from latentmetric.export import to_onnx

@@ -105,19 +105,19 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
         choice = replace(choice, label=choice.label or choice.usual["label"])
     if choice.usual.get("id") in free:
         choice = replace(choice, id=choice.id or choice.usual["id"])
-    key = find_key(file, choice.key)
-    wanted = None if key is None else [key]
+    key = choice.key or file.key
+    wanted = None if key is None else [find_column(file, key)]
     if key is None and choice.names is not None and file.has_names:
         wanted = _columns_of_model(file, choice.names)
     row_id = None if choice.id is None else find_column(file, choice.id)
     ignored, words = (_find_all(file, entries) for entries in (choice.ignore, choice.categories))
-    if words and (key is not None or not file.has_names):
+    if words and (key or not file.has_names):
         raise ValueError(
             f"{file.name} does not name its features one by one, but a model finds a column of "
             "categories by its name: add a header"
         )
     needed = {*(wanted or ()), *words}
-    label = _find_label(file, choice, own_labels, {*needed, *ignored, row_id})
+    label = find_label(file, choice, own_labels, {*needed, *ignored, row_id})
     uses = {"a feature": needed, "the labels": {label}, "the id": {row_id}, "ignored": ignored}
     for (one, first), (other, second) in combinations(uses.items(), 2):
         for i in first & second - {None}:
@@ -134,16 +134,6 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
     return Roles(features, label, row_id, left_out, [i for i in features if i in words])
 
 
-def find_key(file: ColumnFile, key: str | None) -> int | None:
-    """The index of the column that holds all features, if one does."""
-    if key is None and file.key is None and file.of_arrays:
-        held = [f"{name} {shape}" for name, shape in zip(file.names, file.described, strict=True)]
-        raise ValueError(
-            f"{file.name} holds {listed(held)}: choose the features with --key (or key=)"
-        )
-    return None if key is None and file.key is None else find_column(file, key or file.key or "")
-
-
 def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
     """The features that a model was fitted with, in its order."""
     lacking = list((Counter(wanted) - Counter(file.names)).elements())
@@ -158,9 +148,10 @@ def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
     return [find_column(file, name) for name in wanted]  # a name may stand for several
 
 
-def _find_label(
+def find_label(
     file: ColumnFile, choice: Choice, own_labels: bool, taken: set[int | None]
 ) -> int | None:
+    """The index of the labels: as chosen, by name, or the only column that can be."""
     if choice.label is not None and own_labels:
         return find_column(file, choice.label)
     free = [i for i in range(len(file.names)) if i not in taken]
@@ -171,7 +162,7 @@ def _find_label(
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
     single = [i for i in free if file.kinds[i] not in ("list", "nested")]
-    if file.key and len(single) == 1 and own_labels:
+    if len(single) == 1 and own_labels and choice.labelled and (file.key or len(file.names) == 1):
         return single[0]
     if own_labels and choice.labelled:
         held = "".join(f"; {file.names[i]} holds {file.described[i]}" for i in texts[:3])
@@ -218,8 +209,9 @@ def _refuse_feature(file: ColumnFile, column: int, more: list[int], swapped: boo
             f", keep beside the answers with --id {first}, take as labels with --label {first}, or "
             f"as categories with --one-hot {first} (fit, compare, doubts)"
         )
+    wanted = "one number a row" if file.kinds[column] == "list" else "numbers"
     raise ValueError(
-        f"{file.name}: column {file.names[column]!r} holds {file.described[column]}, not numbers"
+        f"{file.name}: column {file.names[column]!r} holds {file.described[column]}, not {wanted}"
         f"{also}; {remedy}"
     )
 

@@ -39,7 +39,6 @@ class ColumnFile(ABC):
     index_column: int | None = None
     """That pandas wrote for an index without a name: it is no feature."""
     has_names = True
-    of_arrays = False
 
     @abstractmethod
     def rows(self, columns: Sequence[int], missing: bool = False) -> RowFile:
@@ -106,7 +105,8 @@ class ColumnFile(ABC):
         if self.kinds[column] in ("list", "nested"):
             name, held = self.names[column], self.described[column]
             raise ValueError(
-                f"{self.name}: column {name!r} holds {held}, not one value a row, for {role}"
+                f"{self.name}: column {name!r} ({held}) does not hold one value a row, as {role} "
+                "must"
             )
         return self.values(column)
 
@@ -125,8 +125,6 @@ class ArrayFile(ColumnFile):
         features, embeddings or data.
     """
 
-    of_arrays = True
-
     def __init__(self, name: str, arrays: dict[str, Any], key: str | None = None) -> None:
         held = {own: array for own, array in arrays.items() if getattr(array, "shape", None)}
         for own, array in held.items():
@@ -144,12 +142,15 @@ class ArrayFile(ColumnFile):
             n = n_rows or array.shape[0]
             kind = "number" if np.dtype(array.dtype).kind in "biuf" else "text"
             is_single = array.shape in ((n,), (n, 1))
-            kinds.append(kind if is_single else "list" if own == self.key else "nested")
+            is_table = own == self.key or (self.key is None and own in tables)
+            kinds.append(kind if is_single else "list" if is_table else "nested")
         self.name, self.names, self.kinds = name, [*held], kinds
         self.described = ["×".join(map(str, array.shape)) for array in self._arrays]
 
     def rows(self, columns: Sequence[int], missing: bool = False) -> RowFile:
         """See ``ColumnFile``."""
+        if len(columns) > 1:
+            return SlicedRows(np.column_stack([self.values(i) for i in columns]), self.name)
         return SlicedRows(self._arrays[columns[0]], f"{self.names[columns[0]]} of {self.name}")
 
     def values(self, column: int) -> np.ndarray[Any, Any]:

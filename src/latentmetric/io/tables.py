@@ -13,12 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from latentmetric.io.choosing import (
-    LABEL_NAMES,
     Choice,
     Roles,
     assign_roles,
     find_column,
-    find_key,
+    find_label,
     listed,
     warn_of_ids,
 )
@@ -82,12 +81,14 @@ def open_rows(
            [4., 5.]])
     """
     file = open_file(Path(path), Choice(key=key))
-    found = find_key(file, key)
-    chosen = [find_column(file, name) for name in columns or ()]
-    chosen = chosen or ([] if found is None else [found])
+    names = columns or ([file.key] if file.key else [key] if key else [])
+    chosen = [find_column(file, name) for name in names]
     chosen = chosen or [i for i, kind in enumerate(file.kinds) if kind == "number"]
     if not chosen:
-        raise ValueError(f"{path} has the columns {listed(file.names)}, none of them numeric")
+        raise ValueError(
+            f"{path} has the columns {listed(file.names)}, none of them numeric; choose one of "
+            "lists with --key (or key=)"
+        )
     return file.rows(chosen)
 
 
@@ -197,13 +198,14 @@ def _notes(file: ColumnFile, roles: Roles, choice: Choice, labels_read: bool) ->
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
     n_rows, hint = len(table.rows), ""
-    file = open_file(path, replace(choice, names=None))
+    choice = replace(choice, names=None, labelled=True)
+    file = open_file(path, choice)
     with readable(str(path)):
         if isinstance(file, TextFile) and choice.header is None:
             hint = "; is its first line a header or not? Say --header or --no-header"
             if len(file.names) == 1:
                 file = _one_a_line(path, choice, n_rows)
-        column = _label_column(file, choice)
+        column: Any = find_label(file, choice, True, set())
         labels = file.labels(column)
         where = f"column {file.names[column]!r} of {path}" if file.has_names else str(path)
     if len(labels) != n_rows:
@@ -223,15 +225,3 @@ def _one_a_line(path: Path, choice: Choice, n_rows: int) -> ColumnFile:
     first, *others = map(str, lines.values(0).tolist())
     has_names = len(others) == n_rows and first not in others and number_in(first) is None
     return open_file(path, replace(choice, header=True)) if has_names else lines
-
-
-def _label_column(file: ColumnFile, choice: Choice) -> int:
-    """The index of the labels in a file of their own."""
-    if choice.label is not None:
-        return find_column(file, choice.label)
-    known = [i for i, name in enumerate(file.names) if name.strip().lower() in LABEL_NAMES]
-    if len(file.names) == 1 or len(known) == 1:
-        return known[0] if known else 0
-    raise ValueError(
-        f"{file.name} has {len(file.names)} columns ({listed(file.names)}): name one with --label"
-    )

@@ -185,7 +185,9 @@ def _read_cells(content: bytes, delimiter: str, name: str, records: Records) -> 
     )
     try:
         table = reader.read_csv(BytesIO(content), *options)
-        has_line_ends = any(pc.any(pc.match_substring(c, "\n")).as_py() for c in table.columns)
+        has_line_ends = b'"' in content and any(
+            pc.any(pc.match_substring(column, "\n")).as_py() for column in table.columns
+        )
     except pyarrow.ArrowInvalid:
         table, has_line_ends = None, True
     for line, cells in records() if has_line_ends else ():  # a quote may be wrong
