@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix
 
 from latentmetric.viz.summaries import (
     ConfusedPair,
-    class_errors,
-    confused_pairs,
     curve,
     last_before_refinement,
     leading_directions,
@@ -21,22 +18,6 @@ def test_the_identity_has_full_effective_rank():
     assert found.rank == 8
     assert found.effective_rank == pytest.approx(8)
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
-
-
-def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
-    true, predicted = rng.integers(0, 5, (2, 400))
-    matrix = confusion_matrix(true, predicted, labels=range(6))
-    errors = class_errors(true, predicted, 6)
-    np.testing.assert_array_equal(errors.rows, matrix.sum(axis=1))
-    np.testing.assert_array_equal(errors.wrong, matrix.sum(axis=1) - np.diag(matrix))
-    assert np.isnan(errors.shares[5])
-    pairs = confused_pairs(true, predicted)
-    assert all(matrix[pair.true, pair.predicted] == pair.count for pair in pairs)
-    assert sum(pair.count for pair in pairs) == errors.wrong.sum()
-    counts = [pair.count for pair in pairs]
-    assert counts == sorted(counts, reverse=True)
-    assert confused_pairs(true, true) == []
-    assert errors.hardest[0] == np.nanargmax(errors.shares)
 
 
 def test_a_curve_leaves_out_rounds_that_did_not_measure_it():

@@ -1,5 +1,4 @@
 import re
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -29,14 +28,6 @@ def test_ticks_cover_the_range_evenly(low, span):
     assert ticks[0] <= low + 1e-6 * step
     assert ticks[-1] >= low + span - 1e-6 * step
     assert 2 <= len(ticks) <= 7
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6))
-@example(1, 14)
-def test_ticks_of_rounds_are_whole_numbers_at_even_steps(first, span):
-    ticks = nice_ticks(first, first + span, 6, whole=True)
-    assert all(tick.is_integer() for tick in ticks)
-    assert len({after - tick for tick, after in pairwise(ticks)}) == 1
 
 
 @given(st.lists(st.floats(1e-6, 1e12), min_size=2, max_size=20), st.booleans())
