@@ -80,11 +80,11 @@ def reliability_section(evidence: Evidence) -> dict[str, Any]:
 def mistake_section(evidence: Evidence) -> dict[str, Any]:
     """Misclassified queries, each with its values beside those of two references if that helps."""
     references = _references(evidence)
-    chosen = _chosen(evidence)
-    if references is None:
-        return {"cards": [(query, None) for query in chosen], "more_cards": []}
-    cards = [(query, _values(query, evidence, references)) for query in chosen]
-    n_open = limits.MAX_OPEN_MISTAKES
+    cards = [
+        (query, None if references is None else _values(query, evidence, references))
+        for query in _chosen(evidence)
+    ]
+    n_open = len(cards) if references is None else limits.MAX_OPEN_MISTAKES
     return {"cards": cards[:n_open], "more_cards": cards[n_open:]}
 
 
