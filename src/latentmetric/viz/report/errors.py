@@ -7,6 +7,7 @@ row for m references and a metric of rank r.
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
 def reliability_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
     found = evidence.calibration
-    groups = zip(found.promised.tolist(), found.kept.tolist(), found.counts.tolist(), strict=True)
+    groups = zip(*(values.tolist() for values in astuple(found)), strict=True)
     return {
         "error": found.error,
         "surplus": 0.0 if abs(found.surplus) < limits.NOTICEABLE else found.surplus,

@@ -122,7 +122,7 @@ class Pictures:
 
     def of_row(self, rows: LabelledRows, row: int) -> int | None:
         """The index of the thumbnail of one of the caller's rows."""
-        return self.index((rows.kind, int(row)), rows.given[row])
+        return self.index((id(rows), int(row)), rows.given[row])
 
     def of_latent(self, evidence: Evidence, latent: int) -> int | None:
         """The index of the thumbnail of a latent example."""

@@ -22,8 +22,6 @@ Row = np.ndarray[Any, Any]
 class LabelledRows:
     """Rows with codes of classes the model knows."""
 
-    kind: str
-    """``row`` or ``original``; with an index, it identifies the picture of a row."""
     rows: Floats
     """After the steps of a pipeline: what distances are measured between."""
     given: np.ndarray[Any, Any]
@@ -84,7 +82,6 @@ def labelled(piped: SplitPipeline, X: Any, y: Any, names: Any, suffix: str = "")
         )
     all_known = len(indices) == len(rows)
     return LabelledRows(
-        kind="original" if suffix else "row",
         rows=rows if all_known else rows[indices],
         given=given if all_known else given[indices],
         codes=codes[indices],
