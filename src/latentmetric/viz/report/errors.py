@@ -18,7 +18,6 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import matrix_chart
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.rows import Row
-from latentmetric.viz.report.text import is_numeric, value_text
 from latentmetric.viz.summaries import order_by_confusion
 
 References = tuple[Floats, Row, Ints]
@@ -140,27 +139,13 @@ def _values(query: int, evidence: Evidence, references: References) -> dict[str,
         pull += sign * apart[nearest] * (apart[nearest] @ components.T @ components)
         shown.append(given[own[nearest]])
         heads.append(evidence.labels[code])
-    pulls: dict[int, float] = {}
-    for column, part in zip(evidence.columns, pull.tolist(), strict=True):
-        assert column.given is not None
-        pulls[column.given] = pulls.get(column.given, 0.0) + part
-    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[
-        : limits.MAX_MISTAKE_VALUES
-    ]
-    names = evidence.feature_names
+    used, positions = np.unique([column.given for column in evidence.columns], return_inverse=True)
+    order = np.argsort(-np.bincount(positions, pull), kind="stable")
+    names = evidence.given_names
     return {
         "heads": heads,
         "lines": [
-            {
-                "name": f"feature {feature:,}" if names is None else names[feature],
-                "cells": [_cell(values[feature]) for values in shown],
-            }
-            for feature in misleading
+            (names[feature], [values[feature] for values in shown])
+            for feature in used[order[: limits.MAX_MISTAKE_VALUES]]
         ],
     }
-
-
-def _cell(value: Any) -> tuple[str, str | None]:
-    """A value as it is shown, and the number to save; None where it is none."""
-    known = is_numeric(value) and value == value
-    return value_text(value), repr(float(value)) if known else None

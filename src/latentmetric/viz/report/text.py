@@ -83,6 +83,7 @@ FILTERS = {
     "percent": percent,
     "points": lambda difference: f"{abs(100 * difference):.2f} percentage points",
     "share": share,
+    "value_text": value_text,
     "signed": lambda value: f"{value:+.1f}".replace("-", "−"),
 }
 """What the templates may call."""
