@@ -35,7 +35,7 @@ def test_ticks_cover_the_range_evenly(low, span):
 def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic):
     curve = Curve(list(range(len(values))), values)
     notes = {"marked": (1, "m"), "level": (1.0, "l")}
-    chart = line_chart(curve, "t", "d", "x", logarithmic=logarithmic, **notes)
+    chart = line_chart(curve, "t", "x", logarithmic=logarithmic, **notes)
     points = chart["points"]
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
     assert chart["marked"] == points[1]
