@@ -5,7 +5,7 @@ from helpers import make_blobs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latentmetric.evaluation.sampling import hold_out, sample, sample_rows
+from latentmetric.evaluation.sampling import sample, sample_rows
 from latentmetric.io import open_rows
 
 CODES = st.lists(st.integers(0, 6), min_size=1, max_size=80).map(np.array)
@@ -21,18 +21,6 @@ def test_a_sample_is_stratified(codes, n_rows, seed):
     if len(chosen) >= len(classes):
         assert got.min() >= 1
     assert np.all(np.abs(got - expected) <= 1 + len(classes))
-
-
-@given(CODES, st.integers(1, 60), st.integers(0, 9))
-def test_holding_out_queries_leaves_every_class_among_the_references(codes, max_queries, seed):
-    queries, references = hold_out(codes, max_queries, np.random.default_rng(seed))
-    assert 0 < len(queries) <= max_queries
-    if len(references):
-        assert sorted([*queries, *references]) == list(range(len(codes)))
-        assert set(codes[references]) == set(codes)
-        assert len(queries) <= max(1, len(codes) // 4)
-    else:
-        assert len(set(codes)) == len(codes)
 
 
 def test_a_sample_of_a_file_is_the_sample_of_the_array(tmp_path, monkeypatch):

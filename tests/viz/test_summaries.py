@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix
 
 from latentmetric.viz.summaries import (
     ConfusedPair,
-    class_errors,
-    confused_pairs,
     curve,
     last_before_refinement,
     leading_directions,
@@ -16,35 +13,11 @@ from latentmetric.viz.summaries import (
 )
 
 
-def test_the_spectrum_has_the_eigenvalues_of_the_metric(rng):
-    components = rng.standard_normal((3, 5))
-    found = spectrum(components)
-    expected = np.sort(np.linalg.eigvalsh(components.T @ components))[::-1]
-    np.testing.assert_allclose(found.values, np.where(expected > 1e-9, expected, 0), atol=1e-9)
-    assert found.rank == 3
-
-
 def test_the_identity_has_full_effective_rank():
     found = spectrum(np.eye(8, dtype=np.float32))
     assert found.rank == 8
     assert found.effective_rank == pytest.approx(8)
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
-
-
-def test_errors_and_pairs_agree_with_the_confusion_matrix(rng):
-    true, predicted = rng.integers(0, 5, (2, 400))
-    matrix = confusion_matrix(true, predicted, labels=range(6))
-    errors = class_errors(true, predicted, 6)
-    np.testing.assert_array_equal(errors.rows, matrix.sum(axis=1))
-    np.testing.assert_array_equal(errors.wrong, matrix.sum(axis=1) - np.diag(matrix))
-    assert np.isnan(errors.shares[5])
-    pairs = confused_pairs(true, predicted)
-    assert all(matrix[pair.true, pair.predicted] == pair.count for pair in pairs)
-    assert sum(pair.count for pair in pairs) == errors.wrong.sum()
-    counts = [pair.count for pair in pairs]
-    assert counts == sorted(counts, reverse=True)
-    assert confused_pairs(true, true) == []
-    assert errors.hardest[0] == np.nanargmax(errors.shares)
 
 
 def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
@@ -94,16 +67,6 @@ def test_directions_are_those_of_the_metric_in_deviations(rng):
         assert abs(loadings @ vectors[:, -1 - index]) == pytest.approx(1)
         assert loadings[np.abs(loadings).argmax()] > 0
     assert leading_directions(np.zeros((2, 3)), np.ones(3), 2) == []
-
-
-def test_a_projection_never_lengthens_a_distance(rng):
-    points = rng.standard_normal((60, 7)) * np.arange(1, 8)
-    plane = widest_plane(points, np.arange(60) % 4)
-    flat = plane.project(points)
-    whole = np.linalg.norm(points[:, None] - points, axis=2)
-    shown = np.linalg.norm(flat[:, None] - flat, axis=2)
-    assert np.all(shown <= whole + 1e-9)
-    np.testing.assert_allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-12)
 
 
 def test_two_classes_take_the_second_axis_from_their_points(rng):

@@ -200,12 +200,8 @@ def plot_latents(
         for code, label in enumerate(model.classes_):
             own = flat[labels == label]
             marker = MARKERS[(code + code // len(COLOURS)) % len(MARKERS)]
-            look: Any = {
-                "color": COLOURS[code % len(COLOURS)],
-                "marker": marker,
-                "label": str(code),
-            }
-            ax.scatter(own[:, 0], own[:, 1], marker=marker, **look, **style)
+            look: Any = {"color": COLOURS[code % len(COLOURS)], "marker": marker}
+            ax.scatter(own[:, 0], own[:, 1], label=str(code), **look, **style)
 
     if X is not None:
         rows, labels = labelled_queries(X, y, model, "plot_latents")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats, Ints
 
 LARGEST = 1e150  # is drawn: the squares of larger numbers would overflow
@@ -249,10 +248,7 @@ class Plane:
 
     def project(self, points: Floats) -> Floats:
         """The points' coordinates on the plane, (n, 2), in float64."""
-        flat = np.empty((len(points), 2))
-        for block in row_blocks(len(points), points.shape[1] * 8):
-            flat[block] = (points[block] - self.origin) @ self.axes.T
-        return flat
+        return np.asarray((points - self.origin) @ self.axes.T)
 
 
 def widest_plane(points: Floats, codes: Ints) -> Plane:

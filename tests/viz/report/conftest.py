@@ -32,27 +32,6 @@ def digits_page(digits, tmp_path_factory):
     return Page.read(path)
 
 
-LONG = [f"Chronic condition of the lower respiratory tract, {how}" for how in ("mild", "severe")]
-LONG += [f"Chronic condition of the lower respiratory tract in stage {n} of three" for n in (1, 2)]
-"""Classes that differ at their ends, and in their middles."""
-
-
-@pytest.fixture(scope="session")
-def long_names_page(tmp_path_factory):
-    """A table of which the columns and the classes have long names."""
-    generator = np.random.default_rng(0)
-    codes = np.arange(400) % len(LONG)
-    X = generator.standard_normal((400, 6)) + 1.2 * np.eye(len(LONG), 6)[codes]
-    names = [f"mean_concentration_of_substance_{n}_in_the_blood" for n in range(6)]
-    frame, y = pd.DataFrame(X, columns=names), np.array(LONG)[codes]
-    model = MaPML(max_iter=1, n_steps=500, random_state=0).fit(frame[:200], y[:200])
-    path = tmp_path_factory.mktemp("long") / "report.html"
-    write_report(
-        model, frame[200:], y[200:], path, X_train=frame[:200], y_train=y[:200], quick=True
-    )
-    return Page.read(path)
-
-
 @pytest.fixture(scope="session")
 def hostile_page(tmp_path_factory):
     generator = np.random.default_rng(0)

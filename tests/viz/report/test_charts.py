@@ -1,5 +1,4 @@
 import re
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -31,20 +30,12 @@ def test_ticks_cover_the_range_evenly(low, span):
     assert 2 <= len(ticks) <= 7
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6))
-@example(1, 14)
-def test_ticks_of_rounds_are_whole_numbers_at_even_steps(first, span):
-    ticks = nice_ticks(first, first + span, 6, whole=True)
-    assert all(tick.is_integer() for tick in ticks)
-    assert len({after - tick for tick, after in pairwise(ticks)}) == 1
-
-
 @given(st.lists(st.floats(1e-6, 1e12), min_size=2, max_size=20), st.booleans())
 @example([0.0078125, 2e11], True)
 def test_a_curve_stays_inside_its_chart_and_keeps_its_order(values, logarithmic):
     curve = Curve(list(range(len(values))), values)
     notes = {"marked": (1, "m"), "level": (1.0, "l")}
-    chart = line_chart(curve, "t", "d", "x", logarithmic=logarithmic, **notes)
+    chart = line_chart(curve, "t", "x", logarithmic=logarithmic, **notes)
     points = chart["points"]
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in points)
     assert chart["marked"] == points[1]

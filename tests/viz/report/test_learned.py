@@ -46,7 +46,7 @@ def test_a_fit_by_default_shows_loss_and_error_over_rounds_and_passes(section_of
     assert list(drawn) == [TITLES[name] for name in ("objective", "loss", "loo_error")]
     assert [divided(chart) for chart in drawn.values()] == [False, True, True]
     described = drawn["Leave-one-out loss"].attributes["aria-label"]
-    assert described.endswith("; the refinement begins after round 3")
+    assert described.endswith("; refinement begins")
     assert len(list(drawn["Objective"].all("circle", class_="dot"))) == 4
     assert len(list(drawn["Leave-one-out loss"].all("circle", class_="dot"))) == 7
     assert "The refinement, from round 4 on, has no objective" in section.text

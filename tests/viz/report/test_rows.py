@@ -13,7 +13,8 @@ from latentmetric.viz.report.rows import Column, columns_after
 
 def columns_of(pipeline, n_given):
     piped = split_pipeline(pipeline)
-    return columns_after(piped, piped.feature_names, n_given)
+    names = piped.feature_names or [f"feature {index}" for index in range(n_given)]
+    return columns_after(piped, names)
 
 
 @pytest.mark.parametrize("name", [*list(OF_NUMBERS)[::4], *list(OF_GAPS)[::2], *OF_FRAMES])

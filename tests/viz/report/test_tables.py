@@ -48,8 +48,8 @@ def test_the_strongest_features_are_drawn_and_directions_listed(cancer, page):
         assert sorted(ends) == ["benign", "malignant"]
 
 
-def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(long_names_page):
-    section = long_names_page.section("mistakes")
+def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(hostile_page):
+    section = hostile_page.section("mistakes")
     first, rest = section.all("div", class_="mistakes")
     assert len(list(first.all("article"))) == 6
     more = section.one("details")

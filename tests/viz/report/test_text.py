@@ -1,22 +1,8 @@
 import math
-import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from latentmetric.characters import JOINERS
-from latentmetric.viz.report.limits import MAX_TEXT
 from latentmetric.viz.report.text import number, shown
-
-
-@given(st.text(st.characters(codec=None), max_size=300))
-def test_shown_text_is_one_short_visible_line(text):
-    seen = shown(text)
-    assert 0 < len(seen) <= MAX_TEXT
-    seen.encode()
-    hidden = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-    assert not [c for c in seen if unicodedata.category(c) in hidden and c not in JOINERS]
 
 
 def test_short_visible_text_is_shown_unchanged():

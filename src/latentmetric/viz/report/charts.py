@@ -26,7 +26,6 @@ Note = tuple[float, str] | None
 def line_chart(
     curve: Curve,
     title: str,
-    description: str,
     x_label: str,
     *,
     marked: Note = None,
@@ -63,10 +62,11 @@ def line_chart(
         if note is not None:
             notes.append((left, kind, note[1]))
             left += 33 + LETTER * len(note[1])
+    ends = f"from {write(curve.values[0])} to {write(curve.values[-1])}"
     x_ticks = [x for x in nice_ticks(first, last, 6, whole=True) if first <= x <= last]
     return {
         "title": title,
-        "description": description,
+        "description": "; ".join([ends, *(text for _, _, text in notes)]),
         "x_label": x_label,
         "notes": notes,
         "y_ticks": [(up(tick), write_tick(tick)) for tick in ticks],

@@ -7,6 +7,7 @@ row for m references and a metric of rank r.
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import matrix_chart
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.rows import Row
-from latentmetric.viz.report.text import is_numeric, value_text
 from latentmetric.viz.summaries import order_by_confusion
 
 References = tuple[Floats, Row, Ints]
@@ -68,9 +68,7 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
 def reliability_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
     found = evidence.calibration
-    groups = zip(
-        found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist(), strict=True
-    )
+    groups = zip(*(values.tolist() for values in astuple(found)), strict=True)
     return {
         "error": found.error,
         "surplus": 0.0 if abs(found.surplus) < limits.NOTICEABLE else found.surplus,
@@ -82,11 +80,11 @@ def reliability_section(evidence: Evidence) -> dict[str, Any]:
 def mistake_section(evidence: Evidence) -> dict[str, Any]:
     """Misclassified queries, each with its values beside those of two references if that helps."""
     references = _references(evidence)
-    chosen = _chosen(evidence)
-    if references is None:
-        return {"cards": [(query, None) for query in chosen], "more_cards": []}
-    cards = [(query, _values(query, evidence, references)) for query in chosen]
-    n_open = limits.MAX_OPEN_MISTAKES
+    cards = [
+        (query, None if references is None else _values(query, evidence, references))
+        for query in _chosen(evidence)
+    ]
+    n_open = len(cards) if references is None else limits.MAX_OPEN_MISTAKES
     return {"cards": cards[:n_open], "more_cards": cards[n_open:]}
 
 
@@ -141,27 +139,13 @@ def _values(query: int, evidence: Evidence, references: References) -> dict[str,
         pull += sign * apart[nearest] * (apart[nearest] @ components.T @ components)
         shown.append(given[own[nearest]])
         heads.append(evidence.labels[code])
-    pulls: dict[int, float] = {}
-    for column, part in zip(evidence.columns, pull.tolist(), strict=True):
-        assert column.given is not None
-        pulls[column.given] = pulls.get(column.given, 0.0) + part
-    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[
-        : limits.MAX_MISTAKE_VALUES
-    ]
-    names = evidence.feature_names
+    used, positions = np.unique([column.given for column in evidence.columns], return_inverse=True)
+    order = np.argsort(-np.bincount(positions, pull), kind="stable")
+    names = evidence.given_names
     return {
         "heads": heads,
         "lines": [
-            {
-                "name": f"feature {feature:,}" if names is None else names[feature],
-                "cells": [_cell(values[feature]) for values in shown],
-            }
-            for feature in misleading
+            (names[feature], [values[feature] for values in shown])
+            for feature in used[order[: limits.MAX_MISTAKE_VALUES]]
         ],
     }
-
-
-def _cell(value: Any) -> tuple[str, str | None]:
-    """A value as it is shown, and the number to save; None where it is none."""
-    known = is_numeric(value) and value == value
-    return value_text(value), repr(float(value)) if known else None

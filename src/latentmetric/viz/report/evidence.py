@@ -148,9 +148,15 @@ class Evidence:
         return None if names is None else distinct(names)
 
     @cached_property
+    def given_names(self) -> list[str]:
+        """The names of the columns that the caller gave, or their indices in words."""
+        n_given = self.given.given.shape[1]
+        return self.feature_names or [f"feature {index:,}" for index in range(n_given)]
+
+    @cached_property
     def columns(self) -> list[Column]:
         """The columns that the metric sees: after the steps of a pipeline."""
-        return columns_after(self.piped, self.feature_names, self.given.given.shape[1])
+        return columns_after(self.piped, self.given_names)
 
     @property
     def has_steps(self) -> bool:

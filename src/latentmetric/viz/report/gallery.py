@@ -7,17 +7,17 @@ are shown as text.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from io import BytesIO
 from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Ints
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
 from latentmetric.viz.report.rows import LabelledRows, Row
-from latentmetric.viz.report.text import number, value_text
+from latentmetric.viz.report.text import value_text
 from latentmetric.viz.summaries import busiest_clusters, last_before_refinement
 
 COLUMNS = 48
@@ -31,9 +31,6 @@ def gallery_section(evidence: Evidence) -> dict[str, Any]:
         return {"classes": None}
     n_classes, originals = len(evidence.labels), evidence.originals
     per_class = min(limits.MAX_PER_CLASS, max(1, limits.MAX_GALLERY // n_classes))
-    values = None
-    if evidence.image_shape is None and evidence.feature_names is not None:
-        values = UnusualValues(originals.given, evidence.feature_names)
     codes = list(range(n_classes))
     if n_classes > limits.MAX_GALLERY:
         codes = sorted(evidence.errors.hardest[: limits.MAX_GALLERY].tolist())
@@ -47,7 +44,7 @@ def gallery_section(evidence: Evidence) -> dict[str, Any]:
         "classes": classes,
         "per_class": per_class,
         "n_shown": sum(map(len, classes.values())),
-        "values": values,
+        "values_of": _unusual_values(evidence),
         "was_refined": before is not None and model.best_iter_ > before,
     }
 
@@ -58,34 +55,39 @@ def _by_class(codes: Ints, n_classes: int) -> list[Ints]:
     return np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
 
 
-class UnusualValues:
-    """The features in which a row differs most from the mean of all rows; then its words."""
+Listed = list[tuple[str, str, float | None]]
+"""Names and values, with the difference from the mean in standard deviations of numbers."""
 
-    def __init__(self, rows: Row, names: list[str]) -> None:
-        is_text = [
-            rows.dtype.kind == "O" and any(isinstance(value, str) for value in column)
-            for column in rows.T
-        ]
-        self._names = names
-        self._words, self._numbers = np.flatnonzero(is_text), np.flatnonzero(~np.array(is_text))
-        table = rows[:, self._numbers].astype(np.float64) if rows.dtype.kind == "O" else rows
-        has_gaps = table.dtype.kind == "f" and bool(np.isnan(table.sum()))
-        known = np.ma.masked_invalid(table) if has_gaps else table
-        self._mean: Floats = np.ma.filled(known.mean(axis=0), 0.0)
-        self._deviation: Floats = np.ma.filled(known.std(axis=0), 0.0)
 
-    def of(self, row: Row) -> list[tuple[str, str, float | None]]:
-        """Names and values of a row, with the difference in standard deviations of numbers."""
-        numbers = row[self._numbers].astype(self._mean.dtype)
-        safe = np.where(self._deviation > 0, self._deviation, 1)
-        apart = np.nan_to_num((numbers - self._mean) / safe)
+def _unusual_values(evidence: Evidence) -> Callable[[int], Listed] | None:
+    """Lists the values of a latent example that differ most from the mean of all rows; its words.
+
+    None if columns have no names, or values cannot be shown in the units that the caller gave.
+    """
+    rows, latents, names = evidence.originals.given, evidence.latents, evidence.feature_names
+    if evidence.image_shape is not None or names is None or latents is None:
+        return None
+    is_object = rows.dtype.kind == "O"
+    is_text = [is_object and any(isinstance(value, str) for value in column) for column in rows.T]
+    words, numbers = np.flatnonzero(is_text), np.flatnonzero(~np.array(is_text))
+    known = np.ma.masked_invalid(rows[:, numbers].astype(np.float64))
+    mean, deviation = known.mean(axis=0).filled(0.0), known.std(axis=0).filled(0.0)
+    scale = np.where(deviation > 0, deviation, 1)
+
+    def listed(latent: int) -> Listed:
+        row = latents[latent]
+        apart = np.nan_to_num((row[numbers].astype(np.float64) - mean) / scale)
         order = np.argsort(-np.abs(apart), kind="stable")[: limits.MAX_LATENT_VALUES]
-        listed: list[tuple[str, str, float | None]] = [
-            (self._names[self._numbers[index]], number(float(numbers[index])), float(apart[index]))
+        found: Listed = [
+            (names[numbers[index]], value_text(row[numbers[index]]), float(apart[index]))
             for index in order
         ]
-        words = self._words[: limits.MAX_LATENT_VALUES]
-        return listed + [(self._names[index], value_text(row[index]), None) for index in words]
+        return found + [
+            (names[index], value_text(row[index]), None)
+            for index in words[: limits.MAX_LATENT_VALUES]
+        ]
+
+    return listed
 
 
 class Pictures:
@@ -120,7 +122,7 @@ class Pictures:
 
     def of_row(self, rows: LabelledRows, row: int) -> int | None:
         """The index of the thumbnail of one of the caller's rows."""
-        return self.index((rows.kind, int(row)), rows.given[row])
+        return self.index((id(rows), int(row)), rows.given[row])
 
     def of_latent(self, evidence: Evidence, latent: int) -> int | None:
         """The index of the thumbnail of a latent example."""

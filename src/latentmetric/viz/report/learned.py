@@ -60,8 +60,6 @@ def _eigenvalue_chart(found: Spectrum) -> dict[str, Any]:
     return line_chart(
         Curve((indices + 1).tolist(), values),
         "Eigenvalues of the metric",
-        f"from {number(values[0])} down to {number(values[-1])}, "
-        f"rank {found.rank} of {len(found.values)}",
         "direction, strongest first",
         level=(1.0, "Euclid: 1"),
         logarithmic=True,
@@ -134,22 +132,19 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
 
 
 def _round_chart(measured: Curve, title: str, as_percent: bool, model: Any) -> dict[str, Any]:
+    """A quantity over the rounds, with the round that was kept and the begin of the refinement."""
     kept, before = model.best_iter_, last_before_refinement(model.history_)
-    write, unit, rounds = percent if as_percent else number, measured.unit, measured.rounds
-    described = (
-        f"from {write(measured.values[0])} in {unit} {rounds[0]} to {write(measured.values[-1])} "
-        f"in {unit} {rounds[-1]}"
-    )
-    divided = None
+    unit, rounds = measured.unit, measured.rounds
+    write, write_tick = (percent, share) if as_percent else (number, "{:,.6g}".format)
+    marked = divided = None
     if before is not None and rounds[0] <= before < rounds[-1]:
-        described += f"; the refinement begins after round {before}"
         divided = before + 0.5, "refinement begins"
-    marked = None
     if kept in rounds:
         value = write(measured.values[rounds.index(kept)])
         marked = kept, f"kept: {unit} {kept}, {value}"
-    texts: dict[str, Any] = {"write": percent, "write_tick": share} if as_percent else {}
-    return line_chart(measured, title, described, unit, marked=marked, divided=divided, **texts)
+    return line_chart(
+        measured, title, unit, marked=marked, divided=divided, write=write, write_tick=write_tick
+    )
 
 
 def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:

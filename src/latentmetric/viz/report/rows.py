@@ -22,8 +22,6 @@ Row = np.ndarray[Any, Any]
 class LabelledRows:
     """Rows with codes of classes the model knows."""
 
-    kind: str
-    """``row`` or ``original``; with an index, it identifies the picture of a row."""
     rows: Floats
     """After the steps of a pipeline: what distances are measured between."""
     given: np.ndarray[Any, Any]
@@ -84,7 +82,6 @@ def labelled(piped: SplitPipeline, X: Any, y: Any, names: Any, suffix: str = "")
         )
     all_known = len(indices) == len(rows)
     return LabelledRows(
-        kind="original" if suffix else "row",
         rows=rows if all_known else rows[indices],
         given=given if all_known else given[indices],
         codes=codes[indices],
@@ -104,13 +101,11 @@ class Column:
     """The index of the given column that it is made of; None if it is a mix of several."""
 
 
-def columns_after(piped: SplitPipeline, names: list[str] | None, n_given: int) -> list[Column]:
+def columns_after(piped: SplitPipeline, names: list[str]) -> list[Column]:
     """The columns that the metric sees, in their order; ``names`` are those of the given ones."""
-    if names is None:
-        names = [f"feature {index:,}" for index in range(n_given)]
     if piped.steps is None:
         return [Column(name, index) for index, name in enumerate(names)]
-    known = piped.feature_names or [f"x{index}" for index in range(n_given)]
+    known = piped.feature_names or [f"x{index}" for index in range(len(names))]
     indices = {name: index for index, name in enumerate(known)}
     found = [
         _traced(made, names, indices) for made in piped.steps.get_feature_names_out(known).tolist()

@@ -79,9 +79,11 @@ FILTERS = {
     "counted": counted,
     "name_parts": re.compile(r"(?<=[_/.\\])(?=\w)").split,  # not inside a word
     "number": number,
+    "p_value": lambda p: f"{p:.2g}" if p >= 1e-4 else f"<{NBSP}0.0001",
     "percent": percent,
     "points": lambda difference: f"{abs(100 * difference):.2f} percentage points",
     "share": share,
+    "value_text": value_text,
     "signed": lambda value: f"{value:+.1f}".replace("-", "−"),
 }
 """What the templates may call."""

@@ -41,17 +41,6 @@ class Compared:
         """Its name, with the rows it was fitted on if these are fewer than the model's."""
         return f"{self.name}, {self.fitted}" if self.fitted else self.name
 
-    @property
-    def p_value(self) -> str:
-        """The chance of such a difference between equals, as it is written."""
-        return f"{self.match.p_value:.2g}" if self.match.p_value >= 1e-4 else "< 0.0001"
-
-    @property
-    def interval(self) -> list[float]:
-        """By how many percentage points the errors differ at least and at most, with 95 %."""
-        sign = 1 if self.match.fewer > 0 else -1
-        return sorted(max(0.0, sign * 100 * end) for end in self.match.interval)
-
 
 def verdict_section(evidence: Evidence) -> dict[str, Any]:
     """The verdict in words, the errors as bars, advice, and the numbers behind it."""
