@@ -19,6 +19,11 @@ SIGNIFICANCE = 0.05
 DECIMALS = 9
 """Of errors that are compared: means of the same numbers may differ in the last digits."""
 
+FIGURES = (
+    "error", "log_loss", "log_loss_unclipped", "zero_share", "fit_seconds", "fit_cpu_seconds",
+    "predict_seconds", "predict_cpu_seconds",
+)  # fmt: skip
+
 Array = np.ndarray[Any, Any]
 Record = dict[str, Any]
 
@@ -76,51 +81,35 @@ def indistinct(mean_ranks: Array, difference: float) -> list[tuple[int, int]]:
     return groups
 
 
-def report(records: list[Record]) -> str:
-    """The summary and the errors on each table, in Markdown."""
+def summarize(records: list[Record]) -> dict[str, Record]:
+    """The mean figures of each method over all tables, the best mean rank first."""
     means = Means(records)
     if not means.tables:
-        return "No fold has been measured with every method yet."
-    all_ranks = ranks(means.errors(means.methods)).mean(axis=0)
-    order = [means.methods[index] for index in np.argsort(all_ranks, kind="stable")]
-    parts = [summary(means, order), significance(means), errors_by_table(means, order)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def summary(means: Means, order: list[str]) -> str:
-    """A line for each method, the best mean rank first."""
-    six = [method for method in order if method != EXTRA]
-    rank_columns = {f"mean rank of {len(six)}": six}
-    if len(order) > len(six):
-        rank_columns[f"of {len(order)}"] = order
-    by_method = [
-        dict(zip(methods, ranks(means.errors(methods)).mean(axis=0), strict=True))
-        for methods in rank_columns.values()
-    ]
-    errors = means.errors(order).round(DECIMALS)
+        return {}
+    methods, few = means.methods, [method for method in means.methods if method != EXTRA]
+    errors = means.errors(methods).round(DECIMALS)
     wins = (errors == errors.min(axis=1, keepdims=True)).sum(axis=0)
-    header = ["method", "mean error, %", *rank_columns, "tables won", "log-loss"]
-    header += ["log-loss, no floor", "zeros, %", "fit, s", "predict, ms"]
-    lines = []
-    for method, won in zip(order, wins, strict=True):
-        figures = {
-            figure: float(means.of(figure, method).mean())
-            for figure in ("error", "log_loss", "log_loss_unclipped", "zero_share")
+    rank, rank_of_few = (
+        dict(zip(own, ranks(means.errors(own)).mean(axis=0).tolist(), strict=True))
+        for own in (methods, few)
+    )
+    cells = {}
+    for method, won in zip(methods, wins.tolist(), strict=True):
+        figures = {figure: float(means.of(figure, method).mean()) for figure in FIGURES}
+        cells[method] = {
+            **{figure: None if np.isnan(mean) else mean for figure, mean in figures.items()},
+            "rank": rank[method],
+            f"rank_without_{EXTRA}": rank_of_few.get(method),
+            "wins": won,
         }
-        seconds = [
-            float(means.of(f"{phase}_cpu_seconds", method).mean()) for phase in ("fit", "predict")
-        ]
-        lines.append([
-            method,
-            f"{figures['error']:.2f}",
-            *[f"{own[method]:.2f}" if method in own else "" for own in by_method],
-            won,
-            _number(figures["log_loss"], "{:.3f}"),
-            _number(figures["log_loss_unclipped"], "{:.3f}", figures["zero_share"] > 0),
-            _number(100 * figures["zero_share"], "{:.2f}"),
-            f"{seconds[0]:.2f}",
-            f"{1000 * seconds[1]:.1f}",
-        ])  # fmt: skip
+    return dict(sorted(cells.items(), key=lambda item: item[1]["rank"]))
+
+
+def report(records: list[Record]) -> str:
+    """The summary and the errors on each table, in Markdown."""
+    means, cells = Means(records), summarize(records)
+    if not cells:
+        return "No fold has been measured with every method yet."
     said = (
         f"Means over {len(means.tables)} tables, {means.n_folds} folds in all. The log-loss counts "
         "probabilities below 0.001 as 0.001, except where it says no floor; zeros are true labels "
@@ -128,13 +117,34 @@ def summary(means: Means, order: list[str]) -> str:
         "the processor's on one thread, of the choice of parameters and the fit, and of `predict` "
         "for a fold."
     )
-    return f"{said}\n\n{table(header, lines)}"
+    parts = [said, summary(cells), significance(means), errors_by_table(means, list(cells))]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _number(value: float, form: str, infinite: bool = False) -> str:
-    if infinite:
-        return "∞"
-    return "" if np.isnan(value) else form.format(value)
+def summary(cells: dict[str, Record]) -> str:
+    """A line for each method."""
+    header = ["method", "mean error, %", f"mean rank of {len(cells)}", f"without {EXTRA}"]
+    header += ["tables won", "log-loss", "no floor", "zeros, %", "fit, s", "predict, ms"]
+    lines = []
+    for method, cell in cells.items():
+        zeros = cell["zero_share"]
+        lines.append([
+            method,
+            _text(cell["error"], 2),
+            _text(cell["rank"], 2),
+            _text(cell[f"rank_without_{EXTRA}"], 2),
+            cell["wins"],
+            _text(cell["log_loss"], 3),
+            "∞" if zeros else _text(cell["log_loss_unclipped"], 3),
+            _text(zeros and 100 * zeros, 2),
+            _text(cell["fit_cpu_seconds"], 2),
+            _text(1000 * cell["predict_cpu_seconds"], 1),
+        ])  # fmt: skip
+    return table(header, lines)
+
+
+def _text(value: float | None, decimals: int) -> str:
+    return "" if value is None else f"{value:.{decimals}f}"
 
 
 def significance(means: Means) -> str:

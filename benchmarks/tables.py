@@ -14,8 +14,9 @@ accuracy in three folds of the training rows, which the seconds of their fit con
 runs on one thread.
 
 Every fit adds a line to benchmarks/results/tables.jsonl at once, and is not repeated by the next
-run; --again first drops the lines that it is going to measure. The machine is described in
-tables.json. tables.md and the picture in results/tables/ are made from all lines.
+run; --again first drops the lines that it is going to measure. When all are there, the means go to
+tables.json with the facts of the machine, the tables to tables.md, and a picture of the mean ranks
+to results/tables/.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from table_ranks import draw, report
+from table_ranks import draw, report, summarize
 from threadpoolctl import threadpool_limits
 
 from latentmetric import MaPML
@@ -313,9 +314,12 @@ def main() -> None:
             for name in names
             for fold in range(given.folds)
         ]
-        write_json(NAME, {"machine": machine_facts(gemm_gflops())})
+        machine = machine_facts(gemm_gflops())
         run_all(path, runs, given.jobs, given.again)
+    else:
+        machine = json.loads((RESULTS / f"{NAME}.json").read_text())["machine"]
     records = read_records(path)
+    write_json(NAME, {"machine": machine, "cells": summarize(records)})
     text = report(records)
     (RESULTS / f"{NAME}.md").write_text(f"# Real tables\n\n{text}\n")
     draw(records, RESULTS / NAME)

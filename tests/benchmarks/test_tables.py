@@ -1,5 +1,6 @@
 """What tables.py reads, ranks, keeps and measures again; the fits of the runs are made up."""
 
+import json
 import sys
 
 import numpy as np
@@ -110,7 +111,7 @@ def ran(monkeypatch):
 def made(name, fold, method, error):
     figures = {"rows": 80, "test_rows": 20, "columns": 3, "error": error}
     figures |= {"log_loss": 0.5, "log_loss_unclipped": None, "zero_share": 0.1}
-    figures |= {f"{phase}_cpu_seconds": 1.0 for phase in ("fit", "predict")}
+    figures |= dict.fromkeys(table_ranks.FIGURES[-4:], 1.0)
     return {"table": name, "seed": 0, "fold": fold, "method": method, **figures}
 
 
@@ -157,7 +158,7 @@ def test_the_report_compares_folds_that_all_methods_have(tmp_path):
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     by_method = {line[0]: line[1:6] for line in lines if line}
     assert by_method["MaPML"] == ["7.00", "2.00", "2.00", "0", "0.500"]
-    assert by_method["CatBoost"] == ["8.00", "", "3.00", "0", "0.500"]
+    assert by_method["CatBoost"] == ["8.00", "3.00", "", "0", "0.500"]
     assert by_method["b"] == ["100 × 3", "**11.0**", "12.0", "13.0"]
     table_ranks.draw(records, tmp_path)
     assert "Nemenyi" in (tmp_path / "tables_ranks.svg").read_text()
@@ -190,3 +191,26 @@ def test_errors_are_averaged_with_the_spread_of_their_difference_to_ours():
     assert found["MaPML"] == 15
     assert found["other"] == pytest.approx([19, np.std([2, 6], ddof=1) / np.sqrt(2)])
     assert "19.00 ± 2.00" in small_tables.report({"few_rows": [found]})
+
+
+def test_the_command_keeps_measures_again_and_reports(ran, tmp_path, monkeypatch):
+    for module in ("common", "tables"):
+        monkeypatch.setattr(f"{module}.RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "gemm_gflops", lambda: 1.0)
+    monkeypatch.setattr(tables, "table_names", lambda: ["a", "b"])
+    chosen = ["--methods", "MaPML,SVC,CatBoost", "--folds", "1"]
+    for arguments, n_fits in (
+        (chosen, 6),
+        (chosen, 6),
+        (["--methods", "MaPML", "--folds", "1", "--again"], 8),
+        (["--report"], 8),
+    ):
+        monkeypatch.setattr(sys, "argv", ["tables.py", *arguments])
+        tables.main()
+        assert len(ran) == n_fits
+    cells = json.loads((tmp_path / "tables.json").read_text())["cells"]
+    assert {method: cell["error"] for method, cell in cells.items()} == {
+        "SVC": 2.5, "CatBoost": 4.5, "MaPML": 6.5,
+    }  # fmt: skip
+    assert cells["SVC"]["wins"] == 2
+    assert "mean rank of 3" in (tmp_path / "tables.md").read_text()
