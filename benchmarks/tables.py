@@ -303,7 +303,8 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     given = options()
-    path = RESULTS / f"{NAME}.jsonl"
+    path, summary = RESULTS / f"{NAME}.jsonl", RESULTS / f"{NAME}.json"
+    machine = json.loads(summary.read_text())["machine"] if summary.exists() else {}
     if not given.report:
         names = chosen(given.tables, table_names(), "--tables")
         methods = chosen(given.methods, METHODS, "--methods")
@@ -316,8 +317,6 @@ def main() -> None:
         ]
         machine = machine_facts(gemm_gflops())
         run_all(path, runs, given.jobs, given.again)
-    else:
-        machine = json.loads((RESULTS / f"{NAME}.json").read_text())["machine"]
     records = read_records(path)
     write_json(NAME, {"machine": machine, "cells": summarize(records)})
     text = report(records)
