@@ -9,9 +9,8 @@ from latentmetric.core.alternation import (
     next_state,
     objective,
     reduce_rank,
-    state_from,
 )
-from latentmetric.core.population import LatentsUpdate, LocalPopulation
+from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import Start
 
 SETTINGS = Settings(
@@ -42,17 +41,6 @@ def run(n_rounds, settings=SETTINGS, seed=0, data=None):
     for _ in range(n_rounds):
         states.append(next_state(states[-1], generator, rows, settings))
     return rows, states
-
-
-def test_round_zero_is_euclidean_with_k_means_latents():
-    rows, (state,) = run(0)
-    np.testing.assert_array_equal(state.components, np.eye(6))
-    assert len(state.latents) == 24
-    for position in range(3):
-        members = rows.classes[position][slice(None)] + rows.classes[position].mean
-        latents = state.latents[state.class_starts[position] : state.class_starts[position + 1]]
-        squared = np.square(members[:, None] - latents[None]).sum(axis=2)
-        assert state.spreads[position] == pytest.approx(squared.min(axis=1).mean(), rel=0.02)
 
 
 @pytest.mark.parametrize("max_norm", [np.inf, 1.0, 0.3])
@@ -97,17 +85,6 @@ def test_the_objective_is_the_mean_hinge_of_the_same_triplets_in_every_round():
         assert state.record["objective"] == pytest.approx(np.mean(losses))
         assert objective(points, margins, watched) == pytest.approx(np.mean(losses))
     assert states[-1].record["objective"] < states[0].record["objective"]
-
-
-def test_a_state_can_be_resumed():
-    rows, states = run(3, with_settings(max_passes=500))
-    last, generator = states[-1], np.random.default_rng(1)
-    known = LatentsUpdate(last.latents, last.spreads, last.counts, passes=0)
-    again = state_from(rows, last.components, known, last.class_starts, SETTINGS, EUCLID, generator)
-    assert again.record["round"] == 0
-    np.testing.assert_array_equal(again.components, last.components)
-    np.testing.assert_allclose(again.latents, last.latents)
-    np.testing.assert_allclose(again.spreads, last.spreads)
 
 
 def test_rank_reduction_keeps_the_directions_in_which_latents_differ(rng):

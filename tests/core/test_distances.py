@@ -7,7 +7,6 @@ from latentmetric.core.distances import (
     References,
     k_nearest,
     paired_squared_distances,
-    ranked,
     search,
     smallest,
 )
@@ -36,23 +35,6 @@ def test_k_nearest_puts_a_known_row_at_exactly_zero(rng, dtype):
     np.testing.assert_array_equal(found[:, 0], np.arange(50))
     np.testing.assert_array_equal(squared[:, 0], 0)
     assert np.all(np.diff(squared, axis=1) >= 0)
-
-
-@pytest.mark.parametrize("measured_bytes", [1, 1_000, 2**20])
-@pytest.mark.parametrize("measure", [paired_squared_distances, distances.paired_products])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_ranked_measures_pairs_as_if_one_at_a_time(
-    rng, monkeypatch, measured_bytes, measure, dtype
-):
-    monkeypatch.setattr(distances, "MEASURED_BYTES", measured_bytes)
-    rows, queries = (rng.standard_normal((n, 37)).astype(dtype) for n in (90, 25))
-    found = np.array([rng.choice(90, 6, replace=False) for _ in queries])
-    values, indices = ranked(queries, References.of(rows), found, measure)
-    np.testing.assert_array_equal(np.sort(indices, axis=1), np.sort(found, axis=1))
-    for query, its_values, its_indices in zip(queries, values, indices, strict=True):
-        alone = [measure(query[None], rows, np.array([index]))[0] for index in its_indices]
-        np.testing.assert_array_equal(its_values, alone)
-        assert np.all(np.diff(its_values) >= 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, stretches
+from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
@@ -65,15 +65,6 @@ def test_the_judgement_is_that_of_a_plain_loop(
     assert found.loss == pytest.approx(loss, rel=rtol)
     assert found.error == error
     assert 0 < error < 1
-
-
-def test_a_row_is_left_out_of_the_mean_that_contains_it(rng):
-    """The stretched distance to the mean of all rows is the one to the mean of the others."""
-    rows = rng.standard_normal((7, 4))
-    for row in range(7):
-        others = np.delete(rows, row, axis=0).mean(axis=0)
-        squared = np.square(rows[row] - rows.mean(axis=0)).sum() * stretches(np.array([7]))[0]
-        assert squared == pytest.approx(np.square(rows[row] - others).sum())
 
 
 @pytest.mark.parametrize("leave_out", [True, False])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from latentmetric.core.metric import learn_metric
-from latentmetric.core.psd import project_psd
 from latentmetric.core.triplets import Triplets
 
 
@@ -84,19 +83,3 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
     assert learned.dtype == dtype
     assert np.linalg.norm(learned - expected) <= tolerance * np.linalg.norm(expected)
     assert np.linalg.norm(learned) <= max_norm * (1 + 1e-6)
-
-
-def test_projection_is_the_nearest_psd_matrix(rng):
-    symmetric = rng.standard_normal((6, 6))
-    symmetric += symmetric.T
-    values, directions = project_psd(symmetric)
-    assert np.all(values > 0)
-    assert np.all(np.diff(values) <= 0)
-    projected = (directions.T * values) @ directions
-    distance = np.linalg.norm(symmetric - projected)
-    # The squared distance to the cone is that of the negative eigenvalues.
-    negative = np.minimum(np.linalg.eigvalsh(symmetric), 0)
-    assert distance == pytest.approx(np.linalg.norm(negative))
-    for _ in range(200):
-        factor = rng.standard_normal((6, 6))
-        assert np.linalg.norm(symmetric - factor.T @ factor) >= distance - 1e-12

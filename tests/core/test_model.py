@@ -76,15 +76,6 @@ def test_a_similarity_ranks_by_inner_products(rng):
     assert not other.is_metric
 
 
-def test_other_references_make_another_model(made):
-    model, rows, codes, _ = made
-    other = model.with_references(rows[:9], codes[:9])
-    assert len(model.references) == 60
-    assert len(other.references) == 9
-    np.testing.assert_allclose(other.references.rows, model.references.rows[:9])
-    assert other.components is model.components
-
-
 def test_queries_out_of_reach_are_named(made):
     model = made[0]
     queries = np.zeros((3, 5))

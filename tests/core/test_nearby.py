@@ -7,7 +7,6 @@ import pytest
 from helpers import make_blobs
 from scipy.spatial.distance import cdist
 
-from latentmetric.core import distances
 from latentmetric.core.nearby import (
     LISTED,
     LISTING_AXES,
@@ -117,14 +116,6 @@ def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
     np.testing.assert_array_equal(found.own, every.own[numbers])
     np.testing.assert_array_equal(np.sort(found.near), np.sort(every.near[numbers]))
     np.testing.assert_allclose(found.likelihood, every.likelihood[numbers], rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_neither_blocks_nor_threads_matter(monkeypatch, n_threads):
-    X, y = make_blobs(200, 4, 6)
-    rows, land = landscape(X, y, (12, 10, 11, 9))
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 7 * 4 * 6 * 8)
-    assert_as_plain(rows, land, n_threads)
 
 
 @pytest.mark.parametrize("n_others", [30, LISTED + 30])

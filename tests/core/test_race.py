@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import make_blobs
 
-from latentmetric import MaPML
 from latentmetric.core import race as race_module
 from latentmetric.core.alternation import Settings
 from latentmetric.core.likelihood import Judgement
@@ -100,18 +99,6 @@ def test_too_few_rows_or_classes_start_euclidean(rng, y):
         assert np.isfinite(list(record["start_losses"].values())).all()
     if len(np.unique(y)) in (1, len(y)):
         assert not record["start_losses"]
-
-
-def test_the_choice_is_in_the_first_record():
-    X, y = units(150)
-    model = MaPML(max_iter=1, refine=1, n_steps=200, random_state=0).fit(X, y)
-    first, *others = model.history_
-    assert first["start"] in ("standardized", "within")
-    assert list(first["start_losses"]) == list(first["start_errors"]) == list(STARTS)
-    lowest = min(first["start_losses"].values())
-    assert first["start_losses"][first["start"]] <= lowest / (1 - REL_TOL)
-    assert first["seconds"]["start"] > 0
-    assert not any("start" in record for record in others)
 
 
 @pytest.mark.parametrize("name", STARTS)

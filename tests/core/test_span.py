@@ -5,13 +5,10 @@ import pytest
 from helpers import make_blobs
 from scipy.spatial.distance import cdist
 
-from latentmetric import MaPML
 from latentmetric.core.alternation import Settings, first_state, next_state
 from latentmetric.core.population import LocalPopulation, positions_of
 from latentmetric.core.span import span_of, spanned
 from latentmetric.core.starts import STARTS, start_from
-
-QUICK = {"n_latents": 0.2, "n_steps": 300, "max_iter": 3, "random_state": 0}
 
 SETTINGS = Settings(
     n_steps=300, metric_reg=1.7, latent_reg=0.0, max_norm=np.inf, target_neighbors=3, impostors=3,
@@ -32,18 +29,6 @@ def positions_in_order(rows):
     for position, members in enumerate(rows.members):
         positions[members] = position
     return positions
-
-
-EQUAL = [*({"start": start} for start in (*STARTS, "auto")), {"n_components": 3}]
-
-
-@pytest.mark.parametrize("parameters", EQUAL, ids=str)
-def test_rows_that_are_all_equal_span_nothing(parameters):
-    X, y = np.full((10, 20), 1 / 3, dtype=np.float32), np.arange(10) % 2
-    model = MaPML(**QUICK, **parameters).fit(X, y)
-    np.testing.assert_allclose(model.latent_examples_, 1 / 3, rtol=1e-6)
-    assert np.isfinite(model.components_).all()
-    assert set(model.predict(X)) <= {0, 1}
 
 
 @pytest.mark.parametrize("start", STARTS)
