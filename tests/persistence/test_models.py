@@ -14,6 +14,7 @@ from mutations import Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
 
 import latentmetric
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML, save
@@ -181,6 +182,7 @@ SMALL_BLOBS = make_blobs(60)
 @pytest.mark.parametrize(
     ("model", "changes", "kind", "message"),
     [
+        (StandardScaler(), {}, TypeError, "StandardScaler cannot be saved"),
         (Mine(**FEW), {}, TypeError, "Mine cannot be saved: a model file holds no code"),
         (GridSearchCV(Euclidean(), {"n_neighbors": [1]}, cv=2), {}, TypeError,
          "or a Pipeline that ends in one; save its best_estimator_"),

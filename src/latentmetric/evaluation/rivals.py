@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -68,6 +68,9 @@ SMALL_WORK = 10**7
 """Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
 machine they wait for each other."""
 
+Folds: TypeAlias = list[tuple[Ints, Ints]]
+"""Rows to fit and rows to test; none if every class has fewer rows than there are folds."""
+
 
 @dataclass(frozen=True)
 class Rival:
@@ -114,9 +117,13 @@ def fit_rival(
             if name == LOGISTIC:
                 n_selection = min(n_selection, SELECTION_WORK // width + 2)
             some = np.sort(sample(codes, n_selection, generator))
-            rows = np.asarray(X[some], dtype=np.float64)
+            rows, some_codes = np.asarray(X[some], dtype=np.float64), codes[some]
+            folds: Folds = []
+            if np.bincount(some_codes).max() >= FOLDS:
+                shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
+                folds = list(shuffled.split(rows, some_codes))
             choose = _choose_neighbors if name == K_NN else _choose_strength
-            pipeline, words = choose(name, rows, codes[some], random_state)
+            pipeline, words = choose(name, rows, some_codes, folds)
             if name == K_NN:
                 pipeline[-1].set_params(n_jobs=n_jobs)
             elif bounded:
@@ -133,19 +140,11 @@ def _pipeline(classifier: Any, scaling: bool) -> Pipeline:
     return Pipeline([("scaling", scaler), ("classifier", classifier)])
 
 
-def _folds(codes: Ints, random_state: int) -> list[tuple[Ints, Ints]]:
-    """Rows to fit and rows to test; none if every class has fewer rows than there are folds."""
-    if np.bincount(codes).max() < FOLDS:
-        return []
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
-    return list(folds.split(codes, codes))
-
-
-def _choose_neighbors(_: str, rows: Floats, codes: Ints, random_state: int) -> tuple[Pipeline, str]:
+def _choose_neighbors(_: str, rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
     """k nearest rows; the rows of a fold are searched once for all k and weights."""
     ks = [k for k in NEIGHBORS if k <= max(1, len(rows) // 2)]
     n_right = dict.fromkeys(product((False, True), ks, WEIGHTS), 0)
-    for train, test in _folds(codes, random_state):
+    for train, test in folds:
         for scaling in (False, True):
             scaler = _pipeline("passthrough", scaling).fit(rows[train])
             known, asked = scaler.transform(rows[train]), scaler.transform(rows[test])
@@ -158,9 +157,7 @@ def _choose_neighbors(_: str, rows: Floats, codes: Ints, random_state: int) -> t
     return _pipeline(Euclidean(k, weights=weights), scaling), f"k = {k}, {WEIGHTS[weights]}"
 
 
-def _choose_strength(
-    name: str, rows: Floats, codes: Ints, random_state: int
-) -> tuple[Pipeline, str]:
+def _choose_strength(name: str, rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
     """Logistic regression, or an SVM with an RBF kernel, by a grid search.
 
     Of equals, and without folds, the first candidate is taken.
@@ -178,7 +175,7 @@ def _choose_strength(
                 {"scaling": [scaler], "classifier__C": PENALTIES, "classifier__gamma": gammas}
             )
     best = ParameterGrid(grids)[0]
-    if folds := _folds(codes, random_state):
+    if folds:
         search = GridSearchCV(pipeline, grids, cv=folds, refit=False, error_score=0)
         best = search.fit(rows, codes).best_params_
     pipeline.set_params(**best)

@@ -47,7 +47,7 @@ def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
     if step is None or isinstance(step, str):
         return step or "passthrough"
     kind = type(step).__name__
-    if kind not in STEPS:
+    if kind not in STEPS or (not path and kind != "Pipeline"):
         return pack_estimator(step, arrays)
     entry: dict[str, Any] = {"step": kind, "parameters": _pack_parameters(step, path)}
     if kind == "Pipeline":
