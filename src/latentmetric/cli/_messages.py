@@ -45,7 +45,8 @@ def one_line_errors() -> Iterator[None]:
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         try:
             yield
-        except BrokenPipeError:  # its reader has ended first, as head does; Typer knows
+            sys.stdout.flush()
+        except BrokenPipeError:  # Typer ends the command
             raise
         except BAD_INPUT as error:
             note(f"Error: {describe(error)}")

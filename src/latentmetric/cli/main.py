@@ -90,6 +90,11 @@ def _main(
 
 
 def run() -> None:
-    """Entry point."""
+    """Entry point; it is no error if the reader of a pipe ends first, as ``head`` does."""
     set_stdio_errors()
-    app()
+    try:
+        app()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise SystemExit(0) from None
+        raise
