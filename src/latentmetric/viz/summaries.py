@@ -209,15 +209,12 @@ def latent_codes(model: Any) -> Ints:
     return np.asarray(np.searchsorted(model.classes_, np.asarray(model.latent_labels_)))
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A latent example and the rows of its class that are nearest to it."""
+class Cluster(NamedTuple):
+    """A latent example, the rows of its class that it represents, nearest first, and distances."""
 
     latent: int
     rows: Ints
-    """Sorted by distance, nearest first."""
     distances: Floats
-    """In the units of the features."""
 
 
 def busiest_clusters(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,21 +80,17 @@ class Vote(Method):
     """The share of the vote that the true class has."""
 
 
-@dataclass(frozen=True)
-class DoubtfulLabel:
-    """A row whose label is unlikely."""
+class DoubtfulLabel(NamedTuple):
+    """A row whose label is unlikely, the class that the model would give it, and its share."""
 
     rows: LabelledRows
     row: int
     score: float
     likelier: int
-    """The class that the model would give the row."""
     share: float
-    """That class's share of the vote."""
 
 
-@dataclass(frozen=True)
-class LabelQuality:
+class LabelQuality(NamedTuple):
     """How many labels were judged, how many are doubtful, and the worst of them."""
 
     n_judged: int

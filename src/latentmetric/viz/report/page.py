@@ -90,7 +90,7 @@ def write_report(
         The file to write. An older one is replaced once the new one is complete.
     X_train, y_train : array-like, default=None
         The rows the model was fitted on, which the verdict needs, Euclid and MaPML-O vote with and
-        the gallery draws from. Without them a part of ``X`` is used instead, and the page says so.
+        the gallery draws from. Without them there is no verdict, and the gallery draws from ``X``.
     image_shape : tuple of int, default=None
         Height, width and, if any, channels of rows that are images.
     row_names, train_names : sequence of str, default=None
