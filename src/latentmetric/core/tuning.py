@@ -21,6 +21,22 @@ MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; pictu
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_set.py
 
+# Few rows: what the fit chooses, and its refinement.
+DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
+DENSE_NUMBERS = 2**29  # rows times features squared, the most for that; tables.py
+DENSE_ITERATIONS = 20  # of L-BFGS for each pass of the refinement; tables.py
+SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
+BANDWIDTH_PULL, WEIGHT_PULL = 1.0, 0.1  # of log bandwidths and log weights to 0, as rows; tables.py
+TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are tried on; tables.py
+TRIAL_NUMBERS = 40_000  # numbers of that sample, if it may have more rows; small_tables.py
+TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
+TRIAL_FOLDS = 3  # of that sample; tables.py
+TRIAL_ITERATIONS = 12  # of L-BFGS; tables.py
+FINALISTS = 4  # of starts and capacities, tried on all folds; tables.py
+SIMPLER = 0.02  # of the loss that each step away from the simplest candidate costs; tables.py
+MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
+MEANS_PASSES = 5  # of k-means in a trial; tables.py
+
 # Rounds: Algs. 1 to 3.
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
