@@ -199,15 +199,11 @@ def counted_alg1() -> Iterator[Operations]:
     """
     counts = Operations()
     search, settle, under = latents.search, population.settle, References.under.__func__
-    scatter, update = OneClass.scatter_under, latents.Table.update
+    scatter = OneClass.scatter_under
 
     def counting_search(queries, references, k, *rest):
         counts.done += 2 * len(queries) * len(references) * queries.shape[1]
         return search(queries, references, k, *rest)
-
-    def counting_update(self, block, rows, moved, *rest):
-        counts.done += 2 * len(moved) * rows.size
-        return update(self, block, rows, moved, *rest)
 
     def counting_under(cls, rows, metric):
         counts.done += 2 * rows.size * len(metric)
@@ -226,10 +222,8 @@ def counted_alg1() -> Iterator[Operations]:
 
     latents.search, population.settle = counting_search, counting_settle
     References.under, OneClass.scatter_under = classmethod(counting_under), counting_scatter
-    latents.Table.update = counting_update
     try:
         yield counts
     finally:
         latents.search, population.settle = search, settle
         References.under, OneClass.scatter_under = classmethod(under), scatter
-        latents.Table.update = update

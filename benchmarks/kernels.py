@@ -27,7 +27,7 @@ from latentmetric.core.population import LocalPopulation
 from latentmetric.core.psd import project_psd
 from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.starts import Start
-from latentmetric.core.triplets import DrawnTriplets, mine
+from latentmetric.core.triplets import mine
 from latentmetric.core.tuning import REFINEMENT_SHARE
 from latentmetric.core.votes import temperature_from_references
 
@@ -59,17 +59,17 @@ def rows_and_labels() -> tuple[str, np.ndarray, np.ndarray]:
 @contextmanager
 def counted_updates():
     """Count the triplets in the rank updates of Alg. 2, which skips those without weight."""
-    counts, original = [], metric._Triangle.update
+    counts, original = [], metric._add
 
-    def counting(self, share, weights, vectors):
+    def counting(triangle, share, weights, vectors):
         counts.append(int(np.count_nonzero(weights > 0)))
-        original(self, share, weights, vectors)
+        original(triangle, share, weights, vectors)
 
-    metric._Triangle.update = counting
+    metric._add = counting
     try:
         yield counts
     finally:
-        metric._Triangle.update = original
+        metric._add = original
 
 
 def sgd_operations(n_steps: int, n_features: int, block: int, n_updates: int) -> int:
@@ -145,19 +145,14 @@ def main() -> None:
     operations = 2 * X.shape[1] * len(anchors) * float(len(points) + sizes.mean())
     measure("mining", operations, time.perf_counter() - start)
 
-    triplets = DrawnTriplets(
-        candidates,
-        candidates.gaps(points),
-        np.flatnonzero(candidates.hinges > 0),
-        SETTINGS.n_steps,
-        generator,
-    )
+    active = np.flatnonzero(candidates.hinges > 0)
+    triplets, gaps = candidates.take(active), candidates.gaps(points).flat[active]
+    drawn = generator.integers(len(active), size=SETTINGS.n_steps)
     with counted_updates() as counts:
         start = time.perf_counter()
         averaged = learn_metric(
-            state.latents, state.components, triplets, SETTINGS.metric_reg, np.inf,
-            n_threads=SETTINGS.n_threads,
-        )  # fmt: skip
+            state.latents, state.components, triplets, gaps, drawn, SETTINGS.metric_reg, np.inf
+        )
         seconds = time.perf_counter() - start
     operations = sgd_operations(SETTINGS.n_steps, X.shape[1], metric.STEPS_PER_BLOCK, sum(counts))
     measure("metric", operations, seconds)

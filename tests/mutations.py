@@ -20,7 +20,7 @@ HOSTILE = [
     "", "x", "../../etc/passwd", "\ud800", "a\x00", "é" * 1000, "__import__('os')", "passthrough",
     [], {}, [[]], [1, 2], {"a": 1}, [None] * 1000, {"$pairs": [[1, 2]]}, {"$pairs": 3},
     {"$array": "centre"}, {"$array": "centre", "transposed": 1}, {"$tuple": [1, 2]},
-    {"$values": ["a", "b"], "dtype": "str"}, {"$values": [1], "dtype": "O"}, {"$slice": [0, 9**9]},
+    {"$values": ["a", "b"], "dtype": "str"}, {"$values": [1], "dtype": "O"}, {"slice": [0, 9**9]},
     {"$type": "float32"}, {"$type": "os"}, {"$code": "1"},
 ]  # fmt: skip
 

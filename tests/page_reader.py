@@ -94,5 +94,5 @@ class Page:
         return self.root.one("section", id=name)
 
     @property
-    def data(self):
-        return json.loads(self.root.one("script", id="report-data").text)
+    def map_data(self):
+        return json.loads(self.root.one("script", id="map-data").text)

@@ -120,7 +120,7 @@ class Latent(Learner):
         return self.loss.get_logits(self.mapped(embeddings))
 
     def latents(self) -> tuple[Tensor, Tensor] | None:
-        return self.loss.latents.detach(), self.loss.of_latents
+        return self.loss.latents.detach(), self.loss.latent_labels
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ class TestPredict:
         arguments = ("predict", "named", "rows.npy", "--proba")
         call(*arguments, "-o", "out.csv")
         found, shares = pandas.read_csv("out.csv"), model.predict_proba(X)
-        columns = ["probability of label", "probability of row"]
-        columns.append("probability of probability of row")
+        columns = [f"probability of {name}" for name in names]
         assert found.columns.tolist() == ["row", "label", *columns]
         assert found["label"].tolist() == names[shares.argmax(axis=1)].tolist()
         np.testing.assert_allclose(found[columns], shares)

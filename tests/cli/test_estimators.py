@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentmetric import load, save
-from latentmetric.cli._estimators import make_estimator
+from latentmetric.cli._estimators import Parameters
 
 WORDS = np.array(["ant", "bee", "cow"])
 FEW = ("--set", "max_iter=1", "--set", "refine=0", "--set", "n_steps=200")
@@ -33,11 +33,11 @@ STEPS = ("--label", "kind", "--impute", "median", "--one-hot", "color")
 )
 def test_any_parameter_can_be_set(setting, value):
     name = setting.split("=")[0].strip().replace("-", "_")
-    assert make_estimator("MaPML", [setting], None).get_params()[name] == value
+    assert Parameters(set_=[setting]).estimator("MaPML").get_params()[name] == value
 
 
 def test_options_of_their_own_and_defaults_of_commands():
-    made = make_estimator("mapml", ["random_state=3"], "4", random_state=0, label_noise=True)
+    made = Parameters("4", ["random_state=3"]).estimator("mapml", label_noise=True)
     assert (made.n_latents, made.random_state, made.label_noise) == (4, 3, True)
 
 
@@ -54,7 +54,7 @@ def test_options_of_their_own_and_defaults_of_commands():
 )
 def test_wrong_parameters_are_usage_errors(name, setting, n_latents, message):
     with pytest.raises(typer.BadParameter) as raised:
-        make_estimator(name, setting and [setting], n_latents)
+        Parameters(n_latents, setting and [setting]).estimator(name)
     assert message in str(raised.value)
 
 

@@ -123,7 +123,7 @@ def test_progress_on_a_terminal_and_without_one(monkeypatch, capsys):
         progress.has_read(5, 10)
         progress.has_read(10, 10)
         assert progress.has_learned(history, 3) is False
-    assert capsys.readouterr().err == "fit: read 10 rows\nfit: round 0 of 3: objective 2.5\n"
+    assert capsys.readouterr().err == "fit: read: 10 rows\nfit: round 0 of 3: objective 2.5\n"
     with show_progress(each_round=False) as progress:
         progress.begin("fold 1")
         progress.has_learned(history, 3)

@@ -11,7 +11,7 @@ import pytest
 from helpers import call, interrupt_round
 
 import latentmetric
-from latentmetric.cli._output import without_formula
+from latentmetric.cli._output import _write_text
 
 
 def contents(folder):
@@ -139,48 +139,24 @@ def test_what_cannot_be_written_is_found_before_any_work(folder, arguments):
     assert "not a file" in call("fit", "train.csv", "-o", "-", code=1).stderr
 
 
-def test_ids_are_kept_and_must_fit_the_columns_of_the_answers(folder, test_rows):
-    for name, command, code in (
-        ("who", ("predict",), 0),
-        ("row", ("predict",), 0),
-        ("label", ("predict",), 1),
-        ("distance", ("neighbors",), 1),
-        ("distances", ("neighbors",), 0),
-        ("labels", ("neighbors", "--json"), 1),
-        ("rank", ("neighbors", "--json", "-o", "out.csv"), 1),
-        ("score", ("doubts", "--model"), 1),
-    ):
-        named = test_rows.rename(columns={"kind": "sort"})
-        named.insert(0, name, [f"row {number}" for number in range(60)])
-        named.to_csv("named.csv", index=False)
-        first = ("doubts", "--label", "sort", "--model") if command[0] == "doubts" else command[:1]
-        options = ("--id", name, "--ignore", "sort") if command[0] != "doubts" else ("--id", name)
-        done = call(*first, "model", "named.csv", *options, *command[len(first) :], code=code)
-        if code:
-            assert f"the id is called '{name}'" in done.stderr
-        elif name == "row":
-            assert done.stdout.splitlines()[:1] == ["row,label"]
-            assert done.stdout.splitlines()[1].startswith("row 0,")
-        else:
-            assert done.stdout.startswith(f"{name},row,")
-    shown = call("predict", "model", "named.csv", "--id", "score", "--proba", "--label", "sort")
-    assert shown.stdout.splitlines()[0] == "score,row,label,ant,bee,cow"
+@pytest.mark.parametrize("name", ["who", "row", "label"])
+def test_ids_have_their_name_unless_an_answer_has_it(folder, test_rows, name):
+    named = test_rows.rename(columns={"kind": "sort"})
+    named.insert(0, name, [f"row {number}" for number in range(60)])
+    named.to_csv("named.csv", index=False)
+    options = ("model", "named.csv", "--id", name, "--ignore", "sort")
+    lines = call("predict", *options).stdout.splitlines()
+    assert lines[0] == f"{'who' if name == 'who' else 'id'},row,label"
+    assert lines[1].startswith("row 0,0,")
+    assert call("neighbors", *options).stdout.splitlines()[1].startswith("row 0,0,1,")
 
 
-@pytest.mark.parametrize(
-    ("label", "safe"),
-    [
-        ("=HYPERLINK(A1)", "'=HYPERLINK(A1)"),
-        ("-2+3", "'-2+3"),
-        ("@SUM(1)", "'@SUM(1)"),
-        ("＝1+1", "'＝1+1"),
-        ("-1.5e3", "-1.5e3"),
-        ("+", "+"),
-        ("a=b", "a=b"),
-    ],
-)
-def test_a_spreadsheet_runs_no_label(label, safe):
-    assert without_formula(label) == safe
+def test_a_spreadsheet_runs_no_label():
+    labels = ["=HYPERLINK(A1)", "-2+3", "@SUM(1)", "＝1+1", "-1.5e3", "+", "a=b"]
+    file = io.StringIO()
+    _write_text({"label": np.array(labels)}, file, ",")
+    expected = [f"'{label}" for label in labels[:4]] + labels[4:]
+    assert file.getvalue().splitlines() == ["label", *expected]
 
 
 def test_neither_names_of_columns_nor_ids_are_formulas(folder, train):

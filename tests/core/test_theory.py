@@ -17,7 +17,7 @@ from helpers import one_class
 
 from latentmetric.core.latents import settle
 from latentmetric.core.metric import Metric, learn_metric
-from latentmetric.core.triplets import MeasuredTriplets, Triplets
+from latentmetric.core.triplets import Triplets
 
 ROUNDING = 1e-9
 
@@ -325,16 +325,13 @@ def test_alg_2_minimises_the_bound_with_a_share_of_its_constant():
     n_triplets = len(problem.triplets)
     o, p, q = problem.triplets[np.random.default_rng(0).integers(n_triplets, size=50_000)].T
     margins = 1 + spreads(problem, start, problem.latents)[problem.classes[o]]
-    far, near = Triplets(o, p, q, margins).differences(problem.latents)
+    triplets = Triplets(o, p, q, margins)
+    far, near = triplets.differences(problem.latents)
     gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
-    steps = MeasuredTriplets(o, p, q, margins, gaps)
     learned = learn_metric(
-        problem.latents,
-        start,
-        steps,
-        bound.metric_reg / n_triplets,
+        problem.latents, start, triplets, gaps, np.arange(len(o)), bound.metric_reg / n_triplets,
         problem.max_norm,
-    )
+    )  # fmt: skip
     assert np.linalg.norm(learned - wanted) < 0.1 * np.linalg.norm(wanted - start)
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from latentmetric.core import distances
-from latentmetric.core.triplets import DrawnTriplets, mine
+from latentmetric.core.triplets import mine
 
 
 def brute_force(points, classes, margins, target_neighbors, impostors):
@@ -58,26 +58,6 @@ def test_a_latent_alone_in_its_class_is_its_own_target():
     impostor, target = alone.differences(points)
     assert impostor.tolist() == [[1.0]]
     assert target.tolist() == [[0.0]]
-
-
-@pytest.mark.parametrize("n_steps", [1, 193, 1_000])
-def test_triplets_drawn_when_needed_are_those_of_one_draw(n_steps):
-    rng = np.random.default_rng(3)
-    points, starts = rng.standard_normal((60, 4)), np.array([0, 20, 60])
-    candidates = mine(points, starts, np.ones(60), 3, 5)
-    numbers = np.flatnonzero(candidates.hinges > -np.inf)[:777]
-    one, many = np.random.default_rng(0), np.random.default_rng(0)
-    expected = candidates.take(one.choice(numbers, size=n_steps))
-    drawn = DrawnTriplets(candidates, candidates.gaps(points), numbers, n_steps, many)
-    assert len(drawn) == n_steps
-    for first in range(0, n_steps, 95):
-        block = drawn[first : first + 95]
-        np.testing.assert_array_equal(block.anchors, expected[first : first + 95].anchors)
-        np.testing.assert_array_equal(block.impostors, expected[first : first + 95].impostors)
-        far, near = block.differences(points)
-        gaps = np.square(far).sum(axis=1) - np.square(near).sum(axis=1)
-        np.testing.assert_allclose(block.gaps, gaps, atol=1e-12)
-    assert one.bit_generator.state == many.bit_generator.state
 
 
 def test_compact_candidates_are_the_same_among_the_rows_that_occur(rng):

@@ -23,7 +23,6 @@ from latentmetric.core.nearby import LatentPoints, list_neighbors
 from latentmetric.core.population import LatentsUpdate, LocalPopulation, positions_of
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import Start, start_from
-from latentmetric.core.triplets import DrawnTriplets
 from latentmetric.core.votes import temperature_from_held_out
 
 SETTINGS = Settings(
@@ -66,10 +65,8 @@ def test_mean_and_scatter_of_a_class(weighted, block_bytes, monkeypatch):
 
 @pytest.mark.parametrize("latent_reg", [0.0, 3.0])
 @pytest.mark.parametrize("block_bytes", [2**20, 500])
-@pytest.mark.parametrize("table_bytes", [2**20, 0])
-def test_alg_1(weighted, latent_reg, block_bytes, table_bytes, monkeypatch):
+def test_alg_1(weighted, latent_reg, block_bytes, monkeypatch):
     monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr("latentmetric.core.latents.TABLE_BYTES", table_bytes)
     X, _, times = weighted
     start, metric = X[::17] + 0.01, Metric(np.diag(np.arange(1.0, 7)))
     found = settle(one_class(X, weights=times.astype(float)), start, metric, latent_reg, 50)
@@ -153,16 +150,6 @@ def test_triplets(weighted):
     same(found.spreads, expected.spreads)
     for name in ("anchors", "targets", "impostors", "margins", "hinges"):
         same(getattr(found.candidates, name), getattr(expected.candidates, name))
-    drawn = [
-        DrawnTriplets(
-            state.candidates, state.candidates.gaps(state.latents),
-            np.flatnonzero(state.candidates.hinges > 0), 50,
-            np.random.default_rng(1),
-        )[slice(0, 50)]
-        for state in (found, expected)
-    ]  # fmt: skip
-    for name in ("anchors", "targets", "impostors", "margins", "gaps"):
-        same(getattr(drawn[0], name), getattr(drawn[1], name))
 
 
 def test_judgements(weighted):

@@ -2,42 +2,35 @@
 
 import re
 import sys
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from latentmetric import MaPML, demo
 from latentmetric.demo import __main__ as command
-from latentmetric.demo import contenders
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def few(monkeypatch):
-    """A small task of three digits, and quick fits."""
-    whole = contenders.digits()
-    train, test = (np.flatnonzero(y >= 7) for y in (whole.y_train, whole.y_test))
-    task = contenders.Task(
-        whole.X_train[train[:90]], whole.y_train[train[:90]], whole.X_test[test], whole.y_test[test]
-    )
-    quick = partial(MaPML, max_iter=1, n_steps=200, refine=1)
-    monkeypatch.setattr(contenders, "MaPML", quick)
-    monkeypatch.setattr(demo, "MaPML", quick)
-    monkeypatch.setattr(demo, "digits", lambda: task)
+    """Three digits, and quick fits."""
+    X, y = load_digits(return_X_y=True)
+    rows = np.flatnonzero(y >= 7)[:180]
+    monkeypatch.setattr(demo, "load_digits", lambda return_X_y: (X[rows], y[rows]))
+    monkeypatch.setattr(demo, "MaPML", partial(MaPML, max_iter=1, n_steps=200, refine=1))
     monkeypatch.setattr("latentmetric.evaluation.rivals.STRENGTHS", (1.0,))
     monkeypatch.setattr("latentmetric.evaluation.rivals.NEIGHBORS", (1, 3))
     monkeypatch.setattr("latentmetric.evaluation.comparison.MIN_SECONDS", 0)
-    return task
 
 
-def test_the_demo_prints_its_tables_and_writes_its_files(few, tmp_path, monkeypatch, capsys):
+def test_the_demo_prints_its_tables_and_writes_its_files(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "new folder"
     monkeypatch.setattr(sys, "argv", ["demo", "--out", str(folder)])
     monkeypatch.setenv("COLUMNS", "80")
     command.main()
     printed = capsys.readouterr()
-    for name in contenders.NAMES:
+    for name in demo.NAMES:
         assert printed.out.count(name) >= 3
         assert f"noisy images: {name}" in printed.err, "progress where there is no terminal"
     for word in ("error", "references", "fit", "per query", "calibration", "compare table.csv"):
@@ -45,6 +38,7 @@ def test_the_demo_prints_its_tables_and_writes_its_files(few, tmp_path, monkeypa
     rows = [line for line in printed.out.splitlines() if re.match(r"MaPML, .* ms", line)]
     assert len(rows) == 6
     assert all(len(row) <= 80 and "…" not in row for row in rows)
+    assert re.search(r"turns away \d+ % of them .* without a new fit", printed.out, re.DOTALL)
     assert (folder / "report.html").as_uri() in printed.out
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
@@ -56,38 +50,42 @@ def test_without_rich_the_demo_names_the_extra(monkeypatch):
         command.main()
 
 
-def test_noise_and_wrong_labels_leave_the_test_as_it_is(few):
-    for changed in (contenders.noisy(few), contenders.mislabelled(few)):
-        np.testing.assert_array_equal(changed.X_test, few.X_test)
-        np.testing.assert_array_equal(changed.y_test, few.y_test)
-    noise = contenders.noisy(few).X_train - few.X_train
-    assert noise.std() == pytest.approx(contenders.SIGMA, rel=0.05)
-    wrong = contenders.mislabelled(few).y_train != few.y_train
-    assert 0.1 < wrong.mean() <= contenders.DRAWN_LABELS
+def test_some_labels_are_drawn_at_random():
+    labels = np.arange(1000) % 10
+    wrong = demo.mislabelled(labels) != labels
+    assert 0.2 < wrong.mean() <= demo.DRAWN_LABELS
 
 
-def test_measurements_agree_with_the_model_and_words_with_them(few):
-    results = {name: contenders.measure(name, few, True) for name in contenders.NAMES}
-    for measured in results.values():
-        assert 1 - measured.error == pytest.approx(measured.model.score(few.X_test, few.y_test))
-        assert (measured.calibration is None) != hasattr(measured.model, "predict_proba")
-    assert results[contenders.EUCLID].references == len(few.y_train)
-    assert results[contenders.LOGISTIC].references == 0
-    ours = results[contenders.MAPML]
-    assert ours.references == len(ours.model.latent_examples_) == 9
-    assert ours.model.label_noise
-    results = {
-        name: replace(measured, right=np.arange(20) >= index, references=1000 + index)
-        for index, (name, measured) in enumerate(results.items())
+def test_measurements_agree_with_the_model():
+    made = demo.Demo()
+    for name in demo.NAMES:
+        found = made.measure(name, made.X_train, made.y_train, label_noise=True)
+        assert 1 - found.error == pytest.approx(found.model.score(made.X_test, made.y_test))
+        assert (found.calibration is None) != hasattr(found.model, "predict_proba")
+        if name == demo.EUCLID:
+            assert found.references == len(made.y_train)
+        if name == demo.MAPML:
+            assert found.references == len(found.model.latent_examples_) > 9
+            assert found.model.label_noise
+
+
+def results_of(n_rows, wrong):
+    """A result of each method, with this many of the rows wrong."""
+    return {
+        name: demo.Measured(name, 0, np.arange(n_rows) >= n_wrong, 1.0, 0.1, 1000, None, None)
+        for name, n_wrong in zip(demo.NAMES, wrong, strict=True)
     }
+
+
+def test_words_agree_with_measurements():
+    results = results_of(20, range(6))
     assert demo.about_clean(results).startswith(
-        "Of 20 test images, MaPML gets 4 wrong with 1004 references; 3-NN gets 0 wrong with all "
-        "1,000 images, tuned k-NN 1, logistic regression 2 and tuned SVC 3. "
+        "Of 20 test images, MaPML gets 4 wrong with 1000 references; 3-NN gets 0 wrong with all "
+        "1,000 images, tuned k-NN 1, logistic regression 2, tuned SVC 3. "
     )
-    errors = (
+    assert demo.errors(results, 0) == (
         "3-NN gets 0 %, tuned k-NN 5 %, logistic regression 10 %, tuned SVC 15 % and MaPML 20 %"
     )
-    assert f"noise, {errors} of the clean test images wrong" in demo.about_noise(results)
 
 
 @pytest.mark.parametrize(
@@ -99,28 +97,6 @@ def test_measurements_agree_with_the_model_and_words_with_them(few):
     ],
 )
 def test_wrong_labels_end_with_a_verdict(ours, theirs, verdict):
-    wrong = dict.fromkeys(contenders.NAMES, 20) | {
-        contenders.MAPML: ours,
-        contenders.SUPPORT: theirs,
-    }
-    results = {
-        name: contenders.Measured(None, np.arange(100) >= n_wrong, 9, 1.0, 0.1, None)
-        for name, n_wrong in wrong.items()
-    }
-    told = demo.about_wrong_labels(results, 0.27)
+    told = demo.about_wrong_labels(results_of(100, (20, 20, 20, theirs, ours, 20)), 0.27)
     assert told.startswith("With 27 % of the labels wrong, 3-NN gets 20.0 %")
     assert told.endswith(f"and MaPML {ours}.0 % of the test images wrong. MaPML is {verdict}")
-
-
-def test_the_missing_class_is_turned_away_and_then_added(few, monkeypatch):
-    made = []
-    monkeypatch.setattr(demo, "MaPML", lambda **given: made.append(MaPML(**given)) or made[0])
-    rejected, added = demo.about_new_class(few)
-    new, (model,) = few.y_test == demo.LEFT_OUT, made
-    assert demo.LEFT_OUT in model.classes_
-    right = model.predict(few.X_test) == few.y_test
-    assert f"{demo.percent(right[new].mean())} of the test's 9s are recognised" in added
-    known = few.without(demo.LEFT_OUT)
-    model = MaPML(random_state=0).fit(known.X_train, known.y_train)
-    below = model.score_samples(few.X_test) < model.reject_threshold(demo.REJECTED_SHARE)
-    assert f"turns away {demo.percent(below[new].mean())} of them" in rejected

@@ -11,14 +11,6 @@ from latentmetric.io import open_rows
 STORAGES = ("array", "frame", "map", "row file", "Dask array")
 
 
-@pytest.fixture(scope="session")
-def local_client():
-    with Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"
-    ) as client:
-        yield client
-
-
 def cluster_of_three(processes):
     with (
         LocalCluster(
@@ -29,7 +21,7 @@ def cluster_of_three(processes):
         yield client
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
     """A cluster of three threads."""
     yield from cluster_of_three(processes=False)
@@ -45,7 +37,7 @@ def processes():
 def storage(request):
     """Where the rows of a test are stored."""
     if request.param == "Dask array":
-        request.getfixturevalue("local_client")
+        request.getfixturevalue("client")
     return request.param
 
 

@@ -1,22 +1,147 @@
-"""The paper's fit on a cluster equals one on one machine, and survives lost workers."""
+"""A fit on a cluster equals one on one machine, and survives lost workers."""
 
 import os
 import signal
 import sys
+import warnings
+from dataclasses import replace
 
 import dask.array as da
 import numpy as np
 import pytest
-from helpers import make_blobs, make_unbalanced
+from dask.bag import Bag
+from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
-from latentmetric.engines import dask as engine
+from latentmetric.core import alternation, race, refinement
+from latentmetric.core.metric import Metric
+from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors
+from latentmetric.core.population import LocalPopulation
+from latentmetric.core.refinement import Batch
+from latentmetric.core.starts import Start
+from latentmetric.engines import dask_population
+from latentmetric.engines.dask import DaskEngine, active_client
+from latentmetric.engines.dask_population import DaskPopulation
 
-PARAMETERS = {"n_latents": 0.1, "max_iter": 3, "n_steps": 400, "random_state": 0}
+SIZES = (1, 400, 7, 90, 33, 60, 2)
+N_FEATURES = 9
+QUICK = {"max_iter": 1, "n_steps": 200, "random_state": 0}
+
+
+def make_rows():
+    generator = np.random.default_rng(0)
+    codes = generator.permutation(np.repeat(np.arange(len(SIZES)), SIZES))
+    rows = generator.standard_normal((len(codes), N_FEATURES)) + 0.3 * codes[:, None]
+    return rows.astype(np.float32), codes
+
+
+@pytest.fixture(scope="module")
+def both(client):
+    """The same rows on the cluster and in memory."""
+    rows, codes = make_rows()
+    lazy, labels = da.from_array(rows, chunks=(150, 4)), da.from_array(codes, chunks=99)
+    engine = DaskEngine()
+    partition = engine.partition(engine.labelled(lazy, labels, "MaPML"), 1, lambda *_: None)
+    assert len(partition.population._parts) == 3
+    return partition.population, LocalPopulation.of(rows, codes)
+
+
+def latents_per_class(share, sizes):
+    return np.concatenate(([0], np.cumsum(np.maximum(1, np.rint(share * sizes).astype(int)))))
+
+
+def landscape(local, share):
+    generator = np.random.default_rng(1)
+    class_starts = latents_per_class(share, local.sizes)
+    firsts = np.cumsum(local.sizes) - local.sizes
+    numbers = [
+        first + generator.choice(size, end - begin, replace=False)
+        for first, size, begin, end in zip(
+            firsts, local.sizes, class_starts, class_starts[1:], strict=False
+        )
+    ]
+    components = generator.standard_normal((5, N_FEATURES)).astype(np.float32)
+    points = local.sample(np.concatenate(numbers)) @ components.T
+    lists, counts = list_neighbors(points, class_starts, 1), generator.integers(1, 9, len(points))
+    return LatentPoints(components, points, class_starts, lists, counts, 3.0)
+
+
+def a_batch(local, numbers, factor):
+    """A start with this factor, and a batch of these rows."""
+    generator = np.random.default_rng(2)
+    components = generator.standard_normal((4, N_FEATURES)).astype(np.float32)
+    points = generator.standard_normal((50, 4)).astype(np.float32)
+    near = np.argsort(generator.random((len(numbers), 50)), axis=1)[:, :6]
+    same = generator.random(near.shape) < 0.4
+    same[:, 0] = True
+    stretch = (1 + generator.random(near.shape)).astype(np.float32)
+    return Batch(components, points, near, same, stretch, 9.0, 0.7), Start("within", factor)
+
+
+FACTORS = {
+    "a number per feature": np.linspace(0.5, 2, N_FEATURES, dtype=np.float32),
+    "a matrix": np.random.default_rng(3).standard_normal((N_FEATURES,) * 2).astype(np.float32),
+}
+
+
+def assert_close(found, expected):
+    assert found.dtype == expected.dtype
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found / scale, expected / scale, atol=2e-6)
+
+
+def test_latent_examples_have_as_many_rows_as_on_one_machine(both):
+    class_starts = latents_per_class(0.2, both[0].sizes)
+    starts = [np.arange(count) for count in np.diff(class_starts)]
+    metric = Metric(np.eye(N_FEATURES, dtype=np.float32))
+    placed = [rows.first_latents(starts, class_starts, 1) for rows in both]
+    for found in placed:
+        np.testing.assert_array_equal(found.counts, np.zeros(class_starts[-1]))
+    moved, local = (
+        rows.move_latents(found.latents, class_starts, metric, 0.0, 5, 1)
+        for rows, found in zip(both, placed, strict=True)
+    )
+    np.testing.assert_array_equal(moved.counts, local.counts)
+    assert_close(moved.latents, local.latents)
+
+
+def test_samples_are_those_of_one_machine(both):
+    generator = np.random.default_rng(0)
+    everything = np.arange(sum(SIZES))
+    for numbers in (everything, generator.permutation(everything)[:50], np.array([3, 3, 590])):
+        assert_close(both[0].sample(numbers), both[1].sample(numbers))
+
+
+@pytest.mark.parametrize(
+    ("visit", "share", "message_bytes"),
+    [(RowSubset(), 0.05, 300), (RowSubset(4, 3), 0.5, 2**20), (RowSubset(1_000, 999), 0.5, 300)],
+)
+def test_nearby_latent_examples_are_those_of_one_machine(
+    both, monkeypatch, visit, share, message_bytes
+):
+    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
+    land = replace(landscape(both[1], share), visit=visit)
+    found, expected = (rows.nearby(land, 1) for rows in both)
+    np.testing.assert_array_equal(found.own, expected.own)
+    np.testing.assert_array_equal(np.sort(found.near), np.sort(expected.near))
+    np.testing.assert_allclose(found.likelihood, expected.likelihood, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.spreads, expected.spreads, rtol=1e-5, atol=1e-5)
+    for name in ("near", "own", "likelihood", "spreads"):
+        assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
+@pytest.mark.parametrize(("factor", "message_bytes"), list(zip(FACTORS, (2**20, 300), strict=True)))
+def test_gradients_are_those_of_one_machine(both, monkeypatch, factor, message_bytes):
+    monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
+    numbers = np.random.default_rng(4).permutation(sum(SIZES))[:200]
+    batch, start = a_batch(both[1], numbers, FACTORS[factor])
+    found, expected = (rows.gradient(numbers, batch, start, 1) for rows in both)
+    assert_close(found.components, expected.components)
+    assert_close(found.points, expected.points)
 
 
 def published(**parameters):
-    return MaPML.as_published(**PARAMETERS | parameters)
+    return MaPML.as_published(0.1, max_iter=3, n_steps=400, random_state=0, **parameters)
 
 
 def assert_same(distributed, local, X):
@@ -50,84 +175,100 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
     model = published().fit(lazy, labels)
     assert_same(model, published().fit(X[keep], y[keep]), X)
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(X[keep]))
-
-
-def test_many_long_names_of_classes(client):
-    """Dask would take one large keyword of its tasks for another."""
-    X, _ = make_blobs(3200)
-    y = np.repeat([f"a class with a long name {number:04}" for number in range(1600)], 2)
-    assert np.unique(y).nbytes > 1e5
-    parameters = {"n_latents": 1, "max_iter": 0}
-    model = published(**parameters).fit(da.from_array(X, chunks=(400, -1)), y)
-    assert_same(model, published(**parameters).fit(X, y), X)
-
-
-def test_answers_are_dask_arrays(client):
-    X, y = make_blobs(300)
-    model = published().fit(X, y)
-    lazy = da.from_array(X, chunks=(70, 3))
-    for method in ("predict", "predict_proba", "score_samples", "transform"):
-        answer = getattr(model, method)(lazy)
-        assert isinstance(answer, da.Array)
-        expected = getattr(model, method)(X)
-        assert answer.shape == expected.shape
-        assert answer.dtype == expected.dtype
-        np.testing.assert_allclose(
-            answer.compute().astype(float), expected.astype(float), rtol=1e-9
-        )
     rejecting = {"reject_below": float(np.median(model.score_samples(X))), "reject_label": -1}
-    answer = model.predict(lazy, **rejecting)
+    answer = model.predict(da.from_array(X, chunks=(70, 3)), **rejecting)
     np.testing.assert_array_equal(answer.compute(), model.predict(X, **rejecting))
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        model.fit(lazy, da.from_array(np.column_stack((y, y)), chunks=100))
+    with pytest.raises(TypeError, match=r"X is a Dask Bag; pass a Dask array"):
+        model.predict(Bag({}, "rows", 1))
+
+
+def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
+    X, y = make_unbalanced(4000)
+    train, test = slice(3000), slice(3000, None)
+    local = MaPML(random_state=0).fit(X[train], y[train])
+    lazy = da.from_array(X[train], chunks=(700, -1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MaPML(random_state=0).fit(lazy, da.from_array(y[train], chunks=700))
+    assert model.history_[0]["start"] == local.history_[0]["start"]
+    assert [r["round"] for r in model.history_] == [r["round"] for r in local.history_]
+    assert model.history_[-1]["refinement"] == 3
+    errors = [1 - fitted.score(X[test], y[test]) for fitted in (model, local)]
+    assert abs(errors[0] - errors[1]) <= 0.002
+    scale = np.abs(local.latent_examples_).max()
+    np.testing.assert_allclose(
+        model.latent_examples_ / scale, local.latent_examples_ / scale, atol=1e-3
+    )
+
+
+def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, short_passes):
+    X, y = make_unbalanced()
+    rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
+    parameters = QUICK | {"refine": 3, "start": "within"}
+    whole = MaPML(**parameters).fit(rows, labels)
+    with monkeypatch.context() as patched:
+        interrupt_round(patched, 3)
+        with pytest.raises(KeyboardInterrupt):
+            MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path)
+    resumed = MaPML(**parameters).fit(rows, labels, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.latent_examples_, whole.latent_examples_)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_worker_lost_in_the_middle_changes_nothing(processes, monkeypatch):
+def test_workers_lost_during_the_refinement_change_nothing(processes, monkeypatch, short_passes):
     X, y = make_unbalanced()
-    local = published().fit(X, y)
-    killed = []
-    move = engine.DaskPopulation.move_latents
+    parameters = QUICK | {"refine": 1, "start": "within"}
+    whole = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
+    steps, killed, gradient = [], [], DaskPopulation.gradient
 
-    def kill_then_move(self, *arguments):
-        if arguments[-1] is not None and not killed:
-            holder = processes.who_has(self._parts)[self._parts[0].key][0]
-            pids = processes.run(os.getpid)
-            killed.append(pids[holder])
-            os.kill(pids[holder], signal.SIGKILL)
-        return move(self, *arguments)
+    def kill_then_step(self, *arguments):
+        steps.append(None)
+        if len(steps) == 5:
+            killed.extend(processes.run(os.getpid).values())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+        return gradient(self, *arguments)
 
-    monkeypatch.setattr(engine.DaskPopulation, "move_latents", kill_then_move)
-    model = published().fit(da.from_array(X, chunks=(300, -1)), y)
-    assert len(killed) == 1
-    assert_same(model, local, X)
+    monkeypatch.setattr(DaskPopulation, "gradient", kill_then_step)
+    model = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
+    assert len(steps) == refinement.FEWEST_STEPS
+    assert len(killed) == 3
+    np.testing.assert_allclose(model.latent_examples_, whole.latent_examples_, rtol=1e-4, atol=1e-4)
 
 
-def test_invalid_input_is_reported_before_any_row_is_read(client):
-    X, y = make_blobs(300)
-    lazy = da.from_array(X, chunks=(100, -1))
-    with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
-        MaPML().fit(lazy, y[:-1])
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        MaPML().fit(lazy, np.zeros(300))
-    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
-        MaPML().fit(lazy, None)
-    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
-        MaPML().fit(lazy[:, 0], y)
-    with pytest.raises(ValueError, match="y should be a 1d array"):
-        MaPML().fit(lazy, da.from_array(np.column_stack((y, y)), chunks=100))
-    with pytest.raises(ValueError, match="early_stopping=True would gather rows"):
-        MaPML(early_stopping=True).fit(lazy, y)
-    with pytest.raises(ValueError, match="reference='original' would gather rows"):
-        MaPML(reference="original").fit(lazy, y)
+@pytest.mark.usefixtures("short_passes")
+def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch):
+    monkeypatch.setattr(race, "RACE_ROWS", 200)
+    monkeypatch.setattr(race, "ESTIMATION_ROWS", 150)
+    monkeypatch.setattr(alternation, "JUDGED_ROWS", 100)
+    X, y = make_blobs(3000)
+    received, gather = [], type(client).gather
+    monkeypatch.setattr(
+        type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
+    )
+    parameters = QUICK | {"n_latents": 5}
+    model = MaPML(**parameters).fit(da.from_array(X, chunks=(500, -1)), y)
+    assert model.history_[-1]["refinement"] == 3
+    centre, scale = model.model_.coordinates.centre, model.model_.coordinates.scale
+    known = {row.tobytes() for row in np.round((X - centre) / scale, 6)}
+    reached = set()
+    for array in arrays_in(received):
+        if array.ndim == 2 and array.shape[1] == X.shape[1] and array.dtype.kind == "f":
+            reached |= {row.tobytes() for row in np.round(array, 6)} & known
+    assert 200 <= len(reached) <= 200 + 150 + 100
 
 
 def test_a_missing_client_or_extra_is_reported_with_a_fix(monkeypatch):
     monkeypatch.setattr("distributed.get_client", _no_client)
     with pytest.raises(RuntimeError, match=r"dask\.distributed\.Client\(\)"):
-        engine.active_client()
+        active_client()
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"latentmetric\[dask\]"):
-        engine.active_client()
+        active_client()
 
 
 def _no_client():

@@ -1,12 +1,15 @@
 """The driver: every estimator keeps its best step, stops, is interrupted and resumes alike."""
 
 import numpy as np
+import pandas
 import pytest
 from helpers import interrupt_round, make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
-from latentmetric.estimators.driver import PATIENCE, Driver
+from latentmetric.estimators import driver
+from latentmetric.estimators.driver import PATIENCE
+from latentmetric.export import to_sklearn
 
 LEARNERS = {
     "MaPML": MaPML(max_iter=6, n_steps=200, random_state=0),
@@ -52,28 +55,14 @@ def test_an_interrupted_fit_is_resumed_to_the_same_model(
     assert_same(clone(learner).fit(X, y, checkpoint=tmp_path, resume=True), whole)
 
 
-def test_an_interrupt_may_keep_the_best_step_so_far(learner, monkeypatch):
-    X, y = make_blobs()
-    interrupt_round(monkeypatch, 2)
-    with pytest.raises(KeyboardInterrupt):
-        learner.fit(X, y)
-    assert not hasattr(learner, "model_")
-    learner.fit(X, y, keep_on_interrupt=True)
-    assert [record["round"] for record in learner.history_] == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("errors", "last", "best"),
     [([0.5, 0.4, 0.3, 0.3, 0.3, 0.3, 0.1], 5, 2), ([0.1, 0.2, 0.2, 0.2, 0.0], PATIENCE, 0)],
 )
 def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, last, best):
     X, y = make_blobs()
-    left, measure = iter(errors), Driver._measure
-    monkeypatch.setattr(
-        Driver,
-        "_measure",
-        lambda self, state: {**measure(self, state), "validation_error": next(left)},
-    )
+    left, measure = iter(errors), driver.held_out_model
+    monkeypatch.setattr(driver, "held_out_model", lambda *of: (measure(*of)[0], next(left)))
     if isinstance(learner, MaPML):
         learner.set_params(start="euclidean", refine=0)
     learner.set_params(early_stopping=True).fit(X, y)
@@ -90,7 +79,7 @@ def test_a_checkpoint_of_another_estimator_is_refused(tmp_path, monkeypatch):
     interrupt_round(monkeypatch, 2)
     with pytest.raises(KeyboardInterrupt):
         clone(LEARNERS["HRSGD"]).fit(X, y, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="to a fit of HRSGD, not of OASIS"):
+    with pytest.raises(ValueError, match=r'estimator is "OASIS" now and was "HRSGD"$'):
         clone(LEARNERS["OASIS"]).fit(X, y, checkpoint=tmp_path, resume=True)
 
 
@@ -101,79 +90,90 @@ def test_the_temperature_of_the_kernel_is_chosen_on_held_out_rows():
     assert 0 < held_out.model_.temperature != plain.model_.temperature
 
 
-class TestReference:
-    """``reference`` takes effect in ``fit``: a change after it must not be ignored."""
-
-    def test_a_change_after_fit_raises_when_the_model_is_used(self, blobs, tmp_path):
-        from latentmetric import save
-        from latentmetric.export import to_sklearn
-
-        X, y = blobs
-        model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y)
-        model.set_params(reference="original")
-        for use in (
-            model.predict, model.predict_proba, model.kneighbors, model.score_samples,
-            lambda rows: save(model, tmp_path / "model"), lambda rows: to_sklearn(model),
-        ):  # fmt: skip
-            with pytest.raises(ValueError, match="reference='original' was set after fit"):
-                use(X)
-        assert not (tmp_path / "model").exists()
-        assert len(model.fit(X, y).model_.references) == len(X)
-        model.predict(X)
-
-    def test_set_references_stay_whatever_the_parameter_says(self, blobs):
-        X, y = blobs
-        model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y)
-        model.set_references(X[:50], y[:50])
-        assert model.reference_ == "set"
-        before = model.predict(X)
-        np.testing.assert_array_equal(model.set_params(reference="original").predict(X), before)
+def test_an_interrupt_leaves_the_old_model_or_keeps_the_best_step(learner, monkeypatch):
+    X, y = make_blobs()
+    learner.fit(X, y)
+    before = dict(vars(learner))
+    interrupt_round(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(X[:, :3], y)
+    assert vars(learner) == before
+    learner.fit(X[:, :3], y, keep_on_interrupt=True)
+    assert [record["round"] for record in learner.history_] == [0, 1, 2]
+    assert learner.n_features_in_ == 3
 
 
-class Tasks:
-    """A callback that counts what begins and what ends."""
+def test_a_fit_forgets_what_only_the_last_one_had():
+    X, y = make_blobs()
+    model = OASIS(n_steps=20, random_state=0).fit(pandas.DataFrame(X).rename(columns=str), y)
+    assert model.feature_names_in_.tolist() == list("012345")
+    model.set_params(psd=False).fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+    assert not hasattr(model, "components_")
 
-    def __init__(self, interrupt_end=None):
-        self.begun, self.ended, self.interrupt_end = 0, 0, interrupt_end
+
+def test_a_change_of_the_reference_after_fit_raises_when_the_model_is_used(blobs):
+    X, y = blobs
+    model = MaPML(max_iter=1, n_steps=50, random_state=0).fit(X, y).set_params(reference="original")
+    for use in (model.predict, model.kneighbors, lambda rows: to_sklearn(model)):
+        with pytest.raises(ValueError, match="reference='original' was set after fit"):
+            use(X)
+    assert len(model.fit(X, y).model_.references) == len(X)
+    before = model.set_references(X[:50], y[:50]).predict(X)
+    assert model.reference_ == "set"
+    np.testing.assert_array_equal(model.set_params(reference="latent").predict(X), before)
+
+
+class Recorder:
+    """A callback that records its calls and can stop or interrupt the fit."""
+
+    def __init__(self, stop_after=None, interrupt=None):
+        self.stop_after, self.interrupt, self.scores, self.events = stop_after, interrupt, [], []
 
     def setup(self, estimator, context):
-        pass
+        self.events.append("setup")
 
     def teardown(self, estimator, context):
-        pass
+        self.events.append("teardown")
 
     def on_fit_task_begin(self, estimator, context):
-        self.begun += 1
+        self.events.append(f"begin {context.task_name}")
 
-    def on_fit_task_end(self, estimator, context):
-        self.ended += 1
-        if self.ended == self.interrupt_end:
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.events.append(f"end {context.task_name}")
+        if self.events[-1] == self.interrupt:
             raise KeyboardInterrupt
+        self.scores.append(fitted_estimator.score(X, y))
+        return self.stop_after is not None and context.task_id + 1 >= self.stop_after
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_callbacks_see_an_end_for_each_beginning(learner, monkeypatch, interrupted):
-    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
-    tasks = Tasks()
-    if interrupted:
-        interrupt_round(monkeypatch, 2)
-    learner.set_callbacks(tasks).fit(*make_blobs(), keep_on_interrupt=True)
-    assert tasks.begun == tasks.ended == len(learner.history_) + 1
+@pytest.mark.skipif(
+    not hasattr(Euclidean, "set_callbacks"), reason="this scikit-learn has no callbacks"
+)
+class TestCallbacks:
+    @pytest.mark.parametrize("interrupted", [False, True])
+    def test_they_see_every_round_and_an_end_for_each_beginning(
+        self, learner, monkeypatch, interrupted
+    ):
+        X, y = make_blobs()
+        recorder = Recorder()
+        if interrupted:
+            interrupt_round(monkeypatch, 2)
+        learner.set_callbacks(recorder).fit(X, y, keep_on_interrupt=True)
+        assert recorder.events[:3] == ["setup", "begin fit", "begin round"]
+        assert recorder.events[-2:] == ["end fit", "teardown"]
+        for task, times in (("round", len(learner.history_)), ("fit", 1)):
+            assert recorder.events.count(f"begin {task}") == times
+            assert recorder.events.count(f"end {task}") == times
+        assert recorder.scores[-1] == learner.score(X, y)
 
+    def test_they_can_stop_the_fit(self, learner):
+        learner.set_callbacks(Recorder(stop_after=2)).fit(*make_blobs())
+        assert [record["round"] for record in learner.history_] == [0, 1]
 
-def test_an_interrupt_in_the_last_callback_keeps_the_model():
-    pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
-    X, y = make_blobs()
-    model = Euclidean().set_callbacks(Tasks(interrupt_end=2))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    model = Euclidean().set_callbacks(Tasks(interrupt_end=2))
-    assert model.fit(X, y, keep_on_interrupt=True).predict(X).shape == (240,)
-
-
-def test_a_refused_fit_leaves_the_random_state_alone():
-    X, y = make_blobs()
-    state = np.random.RandomState(0)
-    with pytest.raises(ValueError, match="240 rows, y has 3 labels"):
-        MaPML(random_state=state).fit(X, y[:3])
-    assert state.randint(1000) == np.random.RandomState(0).randint(1000)
+    def test_an_interrupt_in_the_last_one_keeps_the_model(self):
+        X, y = make_blobs()
+        model = Euclidean().set_callbacks(Recorder(interrupt="end fit"))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert model.fit(X, y, keep_on_interrupt=True).predict(X).shape == (240,)

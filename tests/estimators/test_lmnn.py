@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from latentmetric import LMNN
-from latentmetric.core import lmnn as core_lmnn
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "lmnn.json").read_text())
 LOAD = {"iris": load_iris, "wine": load_wine}
@@ -43,22 +42,6 @@ def test_the_loss_and_the_accuracy_are_as_good_as_those_of_metric_learn(name):
     in_units_of_the_rows = model.components_ / model.model_.coordinates.scale
     assert lmnn_loss(X_train, y_train, in_units_of_the_rows) <= GOLDEN[name]["loss"] * 1.001
     assert model.score(X_test, y_test) >= GOLDEN[name]["accuracy"] - 0.01
-
-
-@pytest.mark.parametrize("max_iter", [1, 50])
-def test_all_requested_iterations_are_run(max_iter, monkeypatch):
-    made = []
-    descend = core_lmnn.descend
-
-    def counted(*arguments):
-        moved, steps = descend(*arguments)
-        made.append(steps)
-        return moved, steps
-
-    monkeypatch.setattr(core_lmnn, "descend", counted)
-    X, y = load_digits(return_X_y=True)
-    LMNN(max_iter=max_iter, tol=0).fit(X[:600], y[:600])
-    assert sum(made) == max_iter
 
 
 @pytest.mark.parametrize(("dtype", "exponent"), [(np.float32, 0.99), (np.float64, -0.95)])

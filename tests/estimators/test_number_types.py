@@ -8,7 +8,6 @@ from helpers import make_blobs
 from sklearn.base import clone
 
 from latentmetric import HRSGD, LMNN, MaPML
-from latentmetric.validation.parameters import validated_copy
 
 SMALL = MaPML(n_steps=100, max_iter=1, refine=1, random_state=0)
 
@@ -28,12 +27,3 @@ def test_a_fit_depends_on_values_and_not_on_their_types(model, other, own):
     found = clone(model).set_params(**other).fit(X, y)
     np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
     assert all(found.get_params()[name] is value for name, value in other.items())
-
-
-def test_a_copy_to_compute_with_leaves_the_estimator_as_it_is():
-    model = LMNN(push=np.float16(0.5), n_jobs=np.int8(2), early_stopping=np.False_)
-    copied = validated_copy(model)
-    types = [type(value) for value in (copied.push, copied.n_jobs, copied.early_stopping)]
-    assert types == [float, int, bool]
-    assert isinstance(model.push, np.float16)
-    assert isinstance(validated_copy(model, ["n_jobs"]).push, np.float16)

@@ -1,6 +1,5 @@
 """Predictions and fits give the same results in any number of threads and processes."""
 
-import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -68,25 +67,6 @@ def test_fits_under_joblib_are_those_of_one_process(backend):
     for model, one in zip(MODELS, found, strict=True):
         assert_same_answers(one, fitted_answers(model, X, y))
     assert blas_threads() == before
-
-
-def _in_child(connection, model, X, y):
-    connection.send(fitted_answers(model, X, y))
-
-
-@pytest.mark.slow
-@needs_forks
-def test_a_fit_in_a_forked_child_is_the_same():
-    X, y = make_blobs()
-    expected = fitted_answers(MODELS[0], X, y)  # threads have been used before the fork
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_in_child, args=(sender, MODELS[0], X, y))
-    child.start()
-    sender.close()
-    assert_same_answers(receiver.recv(), expected)
-    child.join()
-    assert child.exitcode == 0
 
 
 @pytest.mark.slow

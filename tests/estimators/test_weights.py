@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import make_blobs
 from sklearn.base import clone
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 
 from latentmetric import MaPML
 
@@ -90,13 +89,6 @@ def test_partial_fit_takes_weights(blobs):
     first = quick().partial_fit(X, y, [0, 1, 2], np.where(y == 0, 2.0, 1.0))
     same = quick().fit(X, y, np.where(y == 0, 2.0, 1.0))
     np.testing.assert_array_equal(first.latent_examples_, same.latent_examples_)
-
-
-@pytest.mark.parametrize("ensemble", [AdaBoostClassifier, BaggingClassifier])
-def test_ensembles_accept_it(ensemble):
-    X, y = make_blobs(n_rows=150)
-    model = ensemble(quick(n_latents=2), n_estimators=3, random_state=0).fit(X, y)
-    assert model.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,12 @@ def test_shapes_must_agree():
         calibration_error([0, 1, 1], [[1.0, 0.0], [0.0, 1.0]], [0, 1])
 
 
-def test_bins_compare_what_was_promised_with_what_was_kept():
+def test_bins_compare_confidence_with_accuracy():
     confidence = np.array([0.95, 0.97, 0.55, 0.55, 1.0])
     right = np.array([True, False, True, False, True])
     found = calibration(confidence, right)
     assert found.counts.tolist() == [2, 3]
-    np.testing.assert_allclose(found.promised, [0.55, (0.95 + 0.97 + 1) / 3])
-    np.testing.assert_allclose(found.kept, [0.5, 2 / 3])
+    np.testing.assert_allclose(found.confidence, [0.55, (0.95 + 0.97 + 1) / 3])
+    np.testing.assert_allclose(found.accuracy, [0.5, 2 / 3])
     assert found.error == pytest.approx((2 * 0.05 + 3 * (2.92 / 3 - 2 / 3)) / 5)
     assert found.surplus == pytest.approx(confidence.mean() - right.mean())

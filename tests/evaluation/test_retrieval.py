@@ -58,15 +58,12 @@ def small_searches(draw):
     return rows[0], labels[0], rows[1], labels[1]
 
 
-@pytest.mark.parametrize(
-    ("tile_rows", "n_bytes"), [(_ranking.TILE_ROWS, 1), (5, _ranking.WORKING_BYTES)]
-)
+@pytest.mark.parametrize("n_bytes", [1, _ranking.WORKING_BYTES])
 @given(search=small_searches())
-def test_scores_follow_the_definition(tile_rows, n_bytes, search):
+def test_scores_follow_the_definition(n_bytes, search):
     queries, labels, references, reference_labels = search
     ks = (1, 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_ranking, "TILE_ROWS", tile_rows)
         patch.setattr("latentmetric.evaluation.retrieval.WORKING_BYTES", n_bytes)
         among_themselves = retrieval_scores(queries, labels, k=ks)
         among_others = retrieval_scores(queries, labels, references, reference_labels, k=ks)
@@ -149,10 +146,8 @@ def test_memory_is_bounded_where_a_class_is_large_and_where_all_rows_tie(spread)
         ({"query_labels": [0, 0, 1]}, "queries has 4 rows, but query_labels has 3 labels"),
         ({"references": None}, "go together"),
         ({"references": np.ones((3, 5))}, "queries have 2 features, but references have 5"),
-        ({"references": np.full((3, 2), np.inf)}, "references contains infinity"),
         ({"k": 4}, "k is 4, but a query can find only 3 references"),
         ({"k": ()}, "at least one"),
-        ({"k": 0}, "k must be at least 1"),
         ({"queries_in_references": True}, "first 4 of the 3 references"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
@@ -198,10 +193,3 @@ def test_scores_follow_the_definition_where_clusters_and_classes_cross():
     entropies = mutual_information(y, y), mutual_information(side, side)
     expected = mutual_information(y, side) / np.mean(entropies)
     assert clustering_nmi(X, y, random_state=0) == pytest.approx(expected)
-
-
-def test_clustering_refuses_bad_input():
-    with pytest.raises(ValueError, match="embeddings has 3 rows, but labels has 2 labels"):
-        clustering_nmi(np.zeros((3, 1)), [0, 1])
-    with pytest.raises(ValueError, match="NaN"):
-        clustering_nmi([[np.nan], [1.0]], [0, 1])

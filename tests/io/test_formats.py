@@ -69,7 +69,7 @@ def test_one_file_of_any_format_gives_the_same_rows_and_labels(tmp_path, name):
     has_arrays = name.endswith((".npz", ".h5", ".zarr"))
     assert table.feature_names == (None if has_arrays else NAMES)
     assert getattr(table.rows, "feature_names", table.feature_names) == table.feature_names
-    assert any("labels" in line and ("y of" in line or "'label'" in line) for line in table.notes)
+    assert any("labels" in line and ("'y'" in line or "'label'" in line) for line in table.notes)
 
 
 def test_images_are_rows_of_all_their_pixels_in_any_order(tmp_path):
@@ -80,7 +80,7 @@ def test_images_are_rows_of_all_their_pixels_in_any_order(tmp_path):
         table = open_table(tmp_path / "t.npz")
         np.testing.assert_array_equal(np.asarray(table.rows), images.reshape(4, 6))
         np.testing.assert_array_equal(open_rows(tmp_path / "t.npy")[1:], images.reshape(4, 6)[1:])
-        assert "4 × 2 × 3" in table.notes[0]
+        assert "4×2×3" in table.notes[0]
 
 
 def test_arrays_in_groups_and_alone(tmp_path):
@@ -91,8 +91,9 @@ def test_arrays_in_groups_and_alone(tmp_path):
     group.create_array("in/x", data=ROWS)
     for name in ("t.h5", "t.zarr"):
         np.testing.assert_array_equal(open_rows(tmp_path / name, key="in/x")[:], ROWS)
+        np.testing.assert_array_equal(open_rows(tmp_path / name)[:], ROWS)
         for key in ("in", "in/empty", "nowhere"):
-            with pytest.raises(ValueError, match=f"no array '{key}'; it holds (y 30|no arrays)"):
+            with pytest.raises(ValueError, match=f"no column '{key}'"):
                 open_rows(tmp_path / name, key=key)
     zarr.save_array(tmp_path / "one.zarr", ROWS)
     np.testing.assert_array_equal(open_rows(tmp_path / "one.zarr")[:], ROWS)
@@ -134,15 +135,15 @@ def test_a_column_of_lists_is_the_features(path, kind):
 
 def test_nested_columns_are_named(path):
     write_columns(path, a=[1.0], who=[{"name": "x"}], label=["x"])
-    assert "column 'who' is nested (struct<name: string>)" in refused(path)
+    assert "column 'who' holds struct<name: string>, not numbers; leave out" in refused(path)
     write_columns(path, a=[1.0], v=[[1.0]], label=["x"])
-    assert re.search(r"'v' is nested \(list<.*double>\); take it alone with --key v", refused(path))
-    assert "column 'v' is nested" in refused(path, label="v", ignore=["label"])
-    assert "column 'v' is nested" in refused(path, id="v", labelled=False)
+    assert re.search(r"'v' holds list<.*double>.* take it alone with --key v", refused(path))
+    assert "not one value a row, for labels" in refused(path, label="v", ignore=["label"])
+    assert "not one value a row, for an id" in refused(path, id="v", labelled=False)
     write_columns(path, v=[[1.0, 2.0], [3.0]], label=["x", "y"])
-    assert "column 'v' has 1 numbers in row 1 (counted from 0), but 2 in row 0" in refused(path)
+    assert "row 1 (counted from 0), column 'v': 1 numbers, but 2 in row 0" in refused(path)
     write_columns(path, v=[[1.0], [None]], label=["x", "y"])
-    assert "lacks a number in row 1" in refused(path)
+    assert "column 'v', number 0 (from 0 as well): the value is missing" in refused(path)
     write_columns(path, a=[{"b": 9.0}] * 2, **{"a.b": [1.0, 2.0], "label": ["x", "y"]})
     assert open_table(path, choice=Choice(ignore=["a"])).rows[:].tolist() == [[1], [2]]
 
@@ -162,7 +163,7 @@ def test_bytes_are_text_in_utf_8(path, kind):
     assert table.labels.tolist() == table.ids.tolist() == ["cat", "dö", "eel"]
     write_columns(path, x=[1.0, 2.0], n=[b"cat", b"\xff\x00"])
     for choice in ({"label": "n"}, {"id": "n", "labelled": False}):
-        assert re.search(r"column 'n' of .*not UTF-8", refused(path, **choice))
+        assert "'utf-8' codec can't decode byte 0xff" in refused(path, **choice)
 
 
 def test_dictionaries_are_what_their_values_are(path):
@@ -178,7 +179,7 @@ def test_dictionaries_are_what_their_values_are(path):
     assert (table.labels.tolist(), table.ids.tolist()) == (["cat", "dog", "cat"], [*large, 2**53])
     arrow = path.with_name("null.arrow")  # Parquet has no nulls in dictionaries
     write_columns(arrow, x=dictionary([0, 1], pyarrow.array([5, None])), label=["a", "b"])
-    assert "column 'x' has no value in row 1" in refused(arrow)
+    assert "row 1 (counted from 0), column 'x': the value is missing" in refused(arrow)
 
 
 def test_decimals_are_features_and_a_uuid_is_text(tmp_path, path):
@@ -233,19 +234,16 @@ def test_ids_of_columns_and_arrays(tmp_path, path):
         assert table.ids.tolist()[-1] == expected
     np.savez(tmp_path / "t.npz", x=ROWS, y=LABELS, n=np.arange(3))
     message = refused(tmp_path / "t.npz", id="n")
-    assert "has the shape (3,), but the id is one value for each of 30" in message
-    assert "no array 'z'" in refused(tmp_path / "t.npz", id="z")
+    assert "column 'n' holds 3, not one value a row" in message
+    assert "no column 'z'" in refused(tmp_path / "t.npz", id="z")
 
 
 @pytest.mark.parametrize("kind", ["M8[us]", "longdouble"])
 def test_labels_that_a_model_file_cannot_hold_are_refused(tmp_path, kind):
     labels = (np.arange(30) % 3).astype(kind)
     np.savez(tmp_path / "t.npz", x=ROWS, y=labels)
-    expected = rf"y of .* holds {re.escape(str(labels.dtype))}, not labels; turn them into strings"
-    assert re.search(expected, refused(tmp_path / "t.npz"))
-    if labels.dtype.kind in "mM":
-        path = write_columns(tmp_path / "t.parquet", a=ROWS[:, 0], label=pyarrow.array(labels))
-        assert re.search(r"column 'label' of .* holds .*64\[.*\], not labels", refused(path))
+    expected = f"column 'y' holds {labels.dtype}, not labels; turn them into strings"
+    assert expected in refused(tmp_path / "t.npz")
 
 
 def test_missing_values_are_located(tmp_path, path):
@@ -253,12 +251,13 @@ def test_missing_values_are_located(tmp_path, path):
     rows[17, 2] = np.nan
     np.save(tmp_path / "rows.npy", rows)
     message = refused(tmp_path / "rows.npy", labelled=False)
-    assert "row 17 (counted from 0), column 2" in message
+    assert "row 17 (counted from 0), column 'array', number 2 (from 0 as well)" in message
     write_columns(path, a=[1.0, 2.0, 3.0], b=[4, None, 6], label=["x", "y", None])
-    assert "column 'label' has no value in row 2" in refused(path)
-    assert "column 'b' has no value in row 1" in refused(path, labelled=False)
+    assert "row 2 (counted from 0), column 'label': the label is missing" in refused(path)
+    message = refused(path, labelled=False)
+    assert "row 1 (counted from 0), column 'b': the value is missing; fill it in" in message
     np.savez(tmp_path / "t.npz", x=ROWS, y=np.full(30, np.nan))
-    assert "row 0 (counted from 0) has the label nan" in refused(tmp_path / "t.npz")
+    assert "row 0 (counted from 0), column 'y': the label is missing" in refused(tmp_path / "t.npz")
 
 
 @pytest.mark.parametrize("kind", [h5py.ref_dtype, h5py.vlen_dtype(np.dtype("i4"))])
@@ -272,7 +271,7 @@ def test_labels_of_an_h5_file_that_are_not_values_are_refused(tmp_path, kind):
 def test_columns_of_the_same_name_are_named(tmp_path):
     held = pyarrow.Table.from_arrays([ROWS[:, 0], ROWS[:, 1], LABELS], names=["a", "a", "label"])
     pyarrow.parquet.write_table(held, tmp_path / "twice.parquet")
-    assert "has several columns 'a'" in refused(tmp_path / "twice.parquet")
+    assert "columns 1 and 2 are both called 'a'" in refused(tmp_path / "twice.parquet")
 
 
 class Trap:

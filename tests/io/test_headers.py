@@ -94,7 +94,7 @@ def test_the_number_of_lines_tells_whether_a_file_of_labels_has_a_header(tmp_pat
     for header in ("label", "animal"):
         table = labelled(tmp_path, [header, *TEN[what]])
         assert list(map(str, table.labels)) == TEN[what]
-        assert f"whose first line, '{header}', is a header" in table.notes[-1]
+        assert f"labels: column '{header}' of " in table.notes[-1]
 
 
 @pytest.mark.parametrize("what", ["digits", "letters"])

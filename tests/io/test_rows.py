@@ -67,13 +67,13 @@ def test_a_key_or_columns_choose(table, tmp_path):
     with pytest.raises(ValueError, match=r"two\.npz holds a 50×4, b 50×4: .*key="):
         open_rows(tmp_path / "two.npz")
     np.testing.assert_array_equal(open_rows(tmp_path / "two.npz", key="b")[:], 2 * table)
-    with pytest.raises(ValueError, match="no array 'c'"):
+    with pytest.raises(ValueError, match="no column 'c'"):
         open_rows(tmp_path / "two.npz", key="c")
     path = write(".parquet", table, tmp_path)
     np.testing.assert_array_equal(open_rows(path, columns=["f2", "f0"])[:], table[:, [2, 0]])
     with pytest.raises(ValueError, match="no column 'f9'"):
         open_rows(path, columns=["f9"])
-    with pytest.raises(ValueError, match="column 'label' holds string, not numbers"):
+    with pytest.raises(ValueError, match="column 'label' holds text, not numbers"):
         open_rows(path, columns=["label"])
     pyarrow.parquet.write_table(pyarrow.table({"label": ["a"]}), path)
     with pytest.raises(ValueError, match="none of them numeric"):

@@ -9,6 +9,7 @@ from safetensors.numpy import load_file
 
 from latentmetric.persistence import model_file
 from latentmetric.persistence.model_file import (
+    Contents,
     ModelFileError,
     holds_model,
     is_model_file,
@@ -59,7 +60,7 @@ def test_round_trip(tmp_path, arrays, content):
     "value",
     [
         None, True, 3, 2.5, "é\ud800", [1, ["a"]], (1, ("a", None)), {"a": {"b": (1,)}},
-        {1: "a", "b": 2, 0.5: True}, {"$array": 1}, slice(1, None, 2), slice("a", "b"), np.float32,
+        {1: "a", "b": 2, 0.5: True}, {"$array": 1}, np.float32,
         np.arange(6).reshape(2, 3), np.asfortranarray(np.eye(3, 4)), np.eye(2, dtype=">f4"),
         np.array(["a", "bcd"]), np.array(["a", None, 2.5, True], dtype=object), np.array([]),
     ],
@@ -67,8 +68,10 @@ def test_round_trip(tmp_path, arrays, content):
 )  # fmt: skip
 def test_values_come_back(value):
     arrays = {}
-    found = unpack(pack(value, arrays, "name"), arrays)
-    assert not arrays
+    stored = pack(value, arrays, "name")
+    contents = Contents(arrays)
+    found = unpack(stored, contents)
+    assert not contents
     assert type(found) is type(value)
     if not isinstance(value, np.ndarray):
         assert found == value
@@ -79,15 +82,23 @@ def test_values_come_back(value):
 
 
 def test_values_that_a_file_cannot_hold_are_refused():
-    for value in (b"a", object(), len, {1, 2}, np.array(["2020"], "M8[Y]"), np.array([[1, "a"]])):
+    for value in (
+        b"a",
+        object(),
+        len,
+        {1, 2},
+        slice(1),
+        np.array(["2020"], "M8[Y]"),
+        np.array([[1, "a"]]),
+    ):
         with pytest.raises(TypeError, match="a model file cannot hold"):
             pack(value, {}, "name")
     for stored in (
-        {"$array": "none"}, {"$code": "1"}, {"$type": "os"}, {"$slice": [{}]},
-        {"$values": [1], "dtype": "str"}, {"$values": ["a"], "dtype": "O"},
+        {"$array": "none"}, {"$code": "1"}, {"$type": "os"}, {"$values": [1], "dtype": "str"},
+        {"$values": [[]], "dtype": "object"}, {"$values": ["", "a" * 10**8], "dtype": "str"},
     ):  # fmt: skip
         with pytest.raises(ModelFileError):
-            unpack(stored, {})
+            unpack(stored, Contents({}))
 
 
 def test_what_is_no_file_is_reported(tmp_path):
@@ -142,7 +153,7 @@ def test_a_checkpoint_is_a_model_file_that_holds_no_model(tmp_path):
     assert not holds_model(tmp_path / "checkpoint")
 
 
-@pytest.mark.parametrize("version", [None, 0, True, "1", 1.0, 2])
+@pytest.mark.parametrize("version", [None, True, "1", 2])
 def test_versions_that_are_unknown_or_newer_are_refused(tmp_path, content, version):
     opened = Opened.of(content)
     opened.document["format_version"] = version

@@ -15,11 +15,10 @@ from helpers import make_blobs
 from mutations import CODE_EVENTS, NEW_CHECKSUMS, OLD_CHECKSUMS, Opened
 from pipelines import OF_FRAMES, OF_NUMBERS, make_frame, make_numbers, model
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from latentmetric import OASIS, Euclidean, MaPML, ModelFileError, load, save
 
@@ -110,20 +109,20 @@ def doubled(depth, n_features=1):
     """Columns that each of ``depth`` nested steps gives twice."""
     if not depth:
         return step_of("Normalizer", n_features)
-    everything = {"$slice": [None, None, None]}
+    everything = {"slice": [0, n_features]}
     inner = doubled(depth - 1, n_features)
     return columns_of(n_features, [inner, everything], [inner, everything])
 
 
 def in_a_row(depth):
-    everything = ["passthrough", {"$slice": [None, None, None]}]
-    return [[str(n), columns_of(2**n, everything, everything)] for n in range(depth)]
+    parts = [["passthrough", {"slice": [0, 2**n]}] for n in range(depth)]
+    return [[str(n), columns_of(2**n, part, part)] for n, part in enumerate(parts)]
 
 
 def nested(depth):
     step = step_of("Normalizer", 8)
     for _ in range(depth):
-        step = step_of("Pipeline", 8, steps=[["a", step]])
+        step = {"step": "Pipeline", "parameters": {}, "steps": [["a", step]]}
     return [["a", step]]
 
 
@@ -139,41 +138,40 @@ BOMBS = {
     "columns doubled by nested steps": [["a", doubled(10)]],
     "columns doubled 30 times": in_a_row(30),
     "columns in millions of parts": [
-        ["a", columns_of(1000, *[["passthrough", {"$slice": [0, 1000, 1]}]] * 5_000)]
+        ["a", columns_of(1000, *[["passthrough", {"slice": [0, 1000]}]] * 5_000)]
     ],
     "an encoder of 2,000 by 2,000": [["a", wide_encoder(2_000, 2_000)]],
-    "2,000 scalers": [[str(n), step_of("Normalizer", 8)] for n in range(2_000)],
-    "steps nested 100 deep": nested(100),
+    "20,000 scalers": [[str(n), step_of("Normalizer", 8)] for n in range(20_000)],
+    "categories as wide as 8 million": [
+        [
+            "a",
+            step_of(
+                "OneHotEncoder",
+                1,
+                {
+                    "categories": [{"$values": ["a", "b", "c" * 2**23], "dtype": "str"}],
+                    "infrequent": None,
+                },
+            ),
+        ]
+    ],
+    "steps nested 200 deep": nested(200),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_steps_take_no_more_than_their_file_allows(tmp_path, contents, name):
     opened = Opened.of(contents["numbers"])
-    opened.document["steps"] = BOMBS[name]
-    opened.arrays = {
-        key: array for key, array in opened.arrays.items() if not key.startswith("step_")
-    }
+    opened.document["model"]["steps"][:-1] = BOMBS[name]
     content = opened.closed()
     load_bytes(tmp_path, contents["numbers"])
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFileError, match=r"more \w+ than a file of this|Recursion"):
+        with pytest.raises(ModelFileError, match=r"too much memory for a file of|Recursion"):
             load_bytes(tmp_path, content)
-        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20 + 20 * len(content)
+        assert tracemalloc.get_traced_memory()[1] < 96 * 2**20 + 20 * len(content)
     finally:
         tracemalloc.stop()
-
-
-def test_arrays_cannot_multiply_their_size(tmp_path, contents):
-    """A mean of 5,000 rows times 5,000 components would be 200 MB from 80 kB."""
-    opened = Opened.of(contents["numbers"])
-    opened.arrays["bomb_mean"] = np.zeros((5_000, 1))
-    opened.arrays["bomb_components"] = np.ones((5_000, 1))
-    found = {"mean_": {"$array": "bomb_mean"}, "components_": {"$array": "bomb_components"}}
-    opened.document["steps"] = [["a", step_of("PCA", 1, found)]]
-    with pytest.raises(ModelFileError, match="mean_ of a PCA does not fit its 1 features"):
-        load_bytes(tmp_path, opened.closed())
 
 
 def test_loading_runs_no_code_of_the_file(tmp_path, contents):
@@ -192,60 +190,70 @@ def test_loading_runs_no_code_of_the_file(tmp_path, contents):
     assert not events
 
 
-def attributes(opened):
-    return opened.document["model"]["attributes"]
+def of_model(part, **changes):
+    return lambda opened: opened.document["model"][part].update(changes)
+
+
+def of_round(**changes):
+    return lambda opened: opened.document["model"]["attributes"]["history_"][0].update(changes)
+
+
+def of_arrays(**changes):
+    """Each array is replaced by a function of itself."""
+    return lambda opened: opened.arrays.update(
+        {name: change(opened.arrays.get(name)) for name, change in changes.items()}
+    )
+
+
+def words(*texts):
+    return {"$values": texts, "dtype": "str"}
+
+
+def filled(number):
+    return lambda array: np.full_like(array, number)
 
 
 CHANGES = [
-    (lambda o: o.document.update(estimator="os.system"), "is not one of MaPML"),
+    (lambda o: o.document.update(estimator="OASIS"), "another estimator than"),
     (lambda o: o.document.update(versions={"numpy": 2}), "versions"),
-    (lambda o: o.document["model"].update(estimator=3), "another estimator than"),
-    (lambda o: o.document["model"]["parameters"].update(more=1), "parameter .'more'. is unknown"),
-    (lambda o: o.document["model"]["parameters"].update(n_neighbors=0), "n_neighbors"),
-    (lambda o: o.document["model"]["parameters"].update(random_state=-1), "random_state"),
-    (lambda o: o.document["model"]["parameters"].update(n_components=7), "n_components"),
-    (lambda o: attributes(o).pop("margins_"), "a MaPML lacks margins_"),
-    (lambda o: attributes(o).update(predict=1), "the name of one"),
-    (lambda o: attributes(o).update(n_iter_=-1), "n_iter_ is not a count"),
-    (lambda o: attributes(o).update(n_features_in_=5), "the others require"),
-    (lambda o: attributes(o).update(reference_="os"), "reference_ is not one of"),
-    (lambda o: attributes(o).update(columns_in_={"label": 1}), "columns"),
-    (lambda o: attributes(o).update(feature_names_in_={"$values": ["a"], "dtype": "object"}),
-     "feature names are not 6 strings"),
-    (lambda o: attributes(o).update(history_=[]), "the history holds no round"),
-    (lambda o: attributes(o).update(history_=[{"round": -1, "seconds": {}}]), "without its number"),
-    (lambda o: attributes(o)["history_"][0].update(start="\x1b[2J"), "start of a round"),
-    (lambda o: attributes(o)["history_"][0].update(loss=[1]), "not a number"),
-    (lambda o: attributes(o)["history_"][0].update(loss={"a": 1}), "not a number"),
-    (lambda o: attributes(o)["history_"][0].update(start_losses={"zz": 1}), "not by start"),
-    (lambda o: attributes(o)["history_"][0].update(start_errors=3), "not valid"),
-    (lambda o: attributes(o).update(
-        {f"b{i}_": {"$values": ["x" * 7000] + [""] * 2300, "dtype": "str"} for i in range(20)}),
-     "too much memory"),
-    (lambda o: o.document["model"]["parameters"].update(latent_reg=1e308), "latent_reg must be"),
-    (lambda o: o.document["model"]["parameters"].update(reference="x" * 10**6), "xx…|…"),
-    (lambda o: attributes(o).update(classes_={"$values": ["b", "a", "c"], "dtype": "str"}),
-     "ascending order"),
-    (lambda o: attributes(o).update(
-        classes_={"$values": ["a", "b", "c" * 2**23], "dtype": "str"}), "too much memory"),
-    (lambda o: o.document["model"]["voting"].update(scale=0.0), "scale and temperature"),
-    (lambda o: o.document["model"]["voting"].update(temperature=10**400), "not valid"),
+    (lambda o: o.document["model"].update(estimator="os.system"), "is not one of MaPML"),
+    (of_model("parameters", more=1), "parameter .'more'. is unknown"),
+    (of_model("parameters", n_neighbors=0), "n_neighbors"),
+    (of_model("parameters", random_state=-1), "random_state"),
+    (of_model("parameters", n_components=7), "n_components"),
+    (of_model("parameters", reference="x" * 10**6), "xx…|…"),
+    (lambda o: o.document["model"]["attributes"].pop("margins_"), "a MaPML lacks margins_"),
+    (of_model("attributes", predict=1), "attribute .'predict'. is unknown"),
+    (of_model("attributes", n_iter_=-1), "n_iter_ is not a count"),
+    (of_model("attributes", n_features_in_=5), "the others require"),
+    (of_model("attributes", reference_="os"), "reference_ is not one of"),
+    (of_model("attributes", columns_in_={"label": 1}), "columns"),
+    (of_model("attributes", feature_names_in_=words("a")), "feature names are not 6 strings"),
+    (of_model("attributes", history_=[]), "the history holds no round"),
+    (of_round(round=-1), "has no number"),
+    (of_round(start="\x1b[2J"), "start of a round"),
+    (of_round(loss=[1]), "not a number"),
+    (of_round(seconds={"a": 10**400}), "not a number"),
+    (of_model("attributes", classes_=words("b", "a", "c")), "ascending order"),
+    (of_model("attributes", classes_=words("a", "b", "c" * 2**23)), "too much memory"),
+    (of_model("attributes", classes_={"$values": [1, 2, 3], "dtype": "str"}), "what its dtype"),
+    (of_model("voting", scale=0.0), "scale and temperature"),
+    (of_model("voting", temperature=10**400), "not valid"),
     (lambda o: o.arrays.pop("margins"), "the array 'margins' is missing"),
-    (lambda o: o.arrays.update(more=np.zeros(3)), "'more' is not part of this model"),
-    (lambda o: o.arrays.update(margins=np.zeros(4)), "the others require"),
-    (lambda o: o.arrays.update(margins=np.full(3, np.nan)), "'margins_' holds .* not finite"),
-    (lambda o: o.arrays.update(margins=np.full(3, 1e308)), "margins_ holds 1e.308"),
-    (lambda o: attributes(o)["history_"][0].update(seconds={"a": float("inf")}), "seconds"),
-    (lambda o: o.arrays.update(margins=np.zeros(3, np.float32)), "is float32, not float64"),
-    (lambda o: o.arrays.update(codes=o.arrays["codes"] + 1), "code outside the classes"),
-    (lambda o: o.arrays["latent_labels"].__setitem__(0, 2), "not in ascending order"),
-    (lambda o: o.arrays["latent_counts"].__setitem__(0, -1), "number below 0"),
-    (lambda o: o.arrays["latent_examples"].__setitem__(0, 1e308), "distances in float64"),
-    (lambda o: o.arrays["components"].__imul__(1e300), "overflow in float64"),
-    (lambda o: o.arrays.update(references=o.arrays["references"][:-1],
-                               codes=o.arrays["codes"][:-1]),
+    (of_arrays(more=lambda _: np.zeros(3)), "'more' is not part of this model"),
+    (of_arrays(margins=lambda _: np.zeros(4)), "the others require"),
+    (of_arrays(margins=filled(np.nan)), "'margins_' holds .* not finite"),
+    (of_arrays(margins=lambda array: array.astype("f4")), "is float32, not float64"),
+    (of_arrays(references=lambda array: array.astype("i8")), "references are int64, not floats"),
+    (of_arrays(codes=filled(3)), "code outside the classes"),
+    (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
+    (of_arrays(latent_counts=filled(-1)), "number below 0"),
+    (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
+    (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
+    (of_arrays(references=lambda array: array[:-1], codes=lambda array: array[:-1]),
      "latent examples are not the .* references"),
-    (lambda o: o.arrays.update(components=np.ones((7, 6)), references=np.ones((15, 7))), "rank 7"),
+    (of_arrays(components=lambda _: np.ones((7, 6)), references=lambda _: np.ones((15, 7))),
+     "rank 7"),
 ]  # fmt: skip
 
 
@@ -257,7 +265,7 @@ def test_contents_that_do_not_fit_each_other_are_refused(tmp_path, contents, cha
         load_bytes(tmp_path, opened.closed())
 
 
-@pytest.mark.parametrize("codes", [[0] * 15, [2] * 15, [0] * 7 + [2] * 8, [1] * 14 + [2]])
+@pytest.mark.parametrize("codes", [[0] * 15, [0] * 7 + [2] * 8])
 @pytest.mark.parametrize("votes_too", [False, True])
 def test_a_model_may_lack_latent_examples_of_a_class(tmp_path, contents, codes, votes_too):
     opened = Opened.of(contents["MaPML"])
@@ -266,8 +274,8 @@ def test_a_model_may_lack_latent_examples_of_a_class(tmp_path, contents, codes, 
         opened.arrays["codes"][:] = codes
     content = opened.closed()
     for method, *rows in (
-        ("predict_proba", X), ("label_scores", X, Y), ("partial_fit", X, Y),
-        ("add_classes", X + 9, Y + 5), ("remove_classes", [1]), ("fit", X, Y),
+        ("label_scores", X, Y), ("partial_fit", X, Y), ("add_classes", X + 9, Y + 5),
+        ("remove_classes", [1]), ("fit", X, Y),
     ):  # fmt: skip
         loaded = load_bytes(tmp_path, content).set_params(warm_start=True)
         with suppress(ValueError):
@@ -275,68 +283,77 @@ def test_a_model_may_lack_latent_examples_of_a_class(tmp_path, contents, codes, 
         assert np.isfinite(loaded.predict_proba(X)).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda v: v.update(scale=1e-60), "scale 1e-60"),
-        (lambda v: v.update(scale=3e38), "overflow in float32"),
-    ],
-)
-def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, contents, change, message):
+@pytest.mark.parametrize("scale", [1e-60, 3e38])
+def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, contents, scale):
     opened = Opened.of(contents["Euclidean"])
-    change(opened.document["model"]["voting"])
-    with pytest.raises(ModelFileError, match=message):
+    opened.document["model"]["voting"]["scale"] = scale
+    with pytest.raises(ModelFileError, match="overflow in float32: the scale"):
         load_bytes(tmp_path, opened.closed())
 
 
-def step(document, *path):
-    found = document["steps"][path[0]][1]
-    for number in path[1:]:
-        found = found["parts"][number][1]
-    return found
+def numbers(index, *keys, **changes):
+    """Changes a step of the pipeline of numbers, or a part of it."""
+
+    def change(steps):
+        entry = steps[index][1]
+        for key in keys:
+            entry = entry[key]
+        entry.update(changes)
+
+    return "numbers", change
+
+
+def frame(*keys, **changes):
+    return "frame", numbers(0, *keys, **changes)[1]
+
+
+ENCODER = ("parts", 1, 1, "steps", 1, 1)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("numbers", lambda d: d.update(name="pca"), "name of the last step"),
-        ("numbers", lambda d: d["parameters"].update(memory="cache"), "no parameter 'memory'"),
-        ("numbers", lambda d: d["steps"][1].__setitem__(0, "pca"), "no name of its own"),
-        ("numbers", lambda d: d["steps"][1].__setitem__(1, "drop"), "only columns can be dropped"),
-        ("numbers", lambda d: step(d, 1).update(step="Popen"), "'standardscaler' is not one of"),
-        ("numbers", lambda d: step(d, 1).update(n_features=5), "takes 5 features, but 8 come"),
-        ("numbers", lambda d: d["steps"].pop(), "give 8 features, but the model takes 3"),
-        ("numbers", lambda d: step(d, 1)["found"].update(_x=1), "'_x' is not found"),
-        ("numbers", lambda d: step(d, 2)["found"].update(mean_=float("nan")), "not valid"),
-        ("numbers", lambda d: step(d, 1)["parameters"].update(with_mean="yes"), "with_mean"),
-        ("numbers", lambda d: step(d, 1).update(output="os"), "of no known kind"),
-        ("numbers", lambda d: step(d, 1).update(feature_names=["a"]), "not have 8 feature names"),
-        ("numbers", lambda d: step(d, 0)["found"].update(fitted_to="M8[s]"), "no statistics"),
-        ("numbers", lambda d: step(d, 0)["found"].update(indicated=[-1]), "indicates other"),
-        ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, [99]), "IndexError"),
-        ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, {"$slice": [0, 9, 0]}), "zero"),
-        ("frame", lambda d: step(d, 0)["parts"][0].__setitem__(2, []), "but 0 come to it"),
-        ("frame", lambda d: step(d, 0)["remainder"]["found"].update(infrequent=[[0, 1, 2, 3]]),
-         "is infrequent"),
-        ("frame", lambda d: step(d, 0)["remainder"]["found"].update(categories=[]), "categories"),
-        ("frame", lambda d: step(d, 0)["parameters"].update(transformer_weights={"words": "a"}),
-         "weights of columns"),
-        ("frame", lambda d: step(d, 0)["parameters"].update(
-            verbose_feature_names_out="{feature_name:>99999999}"), "no parameter 'verbose_fe"),
+        ("numbers", lambda steps: steps[-1].__setitem__(0, "pca"), "no name of its own"),
+        ("numbers", lambda steps: steps[1].__setitem__(1, "drop"), "only columns can be dropped"),
+        ("numbers", lambda steps: steps.pop(2), "takes 3 features, but 8 come"),
+        ("numbers", lambda steps: steps.pop(), "must end in one of MaPML"),
+        ("numbers", lambda steps: steps.clear(), "holds no steps"),
+        (*numbers(1, step="Popen"), "'standardscaler' is not one of"),
+        (*numbers(1, n_features=5), "takes 5 features, but 8 come"),
+        (*numbers(1, output="os"), "of no known kind"),
+        (*numbers(1, feature_names=["a"]), "not have 8 feature names"),
+        (*numbers(1, "found", _x=1), "'_x' is not found"),
+        (*numbers(2, "found", mean_={"$array": "references"}), "mean_ of a PCA does not fit its 8"),
+        (*numbers(1, "parameters", with_mean="yes"), "with_mean"),
+        (*numbers(0, "found", fitted_to="M8[s]"), "no statistics"),
+        (*numbers(0, "found", indicated=[-1]), "indicates other"),
+        ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, [99]), "there are not"),
+        ("frame", lambda steps: steps[0][1]["parts"][0].__setitem__(2, []), "but 0 come to it"),
+        (*frame("remainder", "found", infrequent=[[0, 1, 2, 3]]), "is infrequent"),
+        (*frame("remainder", "found", categories=[]), "categories"),
+        (*frame("parameters", verbose_feature_names_out="{feature_name:>99999999}"), "verbose_fe"),
+        (*frame(feature_names="abcd"), "not valid|feature names"),
+        (*frame(*ENCODER, "parameters", dtype="V1000000000"), "no parameter 'dtype'"),
     ],
-)  # fmt: skip
+)
 def test_steps_that_do_not_fit_each_other_are_refused(tmp_path, contents, name, change, message):
     opened = Opened.of(contents[name])
-    change(opened.document)
+    change(opened.document["model"]["steps"])
     with pytest.raises(ModelFileError, match=f"changed: .*({message})"):
         load_bytes(tmp_path, opened.closed())
 
 
-def test_categories_out_of_order_are_refused(tmp_path):
-    columns = ColumnTransformer([("a", OneHotEncoder(), [6])], remainder=Normalizer())
-    save(make_pipeline(columns, model()).fit(*NUMBERS), tmp_path / "model")
-    opened = Opened.of((tmp_path / "model").read_bytes())
-    (name,) = (name for name in opened.arrays if "categories" in name)
+def test_a_file_names_no_cache(tmp_path, contents):
+    opened = Opened.of(contents["numbers"])
+    opened.document["model"]["parameters"]["memory"] = "cache"
+    with pytest.raises(ModelFileError, match="Pipeline has no parameter 'memory'"):
+        load_bytes(tmp_path, opened.closed())
+
+
+def test_categories_out_of_order_are_refused(tmp_path, contents):
+    """Their indices would be larger than the encoder is wide."""
+    opened = Opened.of(contents["columns"])
+    name = next(name for name in opened.arrays if "categories" in name)
     opened.arrays[name] = opened.arrays[name][::-1].copy()
     with pytest.raises(ModelFileError, match="not in ascending order"):
         load_bytes(tmp_path, opened.closed())
@@ -347,28 +364,3 @@ def test_a_text_of_json_that_is_no_document_is_refused(tmp_path, contents):
     for text in ("null", "[]", "{}", "nonsense", "[" * 100_000, json.dumps([0] * 600_000)):
         with pytest.raises(ModelFileError, match="changed: "):
             load_bytes(tmp_path, opened.closed(text))
-
-
-STEP_CHANGES = [
-    (lambda step: step.update(feature_names="abcd"), "feature names"),
-    (lambda step: encoder(step)["parameters"].update(dtype="V1000000000"), "no parameter 'dtype'"),
-    (lambda step: encoder(step)["parameters"].update(dtype=5), "no parameter 'dtype'"),
-    (lambda step: encoder(step).update(feature_names="e"), "feature names"),
-]
-
-
-def encoder(step):
-    """The first encoder within a stored step."""
-    held = [part[1] for part in step.get("parts", [])] + [part[1] for part in step.get("steps", [])]
-    if step["step"] == "OneHotEncoder":
-        return step
-    found = [encoder(inner) for inner in held if isinstance(inner, dict)]
-    return next((one for one in found if one), None)
-
-
-@pytest.mark.parametrize(("change", "message"), STEP_CHANGES)
-def test_steps_that_could_not_transform_are_refused(tmp_path, contents, change, message):
-    opened = Opened.of(contents["frame"])
-    change(opened.document["steps"][0][1])
-    with pytest.raises(ModelFileError, match=message):
-        load_bytes(tmp_path, opened.closed())

@@ -88,7 +88,7 @@ def test_classes_may_have_different_numbers_of_latents(blobs):
     X, y = blobs
     model = MaPML(n_latents={0: 2, 1: 5, 2: 1}, **QUICK).fit(X, y)
     loss = LatentVoteLoss.from_estimator(model)
-    assert loss.sizes.tolist() == [2, 5, 1]
+    assert loss.latent_labels.bincount().tolist() == [2, 5, 1]
     spreads = model.margins_ - model.model_.coordinates.unit
     np.testing.assert_allclose(loss.spreads, spreads, rtol=1e-5)
     points = MahalanobisLinear.from_estimator(model).double()(torch.tensor(X)).detach()
@@ -100,17 +100,15 @@ def test_classes_may_have_different_numbers_of_latents(blobs):
 
 def test_wrong_rows_and_labels_are_refused(blobs):
     loss, X, y = trained(blobs)
-    with pytest.raises(ValueError, match="of 3 classes were learned, but y has 2 classes"):
+    with pytest.raises(ValueError, match=r"of 3 classes were learned .* y has 2 classes"):
         loss.to_estimator(X[y < 2], y[y < 2])
     with pytest.raises(ValueError, match="labels are from 0 to 3, but this loss was made for 3"):
         loss.to_estimator(X, torch.arange(len(X)) % 4)
     with pytest.raises(ValueError, match="classes has 3 labels, 2 of them different"):
         loss.to_estimator(X, y, classes=["a", "a", "b"])
-    with pytest.raises(TypeError, match="labels must be integer codes of classes, got float64"):
+    with pytest.raises(TypeError, match="integer codes of classes, got"):
         loss.to_estimator(X, y.double())
-    with pytest.raises(
-        ValueError, match="X has 5 features, but the latent examples were learned with 6"
-    ):
+    with pytest.raises(ValueError, match=r"learned with 6 features, but .* X has 5 features"):
         loss.to_estimator(X[:, :5], y)
     with pytest.raises(TypeError, match="LMNN has no latent examples; fit MaPML"):
         LatentVoteLoss.from_estimator(LMNN(max_iter=1).fit(*blobs))
@@ -154,16 +152,5 @@ def test_latents_without_rows_vote_as_in_the_model(rng):
     squared = torch.cdist(head(torch.tensor(X)), loss.latents).square()
     assert torch.allclose(
         loss.get_logits(head(torch.tensor(X)))[:, 0],
-        torch.logsumexp(-squared[:, loss.of_latents == 0] / loss.temperature, dim=1),
+        torch.logsumexp(-squared[:, loss.latent_labels == 0] / loss.temperature, dim=1),
     )
-
-
-@pytest.mark.parametrize(("kept", "loaded"), [(5, 3), (3, 5)])
-def test_a_state_of_another_size_leaves_the_loss_as_it_was(kept, loaded):
-    loss = LatentVoteLoss(3, 2, kept).eval()
-    X = torch.randn(7, 2)
-    before = loss.predict_proba(X)
-    message = rf"is of {3 * loaded} latent examples, but this loss has {3 * kept}"
-    with pytest.raises(ValueError, match=message):
-        loss.load_state_dict(LatentVoteLoss(3, 2, loaded).state_dict())
-    assert torch.equal(loss.predict_proba(X), before)

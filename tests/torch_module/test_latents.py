@@ -7,7 +7,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric.core import likelihood
 from latentmetric.torch.latents import (
-    Layout,
     State,
     class_logits,
     refill_empty,
@@ -20,15 +19,8 @@ FOREVER = 1e12
 """A memory so long that nothing is forgotten."""
 
 
-def layout_of(*sizes):
-    return Layout.of(torch.tensor(sizes))
-
-
-def test_latents_are_sorted_by_class():
-    layout = layout_of(2, 1, 3)
-    assert layout.of_latents.tolist() == [0, 0, 1, 2, 2, 2]
-    assert layout.members.tolist() == [[0, 1, 0], [2, 2, 2], [3, 4, 5]]
-    assert layout.exists.sum(dim=1).tolist() == [2, 1, 3]
+def labels_of(*sizes):
+    return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
 
 
 def test_squared_distances_far_from_the_origin():
@@ -38,24 +30,24 @@ def test_squared_distances_far_from_the_origin():
 
 
 def test_empty_latents_take_the_first_rows_of_their_class():
-    layout = layout_of(2, 2)
+    latent_labels = labels_of(2, 2)
     state = State(torch.zeros(4, 1), torch.tensor([0.0, 3.0, 0.0, 0.4]), torch.zeros(2))
     rows = torch.tensor([[5.0], [torch.nan], [6.0], [7.0], [8.0]])
     labels = torch.tensor([0, 1, 1, 0, 1])
-    filled = refill_empty(state, rows, labels, layout)
+    filled = refill_empty(state, rows, labels, latent_labels)
     assert filled.latents[:, 0].tolist() == [5.0, 0.0, 6.0, 8.0]
     assert filled.counts.tolist() == [0.0, 3.0, 0.0, 0.0]
 
 
 def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
     """Two batches, and the rows assigned as k-means would."""
-    layout, start = layout_of(2, 1), np.array([[-4.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
+    latent_labels, start = labels_of(2, 1), np.array([[-4.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
     rows, labels = rng.normal((2, 0), size=(40, 2)), np.arange(40) % 2
     state = State(torch.tensor(start), torch.zeros(3).double(), torch.zeros(2).double())
     own = []
     for half in (slice(0, 20), slice(20, 40)):
         numbers, codes = torch.tensor(rows[half]), torch.tensor(labels[half])
-        state, found = update_state(state, numbers, codes, layout, FOREVER, moves=True)
+        state, found = update_state(state, numbers, codes, latent_labels, FOREVER, moves=True)
         own += found.tolist()
     own = np.array(own)
     for latent in range(3):
@@ -64,10 +56,10 @@ def test_running_means_are_means_of_all_rows_if_nothing_is_forgotten(rng):
 
 
 def test_spreads_are_mean_squared_distances(rng):
-    layout, latents = layout_of(1, 1), torch.tensor(rng.normal(size=(2, 3)))
+    latent_labels, latents = labels_of(1, 1), torch.tensor(rng.normal(size=(2, 3)))
     rows, labels = torch.tensor(rng.normal(size=(10, 3))), torch.arange(10) % 2
     state = State(latents, torch.zeros(2).double(), torch.zeros(2).double())
-    state, _ = update_state(state, rows, labels, layout, FOREVER, moves=False)
+    state, _ = update_state(state, rows, labels, latent_labels, FOREVER, moves=False)
     away = (rows - latents[labels]).square().sum(dim=1)
     expected = [away[labels == code].mean().item() for code in (0, 1)]
     assert state.spreads.tolist() == pytest.approx(expected)
@@ -75,21 +67,21 @@ def test_spreads_are_mean_squared_distances(rng):
 
 
 def test_a_class_forgets_only_as_its_own_rows_arrive():
-    layout = layout_of(2, 1)
+    latent_labels = labels_of(2, 1)
     state = State(torch.zeros(3, 1), torch.tensor([50.0, 50.0, 50.0]), torch.zeros(2))
     rows, labels = torch.zeros(4, 1), torch.zeros(4, dtype=torch.long)
     for _ in range(200):
-        state, _ = update_state(state, rows, labels, layout, 10.0, moves=True)
+        state, _ = update_state(state, rows, labels, latent_labels, 10.0, moves=True)
     assert state.counts[:2].sum().item() == pytest.approx(2 * 10 + 2, abs=0.2)
     assert state.counts[2] == 50.0
 
 
 @pytest.mark.parametrize("number", [torch.inf, torch.finfo(torch.float32).max ** 0.5])
 def test_a_row_whose_square_is_not_finite_changes_nothing(number):
-    layout = layout_of(1, 1)
+    latent_labels = labels_of(1, 1)
     state = State(torch.ones(2, 1), torch.tensor([5.0, 5.0]), torch.ones(2))
     rows = torch.tensor([[number], [torch.nan]])
-    after, _ = update_state(state, rows, torch.tensor([0, 1]), layout, 10.0, moves=True)
+    after, _ = update_state(state, rows, torch.tensor([0, 1]), latent_labels, 10.0, moves=True)
     for before, now in zip(state, after, strict=True):
         assert torch.equal(before, now)
 
@@ -102,9 +94,9 @@ def test_stretches_are_those_of_the_core():
 
 
 def test_only_latents_that_stood_for_a_row_vote():
-    layout, squared = layout_of(2, 1), torch.tensor([[0.0, 3.0, 1.0]])
+    latent_labels, squared = labels_of(2, 1), torch.tensor([[0.0, 3.0, 1.0]])
     one = torch.tensor(1.0)
     state = State(torch.zeros(3, 1), torch.tensor([0.0, 2.0, 2.0]), torch.zeros(2))
-    assert class_logits(squared, state, layout, one).tolist() == [[-3.0, -1.0]]
+    assert class_logits(squared, state, latent_labels, one).tolist() == [[-3.0, -1.0]]
     nothing = state._replace(counts=torch.zeros(3))
-    assert class_logits(squared, nothing, layout, one).isfinite().all()
+    assert class_logits(squared, nothing, latent_labels, one).isfinite().all()

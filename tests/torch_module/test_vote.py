@@ -173,33 +173,20 @@ def test_a_batch_of_one_row_and_rows_that_are_not_finite_do_not_vote(rng):
     assert torch.allclose(found, expected)
 
 
-def class_shares(rows, latents, temperature):
-    """P(c | x) of each class, as it is written."""
-    weights = np.exp(-((rows[:, None] - latents) ** 2).sum(axis=2) / temperature)
-    votes = np.stack([weights[:, code == OF_LATENTS].sum(axis=1) for code in range(3)], axis=1)
-    return votes / votes.sum(axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("smoothing", [0.2, 1.0])
-def test_smoothed_labels_are_partly_those_of_all_classes(rng, smoothing):
-    loss = placed_loss(rng, smoothing=smoothing).eval()
+def test_smoothed_labels_are_partly_those_of_all_classes_and_only_the_label_is_distrusted(rng):
+    loss = placed_loss(rng).eval()
     rows, labels = batch(rng)
-    found = loss(torch.tensor(rows), torch.tensor(labels)).item()
-    targets = (1 - smoothing) * np.eye(3)[labels] + smoothing / 3
-    shares = class_shares(rows, loss.latents.detach().numpy(), 2.0)
-    assert found == pytest.approx(-(targets * np.log(shares)).sum(axis=1).mean())
-
-
-def test_only_the_label_is_distrusted_if_labels_are_smoothed(rng):
-    rows, labels = (torch.tensor(part) for part in batch(rng))
-    loss = placed_loss(rng, smoothing=0.25, label_noise=True).eval()
 
     def value(smoothing, label_noise):
         loss.smoothing, loss.label_noise = smoothing, label_noise
-        return loss(rows, labels)
+        return loss(torch.tensor(rows), torch.tensor(labels)).item()
 
-    expected = 0.75 * value(0.0, True) + 0.25 * value(1.0, False)
-    assert torch.allclose(value(0.25, True), expected)
+    latents = loss.latents.detach().numpy()
+    shares = [likelihoods(rows, np.full(9, code), latents, 2.0) for code in range(3)]
+    assert value(1.0, False) == pytest.approx(-np.log(shares).mean())
+    for label_noise in (False, True):
+        expected = 0.75 * value(0.0, label_noise) + 0.25 * value(1.0, False)
+        assert value(0.25, label_noise) == pytest.approx(expected)
 
 
 def test_classes_without_a_row_yet_get_no_share_of_smoothed_labels(rng):

@@ -6,12 +6,10 @@ import pytest
 
 from latentmetric import Euclidean
 from latentmetric.validation.labels import (
-    are_known,
     checked_labels,
+    find_codes,
     joined_classes,
     known_codes,
-    predicted_dtype,
-    refuse_known,
 )
 
 
@@ -76,7 +74,7 @@ def test_labels_keep_their_type():
         ([1], ["0", "1"], "y holds numbers, such as 1, but the classes are text"),
     ],
 )
-@pytest.mark.parametrize("rule", [known_codes, are_known, refuse_known])
+@pytest.mark.parametrize("rule", [known_codes, find_codes])
 def test_labels_of_another_kind_are_no_classes(rule, labels, classes, message):
     with pytest.raises(TypeError, match=message):
         rule(np.array(labels), np.array(classes))
@@ -102,9 +100,3 @@ def test_new_classes_are_labels_that_a_fit_takes():
 def test_one_label_is_no_list(labels):
     with pytest.raises(ValueError, match="should be a 1d array"):
         checked_labels(labels, "labels")
-
-
-@pytest.mark.parametrize("label", [[-1], np.array([-1, -2])])
-def test_rows_are_rejected_with_one_label(label):
-    with pytest.raises(TypeError, match="reject_label must be one label"):
-        predicted_dtype(np.array([0, 1]), -1.0, label)

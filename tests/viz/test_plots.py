@@ -77,7 +77,7 @@ def test_what_cannot_be_drawn_is_refused(fitted, monkeypatch):
         plot_errors_by_class(model, X, np.where(y == "_a", "z", y))
     with pytest.raises(ValueError, match="belong together"):
         plot_latents(model, X)
-    with pytest.raises(ValueError, match="7 pixels, but X has 5"):
+    with pytest.raises(ValueError, match="7 pixels, but the model has 5"):
         plot_latent_examples(model, X, y, (7, 1))
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"latentmetric\[plot\]"):
@@ -120,38 +120,19 @@ def digits():
     return MaPML(n_steps=100, max_iter=1, random_state=0).fit(X, y), X, y
 
 
-def images_of(figure):
-    """(framed, pixels from 0 to 16) of every image, in the order of the axes."""
-    drawn = [axis for axis in figure.axes if axis.images]
-    return [(axis.axison, 16 * np.asarray(axis.images[0].get_array()).ravel()) for axis in drawn]
-
-
-def test_each_latent_is_drawn_beside_rows_of_its_own_cluster(digits):
+def test_each_latent_is_framed_and_drawn_beside_rows_of_its_class(digits):
     model, X, y = digits
-    figure = plot_latent_examples(
-        model, X, y, (8, 8), n_originals=4, latents_per_class=2, columns=1
-    )
-    images = images_of(figure)
-    assert len(images) == 10 * 2 * (1 + 4)
-    labels = []
-    for first in range(0, len(images), 5):
-        strip = images[first : first + 5]
-        assert [framed for framed, _ in strip] == [True, False, False, False, False]
-        latent = int(np.argmin(cdist([strip[0][1]], model.latent_examples_)))
-        np.testing.assert_allclose(strip[0][1], model.latent_examples_[latent], atol=1e-6)
-        labels.append(int(model.latent_labels_[latent]))
-        own = np.flatnonzero(model.latent_labels_ == labels[-1])
-        for _, original in strip[1:]:
-            row = int(np.argmin(cdist([original], X)))
-            assert y[row] == labels[-1]
-            to_latents = cdist(
-                [X[row]],
-                model.latent_examples_[own],
-                "mahalanobis",
-                VI=model.get_mahalanobis_matrix(),
-            )
-            assert own[np.argmin(to_latents)] == latent
-    assert labels == [label for label in range(10) for _ in range(2)]
+    shape = {"n_originals": 4, "latents_per_class": 2, "columns": 1}
+    figure = plot_latent_examples(model, X, y, (8, 8), **shape)
+    drawn = [axis for axis in figure.axes if axis.images]
+    images = [16 * np.asarray(axis.images[0].get_array()).ravel() for axis in drawn]
+    assert [axis.axison for axis in drawn] == [True, False, False, False, False] * 20
+    for index, label in enumerate(np.repeat(range(10), 2)):
+        latent, *originals = images[5 * index : 5 * index + 5]
+        nearest = cdist([latent], model.latent_examples_).ravel()
+        assert nearest.min() < 1e-5
+        assert model.latent_labels_[nearest.argmin()] == label
+        assert (y[cdist(originals, X).argmin(axis=1)] == label).all()
 
 
 def test_colour_images_data_frames_and_missing_classes_are_drawn(digits):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -13,6 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
+from typer import Option
 
 from latentmetric.cli._reading import as_numbers
 from latentmetric.io import Table
@@ -24,32 +26,50 @@ MIN_ROWS, MAX_DISTINCT = 20, 0.5
 """From so many rows on, a column of categories may have different values in this share of them."""
 
 
-def make_estimator(
-    name: str, settings: Sequence[str] | None, n_latents: str | None, **defaults: Any
-) -> Any:
-    """An estimator with the parameters of --set; a wrong one is a usage error."""
-    names = {known.lower(): known for known in ESTIMATORS}
-    if name.lower() not in names:
-        raise typer.BadParameter(_unknown(name, names), param_hint="--estimator")
-    estimator = estimator_class(names[name.lower()])()
-    known = estimator.get_params()
-    given = {} if n_latents is None else {"n_latents": _value(n_latents)}
-    for setting in settings or ():
-        parameter, sign, text = setting.partition("=")
-        if not sign:
-            raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
-        given[parameter.strip().replace("-", "_")] = _value(text.strip())
-    for parameter in given:
-        if parameter not in known:
-            listed = [f"{own}={value}" for own, value in known.items()]
-            hint = _unknown(parameter, known, f"{type(estimator).__name__} has", listed)
-            raise typer.BadParameter(hint, param_hint="--set")
-    estimator.set_params(**defaults | given)
-    try:
-        estimator._check_parameters()
-    except (OverflowError, TypeError, ValueError) as error:
-        raise typer.BadParameter(str(error)) from error
-    return estimator
+@dataclass
+class Parameters:
+    """Options for the parameters of an estimator."""
+
+    n_latents: Annotated[
+        str | None,
+        Option(metavar="NUMBER", help="Latent examples of a class: 9, or 0.1 of its rows."),
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Another parameter, as max_iter=9; a wrong name lists all.",
+        ),
+    ] = None
+    random_state: Annotated[
+        int, Option(metavar="SEED", help="The same seed gives the same model.")
+    ] = 0
+
+    def estimator(self, name: str, **defaults: Any) -> Any:
+        """An estimator with these parameters; a wrong one is a usage error."""
+        names = {known.lower(): known for known in ESTIMATORS}
+        if name.lower() not in names:
+            raise typer.BadParameter(_unknown(name, names), param_hint="--estimator")
+        made = estimator_class(names[name.lower()])()
+        known = made.get_params()
+        given = {} if self.n_latents is None else {"n_latents": _value(self.n_latents)}
+        for setting in self.set_ or ():
+            parameter, sign, text = setting.partition("=")
+            if not sign:
+                raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
+            given[parameter.strip().replace("-", "_")] = _value(text.strip())
+        for parameter in given:
+            if parameter not in known:
+                listed = [f"{own}={value}" for own, value in known.items()]
+                hint = _unknown(parameter, known, f"{type(made).__name__} has", listed)
+                raise typer.BadParameter(hint, param_hint="--set")
+        made.set_params(random_state=self.random_state, **defaults).set_params(**given)
+        try:
+            made._check_parameters()
+        except (OverflowError, TypeError, ValueError) as error:
+            raise typer.BadParameter(str(error)) from error
+        return made
 
 
 def _value(text: str) -> Any:
@@ -70,21 +90,35 @@ def _unknown(
     return f"{name!r} is unknown; {hint}{having} {', '.join(listed or known)}"
 
 
-def make_steps(table: Table, impute: str | None, normalize: bool) -> Pipeline | None:
-    """The steps that options ask for, not fitted, for the columns of a table; None without any."""
-    _refuse_identifiers(table)
-    steps: list[tuple[str, Any]] = []
-    imputer = None if impute is None else SimpleImputer(strategy=impute)
-    if table.words:
-        numbers = [index for index in range(table.rows.shape[1]) if index not in table.words]
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        parts = [("numbers", imputer or "passthrough", numbers)] if numbers else []
-        steps.append(("columns", ColumnTransformer([*parts, ("one_hot", encoder, table.words)])))
-    elif imputer is not None:
-        steps.append(("impute", imputer))
-    if normalize:
-        steps.append(("normalize", Normalizer()))
-    return Pipeline(steps) if steps else None
+@dataclass
+class Steps:
+    """Options for the steps before an estimator."""
+
+    impute: Annotated[
+        Literal["median", "mean", "most_frequent"] | None,
+        Option(metavar="HOW", help="Fill empty cells by median, mean or most_frequent."),
+    ] = None
+    one_hot: Annotated[
+        list[str] | None, Option(metavar="COLUMNS", help="Columns of categories: a,b; repeatable.")
+    ] = None
+    normalize: Annotated[bool, Option("--normalize", help="Scale each row to length 1.")] = False
+
+    def make(self, table: Table) -> Pipeline | None:
+        """The steps, not fitted, for the columns of a table; None without any."""
+        _refuse_identifiers(table)
+        steps: list[tuple[str, Any]] = []
+        imputer = None if self.impute is None else SimpleImputer(strategy=self.impute)
+        if table.words:
+            numbers = [index for index in range(table.rows.shape[1]) if index not in table.words]
+            encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+            parts = [("numbers", imputer or "passthrough", numbers)] if numbers else []
+            parts.append(("one_hot", encoder, table.words))
+            steps.append(("columns", ColumnTransformer(parts)))
+        elif imputer is not None:
+            steps.append(("impute", imputer))
+        if self.normalize:
+            steps.append(("normalize", Normalizer()))
+        return Pipeline(steps) if steps else None
 
 
 def fit_steps(steps: Pipeline | None, table: Table) -> Any:

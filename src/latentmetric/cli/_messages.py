@@ -6,7 +6,6 @@ Messages hold names and values from outside: hidden characters in them are shown
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,16 +32,8 @@ WIDTH_IN_PIPES = 160
 
 
 def note(line: str) -> None:
-    """Print a line on standard error; work goes on if nothing reads it any more."""
-    try:
-        print(visible(line), file=sys.stderr, flush=True)  # noqa: T201
-    except BrokenPipeError:
-        discard(sys.stderr)
-
-
-def discard(stream: Any) -> None:
-    """Drop what is still to be written to a closed pipe, now and when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    """Print a line on standard error."""
+    print(visible(line), file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextmanager
@@ -54,8 +45,7 @@ def one_line_errors() -> Iterator[None]:
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         try:
             yield
-            sys.stdout.flush()
-        except BrokenPipeError:
+        except BrokenPipeError:  # its reader has ended first, as head does; Typer knows
             raise
         except BAD_INPUT as error:
             note(f"Error: {describe(error)}")

@@ -12,16 +12,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Option
 
 from latentmetric.characters import visible
 from latentmetric.cli._messages import note, print_json
-from latentmetric.cli._options import ANSWER_FORMATS
-from latentmetric.io import Table
+from latentmetric.cli._options import Json, Overwrite
 from latentmetric.persistence.model_file import holds_model
 from latentmetric.persistence.replacing import check_replaceable, replacing
 
@@ -33,23 +34,28 @@ ROWS_AT_A_TIME = 10_000
 FORMULA = re.compile(r"[=+\-@\t\r＝＋－＠](?![\d.]+(e[+-]?\d+)?$).", re.DOTALL | re.IGNORECASE)
 """How text begins that a spreadsheet would run; numbers, and the labels + and -, are none."""
 
-ANSWERS = re.compile(r"([^,\t]*[,\t])?(row[,\t](label|rank[,\t]reference)|latent[,\t]label)\b")
-"""The header of answers: the row and the answer, perhaps after an id, or latent examples."""
+ANSWER_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+
+_HEADER = rb"([^,\t\n]*[,\t])?(row[,\t](label|rank[,\t]reference)|latent[,\t]label)\b"
 
 MARKS = {
-    "report": (b"<!doctype html", b"latentmetric"),
+    ".csv": (_HEADER, b""),
+    ".tsv": (_HEADER, b""),
+    ".parquet": (b"PAR1", b"latentmetric"),
+    ".npy": (b"(?!)", b""),  # it might be anybody's
+    "report": (rb"\s*<!doctype html", b"latentmetric"),
     "onnx": (b"\x08", b"latentmetric"),
-    "faiss": (b"ixf", b""),
-    "arrays": (b"pk", b"centre.npy"),
+    "faiss": (b"IxF", b""),
+    "arrays": (b"PK", b"centre.npy"),
     "sklearn": (b"\x80", b"sklearn.pipeline"),
 }
-"""How other files that commands write begin, and what they hold, in lower case."""
+"""How the files that commands write begin, and what they hold."""
 
 
 def check_output(out: Path, kind: str, inputs: Sequence[Path | None], overwrite: bool) -> None:
     """Refuse, before any work, a file that cannot be written or that must not be lost.
 
-    ``kind`` is what it is to be: "model", a key of ``MARKS`` or the ending of answers.
+    ``kind`` is what it is to be: "model" or a key of ``MARKS``.
     """
     if out == Path("-"):
         raise ValueError("-o - is not a file; name one")
@@ -60,16 +66,6 @@ def check_output(out: Path, kind: str, inputs: Sequence[Path | None], overwrite:
             f"{out} exists and is not recognised as a file that this command writes; name another "
             "file with -o, or replace it with --overwrite"
         )
-
-
-def check_answers(out: Path | None, inputs: Sequence[Path | None], overwrite: bool) -> None:
-    """Check a file for answers; its ending is the format."""
-    if out is None:
-        return
-    if out.suffix not in ANSWER_FORMATS:
-        message = f"{str(out)!r} must end in one of {', '.join(ANSWER_FORMATS)}"
-        raise typer.BadParameter(message, param_hint="--out")
-    check_output(out, out.suffix, inputs, overwrite)
 
 
 def refuse_inputs(out: Path, inputs: Sequence[Path | None]) -> None:
@@ -88,64 +84,49 @@ def _is_own(path: Path, kind: str) -> bool:
     """Whether a command that writes this kind of file may have written this one."""
     if kind == "model":
         return holds_model(path)
-    if kind in ANSWER_FORMATS:
-        return ANSWERS.match(_header(path)) is not None
     begin, held = MARKS[kind]
-    content = path.read_bytes().lower()
-    return content.lstrip().startswith(begin) and held in content
+    content = path.read_bytes()
+    return re.match(begin, content, re.IGNORECASE) is not None and held in content
 
 
-def _header(path: Path) -> str:
-    """The names of the columns in a file of answers; .npy has none."""
-    if path.suffix == ".npy":
-        return ""
-    if path.suffix != ".parquet":
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline()
-    from pyarrow import parquet
+@dataclass
+class Answers:
+    """Options for answers: where and how to write them."""
 
-    try:
-        return ",".join(parquet.read_schema(path).names)
-    except Exception:  # a damaged file: whatever pyarrow raises, it is not ours
-        return ""
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            "-o",
+            help=f"File to write: {' '.join(ANSWER_FORMATS)}. Else CSV is printed.",
+        ),
+    ] = None
+    overwrite: Overwrite = False
+    json: Json = False
 
+    def check(self, *inputs: Path | None) -> None:
+        """Refuse, before any work, a file that cannot be written; its ending is the format."""
+        if self.out is None:
+            return
+        if self.out.suffix not in ANSWER_FORMATS:
+            message = f"{str(self.out)!r} must end in one of {', '.join(ANSWER_FORMATS)}"
+            raise typer.BadParameter(message, param_hint="--out")
+        check_output(self.out, self.out.suffix, inputs, self.overwrite)
 
-def numbered(n_rows: int, table: Table) -> Columns:
-    """The columns that say which row an answer is for: the id, if there is one, and its number.
+    def write(self, columns: Columns, array: Any, document: dict[str, Any] | None = None) -> None:
+        """Write columns to a file, as its ending says, or as CSV to standard output.
 
-    An id column that is called row replaces the number.
-    """
-    ids = ids_of(table)
-    return ids | {"row": np.arange(n_rows)} | ids
-
-
-def ids_of(table: Table) -> Columns:
-    """The ids of the rows of a table, if requested, under the name they have in the file."""
-    return {} if table.ids is None else {str(table.id_name): table.ids}
-
-
-def check_id_name(id_name: str | None, taken: Sequence[str]) -> None:
-    """Refuse an id with the same name as a column of the answers."""
-    if id_name in taken:
-        raise ValueError(
-            f"the id is called {id_name!r}, and so is a column of the answers; rename it in the "
-            f"file: the answers have {', '.join(taken)}"
-        )
-
-
-def write_answers(columns: Columns, array: Any, document: Any, out: Path | None) -> None:
-    """Write answers to a file, as its ending says, or as CSV to standard output.
-
-    ``array`` is what an .npy file holds. ``document`` is printed as JSON, unless it is None.
-    """
-    if out is not None:
-        with replacing(out) as file:
-            _write(columns, array, out.suffix, file)
-        note(f"{out}: {len(array):,} rows")
-    elif document is None:
-        _write_text(columns, sys.stdout, ",")
-    if document is not None:
-        print_json(document)
+        ``array`` is what an .npy file holds, ``document`` what is printed as JSON, if that is not
+        the columns.
+        """
+        if self.out is not None:
+            with replacing(self.out) as file:
+                _write(columns, array, self.out.suffix, file)
+            note(f"{self.out}: {len(array):,} rows")
+        elif not self.json:
+            _write_text(columns, sys.stdout, ",")
+        if self.json:
+            print_json(columns if document is None else document)
 
 
 def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
@@ -156,7 +137,8 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
 
         # An array of text would be cut at the first zero character of each value.
         texts = {name: values.tolist() for name, values in columns.items() if _is_text(values)}
-        parquet.write_table(table(columns | texts), file)
+        made = table(columns | texts, metadata={"writer": "latentmetric"})
+        parquet.write_table(made, file)
     else:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         _write_text(columns, text, "\t" if suffix == ".tsv" else ",")
@@ -165,24 +147,18 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
 
 def _write_text(columns: Columns, file: Any, delimiter: str) -> None:
     """Write columns with a header; a terminal gets codes for hidden characters."""
-    shown = visible if file.isatty() else str
+
+    def safe(value: Any) -> str:
+        text = visible(value) if file.isatty() else str(value)
+        return f"'{text}" if FORMULA.match(text) else text
+
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([shown(without_formula(name)) for name in columns])
+    writer.writerow(map(safe, columns))
     for start in range(0, len(next(iter(columns.values()))), ROWS_AT_A_TIME):
         block = [values[start : start + ROWS_AT_A_TIME] for values in columns.values()]
-        cells = [
-            [shown(without_formula(str(value))) for value in values.tolist()]
-            if _is_text(values)
-            else values.tolist()
-            for values in block
-        ]
+        cells = [map(safe, own.tolist()) if _is_text(own) else own.tolist() for own in block]
         writer.writerows(zip(*cells, strict=True))
     file.flush()
-
-
-def without_formula(text: str) -> str:
-    """The text, with an apostrophe before it where a spreadsheet would run it."""
-    return f"'{text}" if FORMULA.match(text) else text
 
 
 def without_objects(values: Any) -> Any:

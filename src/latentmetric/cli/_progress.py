@@ -49,9 +49,7 @@ class FitProgress:
 
     def has_read(self, done: int, total: int) -> None:
         """Show how many rows of a file have been read."""
-        self._update(done, total, f"{self._title}read", f"{done:,} rows")
-        if self._bar.disable and done == total:
-            note(f"{self._title}read {total:,} rows")
+        self._show(done, total, f"{self._title}read", f"{done:,} rows", done == total)
 
     def has_learned(self, history: History, n_rounds: int) -> bool:
         """Show a round that is over; whether it was the last one."""
@@ -60,10 +58,24 @@ class FitProgress:
         remaining = "" if left is None else f"about {left:.0f} s left"
         detail = ", ".join(part for part in (measured(record), remaining) if part)
         title = f"{self._title}round {record['round']} of {n_rounds}{refinement(record)}"
-        self._update(record["round"], n_rounds, title, detail)
-        if self._bar.disable and self._each_round:
-            note(f"{title}: {detail}" if detail else title)
+        self._show(record["round"], n_rounds, title, detail, self._each_round)
         return self.interrupted
+
+    def _show(self, done: int, total: int, title: str, detail: str, in_lines: bool) -> None:
+        if self._bar.disable and in_lines:
+            note(f"{title}: {detail}" if detail else title)
+        self._bar.update(
+            self._task, completed=done, total=total, description=visible(title), detail=detail
+        )
+
+    @contextmanager
+    def best_round_on_interrupt(self) -> Iterator[None]:
+        """Let Ctrl-C end the fit inside the block with its best round."""
+        before = signal.signal(signal.SIGINT, self.interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-C."""
@@ -71,10 +83,6 @@ class FitProgress:
             raise KeyboardInterrupt
         self.interrupted = True
         note("Ending after this round. Ctrl-C again ends at once and keeps nothing.")
-
-    def _update(self, done: int, total: int, title: str, detail: str) -> None:
-        title = visible(title)
-        self._bar.update(self._task, completed=done, total=total, description=title, detail=detail)
 
 
 @contextmanager
@@ -93,13 +101,3 @@ def show_progress(title: str = "", each_round: bool = True) -> Iterator[FitProgr
             progress.begin(title)
         with watched_by(progress):
             yield progress
-
-
-@contextmanager
-def best_round_on_interrupt(progress: FitProgress) -> Iterator[None]:
-    """Let Ctrl-C end the fit inside the block with its best round."""
-    before = signal.signal(signal.SIGINT, progress.interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

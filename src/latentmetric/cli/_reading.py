@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from typer import Option
 
 from latentmetric import load
 from latentmetric.characters import shortened
@@ -17,7 +18,49 @@ from latentmetric.io.formats import similar_name
 from latentmetric.persistence.model_file import ModelFileError, holds_model, is_model_file
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 
+if TYPE_CHECKING:
+    from latentmetric.cli._estimators import Steps
+
 STANDARD_INPUT = Path("-")
+
+
+def _option(*names: str, metavar: str, help: str) -> Any:  # noqa: A002
+    """An option in a panel of its own, below those that people change first."""
+    return Option(*names, metavar=metavar, help=help, rich_help_panel="Reading files")
+
+
+@dataclass
+class Reading:
+    """Options on how to read files."""
+
+    label: Annotated[
+        str | None, Option(metavar="COLUMN", help="Column or array of the labels; -1 is the last.")
+    ] = None
+    id_: Annotated[
+        str | None,
+        _option("--id", metavar="COLUMN", help="Names of the rows, kept in the answers."),
+    ] = None
+    ignore: Annotated[
+        list[str] | None, _option(metavar="COLUMNS", help="Columns to leave out: a,b; repeatable.")
+    ] = None
+    key: Annotated[
+        str | None, _option(metavar="NAME", help="Array, or column of lists, with the features.")
+    ] = None
+    header: Annotated[
+        bool | None,
+        _option("--header/--no-header", metavar=" ", help="Whether the first line names columns."),
+    ] = None
+    encoding: Annotated[
+        str | None, _option(metavar="NAME", help="As latin-1, if it is not UTF-8.")
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","], _option(metavar="MARK", help="Point or comma in numbers.")
+    ] = "."
+
+    def choice(self, **more: Any) -> Choice:
+        """How to read a table, with more that the options do not say."""
+        given = vars(self) | {"ignore": self.ignore or ()} | more
+        return Choice(id=given.pop("id_"), **given)
 
 
 def read_table(
@@ -36,30 +79,46 @@ def read_table(
     return table
 
 
+def read_to_fit(
+    features: Path, labels: Path | None, reading: Reading, steps: Steps, models: str
+) -> Table:
+    """Open a table that a model will be fitted to, with the columns that its steps take."""
+    categories, missing = steps.one_hot or (), steps.impute is not None
+    choice = reading.choice(categories=categories, missing=missing)
+    table = read_table(features, labels, choice, models=models)
+    given: Any = table.labels
+    counts = np.unique(given, return_counts=True)[1]
+    n_single = int((counts == 1).sum())
+    if 2 * n_single >= len(counts):
+        note(
+            f"Warning: {n_single:,} of {len(counts):,} classes have a single row, of "
+            f"{len(given):,} rows in all; are these really labels? --label names another column"
+        )
+    return table
+
+
 def read_for(
-    model: SplitPipeline, features: Path, labels: Path | None, choice: Choice, labelled: bool
+    model: SplitPipeline, features: Path, labels: Path | None, reading: Reading, labelled: bool
 ) -> Table:
     """Open a table of the features that a model was fitted with, by name where both have names.
 
     The rows of a pipeline have yet to pass its steps; see ``prepared``.
     """
-    columns = getattr(model.estimator, "columns_in_", {})
-    choice = replace(
-        choice,
-        labelled=labelled,
-        missing=model.takes_missing_values,
-        for_model=True,
-        usual_label=columns.get("label"),
-        usual_id=columns.get("id"),
-    )
     names, words = model.feature_names, model.text_columns
-    if words and (names is None or choice.key):
+    if words and (names is None or reading.key):
         raise ValueError(
             f"the model takes words in feature {words[0]} (counted from 0), and commands find "
             "columns of words by their names; fit it with names, without --key"
         )
-    if names is not None and not choice.key:
-        choice = replace(choice, names=names, categories=[names[index] for index in words])
+    if reading.key:
+        names = None
+    choice = reading.choice(
+        labelled=labelled,
+        missing=model.takes_missing_values,
+        usual=getattr(model.estimator, "columns_in_", {}),
+        names=names,
+        categories=[names[index] for index in words] if names else (),
+    )
     table, n_features = read_table(features, labels, choice), model.first.n_features_in_
     if table.rows.shape[1] != n_features:
         raise ValueError(
@@ -77,12 +136,16 @@ def prepared(model: SplitPipeline, rows: Any) -> Any:
     if model.steps is None:
         return rows
     rows, names = np.asarray(rows), model.feature_names
-    if names is None:
-        return as_numbers(model.prepared(rows))
-    from pyarrow import table  # steps that were fitted to a frame may ask for columns by name
+    parts = [getattr(step, "transformers", ()) for step in model.steps.get_params().values()]
+    by_name = [
+        columns for part in parts for _, _, columns in part if np.array(columns).dtype.kind != "i"
+    ]
+    if names is not None and by_name:  # steps that were fitted to a frame
+        from pyarrow import table
 
-    columns = rows.T if rows.dtype.kind != "O" else [column.tolist() for column in rows.T]
-    return as_numbers(model.prepared(table(dict(zip(names, columns, strict=True)))))
+        columns = rows.T if rows.dtype.kind != "O" else [column.tolist() for column in rows.T]
+        rows = table(dict(zip(names, columns, strict=True)))
+    return as_numbers(model.prepared(rows))
 
 
 def as_numbers(rows: Any) -> np.ndarray[Any, Any]:
@@ -103,17 +166,6 @@ def _note_unknown_words(model: SplitPipeline, table: Table) -> None:
                 f"not fitted with in {len(unknown):,} of {len(table.rows):,} rows, such as "
                 f"{shortened(unknown[0], 40)!r}; it counts as none of the known ones"
             )
-
-
-def note_rare_labels(labels: Any) -> None:
-    """Say so where labels look like numbers or names of rows: most classes would have one row."""
-    counts = np.unique(labels, return_counts=True)[1]
-    n_single = int((counts == 1).sum())
-    if 2 * n_single >= len(counts):
-        note(
-            f"Warning: {n_single:,} of {len(counts):,} classes have a single row, of "
-            f"{len(labels):,} rows in all; are these really labels? --label names another column"
-        )
 
 
 def _like(labels: Any, classes: Any) -> Any:

@@ -6,6 +6,7 @@ print JSON.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,38 +14,32 @@ import numpy as np
 import typer
 
 from latentmetric.cli import _options as option
-from latentmetric.cli._estimators import fit_steps, make_estimator, make_steps
+from latentmetric.cli._estimators import Parameters, Steps, fit_steps
 from latentmetric.cli._messages import note
-from latentmetric.cli._output import (
-    Columns,
-    check_answers,
-    check_id_name,
-    ids_of,
-    numbered,
-    write_answers,
-)
+from latentmetric.cli._output import Answers, Columns
 from latentmetric.cli._progress import show_progress
 from latentmetric.cli._reading import (
+    Reading,
     load_latents,
     load_model,
-    note_rare_labels,
     prepared,
     read_for,
-    read_table,
+    read_to_fit,
 )
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.estimators.unlabelled import are_marked
+from latentmetric.io import Table
 
 DECIMALS = 6
 """Of the scores and probabilities of doubts; more would be noise, and hard to read."""
 
 
 def predict(
-    context: typer.Context,
     model: option.Model,
     features: option.Features,
     *,
-    out: option.AnswersOut = None,
+    answers: Answers,
+    reading: Reading,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add each class's share of the vote.")
     ] = False,
@@ -67,15 +62,6 @@ def predict(
             metavar="LABEL", help="Label of rejected rows. Default: unknown, or -1 among numbers."
         ),
     ] = None,
-    overwrite: option.Overwrite = False,
-    json: option.Json = False,
-    label: option.Label = None,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
 ) -> None:
     """Predict labels, or probabilities, for the rows of a file.
 
@@ -86,12 +72,11 @@ def predict(
     """
     if reject_below is not None and reject_share is not None:
         raise typer.BadParameter("give --reject-below or --reject-share, not both")
-    check_answers(out, [model, features], overwrite)
+    answers.check(model, features)
     loaded = load_model(model)
     fitted = loaded.estimator
     rejecting = _rejecting(fitted, reject_below, reject_share, reject_label)
-    table = read_for(loaded, features, None, option.table_choice(context), labelled=False)
-    check_id_name(table.id_name, ["label"])
+    table = read_for(loaded, features, None, reading, labelled=False)
     with show_progress("predict"):
         rows = prepared(loaded, table.rows)
         shares = fitted.predict_proba(rows) if proba else None
@@ -99,13 +84,14 @@ def predict(
             labels = fitted.predict(rows, **rejecting)
         else:
             labels = fitted.classes_[shares.argmax(axis=1)]
-    answers: Columns = {"label": labels}
+    columns: Columns = {"label": labels}
     if shares is not None:
-        names = _share_names(fitted.classes_.tolist(), {"row", "label", *ids_of(table)})
-        answers |= dict(zip(names, shares.T, strict=True))
-    document = ids_of(table) | answers if json else None
+        names = [str(name) for name in fitted.classes_.tolist()]
+        if {"row", "label", "id", table.id_name} & {*names}:
+            names = [f"probability of {name}" for name in names]
+        columns |= dict(zip(names, shares.T, strict=True))
     array = labels if shares is None else shares
-    write_answers(numbered(len(labels), table) | answers, array, document, out)
+    answers.write(_numbered(table, columns) | columns, array, _ids(table, columns) | columns)
 
 
 def _rejecting(
@@ -122,44 +108,36 @@ def _rejecting(
         if label is not None:
             raise typer.BadParameter("--reject-label needs --reject-below or --reject-share")
         return {}
-    kind = fitted.classes_.dtype.kind
-    if kind in "UO":
-        return {"reject_below": below, "reject_label": "unknown" if label is None else label}
+    kind = {"U": str, "O": str, "f": float}.get(fitted.classes_.dtype.kind, int)
+    if label is None:
+        label = "unknown" if kind is str else "-1"
     try:
-        number = float(label or -1) if kind == "f" else int(label or -1)
+        return {"reject_below": below, "reject_label": kind(label)}
     except ValueError as error:
         raise typer.BadParameter(
             f"--reject-label must be a number, as the model's labels are, such as -1, got {label!r}"
         ) from error
-    return {"reject_below": below, "reject_label": number}
 
 
-def _share_names(classes: list[Any], columns: set[str]) -> list[str]:
-    """The names of the classes, changed where another column already has that name."""
-    names = [str(label) for label in classes]
-    taken = {*columns, *names}
-    for index, name in enumerate(names):
-        while name in columns and names[index] in taken:
-            names[index] = f"probability of {names[index]}"
-    return names
+def _ids(table: Table, answers: Iterable[str]) -> Columns:
+    """The ids of the rows, if requested, by their name in the file if no answers have that."""
+    if table.ids is None:
+        return {}
+    return {"id" if table.id_name in ("row", *answers) else str(table.id_name): table.ids}
+
+
+def _numbered(table: Table, answers: Iterable[str]) -> Columns:
+    """The id, if there is one, and the number of each row."""
+    return _ids(table, answers) | {"row": np.arange(len(table.rows))}
 
 
 def neighbors(
-    context: typer.Context,
     model: option.Model,
     features: option.Features,
     *,
     k: Annotated[int, typer.Option("-k", min=1, help="Neighbours of each row.")] = 5,
-    out: option.AnswersOut = None,
-    overwrite: option.Overwrite = False,
-    json: option.Json = False,
-    label: option.Label = None,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
+    answers: Answers,
+    reading: Reading,
 ) -> None:
     """Find the nearest references of the rows of a file, k lines a row, nearest first.
 
@@ -167,49 +145,37 @@ def neighbors(
     puts a column of the file before the number of the row. An .npy file holds the numbers of the
     references alone.
     """
-    check_answers(out, [model, features], overwrite)
+    answers.check(model, features)
     loaded = load_model(model)
     fitted = loaded.estimator
-    table = read_for(loaded, features, None, option.table_choice(context), labelled=False)
-    names, keys = ("rank", "reference", "label", "distance"), ("references", "labels", "distances")
-    check_id_name(table.id_name, [*(names if out or not json else ()), *(keys if json else ())])
+    table = read_for(loaded, features, None, reading, labelled=False)
     with show_progress("neighbors"):
         distances, found = fitted.kneighbors(prepared(loaded, table.rows), k)
     labels = fitted.classes_[fitted.model_.codes[found]]
-    rows = {name: np.repeat(column, k) for name, column in numbered(len(found), table).items()}
-    ranks = np.tile(np.arange(1, k + 1), len(found))
-    columns = (ranks, found.ravel(), labels.ravel(), distances.ravel())
-    document = ids_of(table) | dict(zip(keys, (found, labels, distances), strict=True))
-    answers = rows | dict(zip(names, columns, strict=True))
-    write_answers(answers, found, document if json else None, out)
+    columns = {
+        "rank": np.tile(np.arange(1, k + 1), len(found)),
+        "reference": found.ravel(),
+        "label": labels.ravel(),
+        "distance": distances.ravel(),
+    }
+    rows = {name: np.repeat(own, k) for name, own in _numbered(table, columns).items()}
+    document = {"references": found, "labels": labels, "distances": distances}
+    answers.write(rows | columns, found, _ids(table, document) | document)
 
 
 def doubts(
-    context: typer.Context,
     features: option.Features,
     labels: option.Labels = None,
     *,
-    out: option.AnswersOut = None,
+    answers: Answers,
     model: Annotated[
         Path | None,
         typer.Option(help="Model that was fitted to these rows. Default: MaPML is fitted now."),
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="Rows to list.")] = 100,
-    label: option.Label = None,
-    n_latents: option.NLatents = None,
-    set_: option.Set = None,
-    impute: option.Impute = None,
-    one_hot: option.OneHot = None,
-    normalize: option.Normalize = False,
-    random_state: option.RandomState = 0,
-    overwrite: option.Overwrite = False,
-    json: option.Json = False,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
+    reading: Reading,
+    parameters: Parameters,
+    steps: Steps,
 ) -> None:
     """List the rows whose labels are most doubtful, the worst first.
 
@@ -218,39 +184,33 @@ def doubts(
     a column of the file before the number of the row. An .npy file holds the numbers alone. Without
     --model, MaPML is fitted with label_noise, which trusts unlikely labels less.
     """
-    if model is not None and (n_latents or set_ or impute or one_hot or normalize):
+    built = steps.impute or steps.one_hot or steps.normalize
+    if model is not None and (parameters.n_latents or parameters.set_ or built):
         raise typer.BadParameter("--model is fitted already; leave out parameters and steps")
-    check_answers(out, [model, features, labels], overwrite)
-    choice = option.table_choice(context)
+    answers.check(model, features, labels)
     if model is None:
-        fitted = make_estimator(
-            "mapml", set_, n_latents, label_noise=True, random_state=random_state
-        )
-        table = read_table(features, labels, choice, models="a model is given with --model")
-        note_rare_labels(table.labels)
-        rows = fit_steps(make_steps(table, impute, normalize), table)
+        fitted = parameters.estimator("mapml", label_noise=True)
+        table = read_to_fit(features, labels, reading, steps, "a model is given with --model")
+        rows = fit_steps(steps.make(table), table)
         with show_progress():
             fitted.fit(rows, table.labels)
     else:
         loaded = load_latents(model)
         fitted = loaded.estimator
-        table = read_for(loaded, features, labels, choice, labelled=True)
+        table = read_for(loaded, features, labels, reading, labelled=True)
         rows = prepared(loaded, table.rows)
-    names = ("label", "score", "likelier", "probability")
-    check_id_name(table.id_name, names)
     given: Any = table.labels
     scores = _label_scores(fitted, rows, given)
     worst = np.argsort(scores, kind="stable")[: min(most, np.isfinite(scores).sum())]
     shares = fitted.predict_proba(rows[np.sort(worst)])[np.argsort(np.argsort(worst))]
-    columns = (
-        given[worst],
-        scores[worst].round(DECIMALS),
-        fitted.classes_[shares.argmax(axis=1)],
-        shares.max(axis=1).round(DECIMALS),
-    )
-    answers = {name: column[worst] for name, column in numbered(len(scores), table).items()}
-    answers |= dict(zip(names, columns, strict=True))
-    write_answers(answers, worst, answers if json else None, out)
+    columns = {
+        "label": given[worst],
+        "score": scores[worst].round(DECIMALS),
+        "likelier": fitted.classes_[shares.argmax(axis=1)],
+        "probability": shares.max(axis=1).round(DECIMALS),
+    }
+    rows = {name: own[worst] for name, own in _numbered(table, columns).items()}
+    answers.write(rows | columns, worst)
 
 
 def _label_scores(fitted: Any, rows: Any, labels: Any) -> Any:
@@ -265,9 +225,7 @@ def _label_scores(fitted: Any, rows: Any, labels: Any) -> Any:
 
 def latents(
     model: option.Model,
-    out: option.AnswersOut = None,
-    overwrite: option.Overwrite = False,
-    json: option.Json = False,
+    answers: Answers,
 ) -> None:
     """Write the latent examples of a model, with how many rows each stands for.
 
@@ -275,7 +233,7 @@ def latents(
     units that fit was given, where the steps of a pipeline can be undone; a note says if not. An
     .npy file holds the features alone.
     """
-    check_answers(out, [model], overwrite)
+    answers.check(model)
     loaded = load_latents(model)
     fitted = loaded.estimator
     examples, names = fitted.latent_examples_, loaded.feature_names
@@ -290,10 +248,10 @@ def latents(
         "label": fitted.latent_labels_,
         "rows": counts.astype(np.int64) if (counts % 1 == 0).all() else counts,
     }
-    document = columns | {"features": examples} if json else None
+    document = columns | {"features": examples}
     for index, values in enumerate(examples.T):
         name = f"feature {index}" if names is None else names[index]
         if values.dtype == object and not any(isinstance(value, str) for value in values):
             values = values.astype(np.float64)
         columns[f"feature {name}" if name in ("latent", "label", "rows") else name] = values
-    write_answers(columns, examples, document, out)
+    answers.write(columns, examples, document)

@@ -9,10 +9,10 @@ import typer
 
 from latentmetric import evaluation
 from latentmetric.cli import _options as option
-from latentmetric.cli._estimators import make_steps
+from latentmetric.cli._estimators import Steps
 from latentmetric.cli._messages import INTERRUPTED, note, print_json, print_table, say
 from latentmetric.cli._progress import show_progress
-from latentmetric.cli._reading import note_rare_labels, read_table
+from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.evaluation import METHODS, Outcome, advise
 from latentmetric.evaluation.comparison import duration
 from latentmetric.evaluation.sampling import sample_rows
@@ -29,7 +29,6 @@ OTHER_NAMES = {
 
 
 def compare(
-    context: typer.Context,
     features: option.Features,
     labels: option.Labels = None,
     *,
@@ -42,18 +41,12 @@ def compare(
     max_rows: Annotated[
         int, typer.Option(min=10, help="Draw this many rows at random where the file has more.")
     ] = 10_000,
-    label: option.Label = None,
-    impute: option.Impute = None,
-    one_hot: option.OneHot = None,
-    normalize: option.Normalize = False,
-    random_state: option.RandomState = 0,
+    reading: Reading,
+    steps: Steps,
+    random_state: Annotated[
+        int, typer.Option(metavar="SEED", help="The same seed gives the same result.")
+    ] = 0,
     json: option.Json = False,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
 ) -> None:
     """Compare methods on your data by cross-validation, and say which to use.
 
@@ -62,13 +55,12 @@ def compare(
     --one-hot come before every method. Ctrl-C prints the results so far (exit code 130).
     """
     names = list(METHODS) if methods == "all" else _chosen(methods)
-    choice = option.table_choice(context)
-    table = read_table(features, labels, choice, models="compare fits its own and takes none")
+    models = "compare fits its own and takes none"
+    table = read_to_fit(features, labels, reading, steps, models)
     given: Any = table.labels
     rows, known = sample_rows(table.rows, given, max_rows, random_state)
     if len(known) < len(given):
         note(f"compared on {len(known):,} rows drawn at random from {len(given):,} (--max-rows)")
-    note_rare_labels(known)
     classes, counts = np.unique(known, return_counts=True)
     if counts.max() < folds:
         raise ValueError(
@@ -82,7 +74,7 @@ def compare(
         try:
             for outcome in evaluation.compare(
                 rows, known, names, n_folds=folds, n_neighbors=n_neighbors,
-                random_state=random_state, steps=make_steps(table, impute, normalize),
+                random_state=random_state, steps=steps.make(table),
                 on_start=lambda method, fold: progress.begin(
                     f"{method}, fold {fold + 1} of {folds}"
                 ),

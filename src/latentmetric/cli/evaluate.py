@@ -7,41 +7,32 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.characters import distinct_names, percent, shortened
+from latentmetric.characters import distinct_names, percent
 from latentmetric.cli import _options as option
 from latentmetric.cli._messages import print_json, print_table, say
 from latentmetric.cli._progress import show_progress
-from latentmetric.cli._reading import load_model, prepared, read_for
+from latentmetric.cli._reading import Reading, load_model, prepared, read_for
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import VOTES
+from latentmetric.io.choosing import listed
 
 MIN_SHARE = 1e-3
 """Smaller probabilities count as this one in the logarithmic loss."""
 
 CLASSES_SHOWN = 25
 
-CLASSES_NAMED = 5
-"""Classes that a message names."""
-
 MAX_LABEL = 60
 """Characters of a label that are shown; longer ones are cut in the middle."""
 
 
 def evaluate(
-    context: typer.Context,
     model: option.Model,
     features: option.Features,
     labels: option.Labels = None,
     *,
     pairs: Annotated[int, typer.Option(min=0, help="Confused pairs to show.")] = 10,
     json: option.Json = False,
-    label: option.Label = None,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
+    reading: Reading,
 ) -> None:
     """Measure the error of a model on labelled rows, by class and by confused pair.
 
@@ -49,13 +40,14 @@ def evaluate(
     """
     loaded = load_model(model)
     fitted = loaded.estimator
-    table = read_for(loaded, features, labels, option.table_choice(context), labelled=True)
+    table = read_for(loaded, features, labels, reading, labelled=True)
     given: Any = table.labels
     true = _codes(fitted.classes_, given)
     if not (true >= 0).any():
+        known = listed([repr(name) for name in fitted.classes_.tolist()])
         raise ValueError(
             f"the model knows none of the labels of {labels or features}, such as "
-            f"{given[0].item()!r}; it knows {_known(fitted.classes_.tolist(), given.tolist())}"
+            f"{given[0].item()!r}; it knows {known}"
         )
     with show_progress("evaluate"):
         rows = prepared(loaded, table.rows)
@@ -73,15 +65,6 @@ def evaluate(
         print_json(facts)
     else:
         _show(facts)
-
-
-def _known(classes: list[Any], labels: list[Any]) -> str:
-    """The first classes, and whether all labels differ from them by their capitals alone."""
-    first = ", ".join(shortened(repr(name), MAX_LABEL) for name in classes[:CLASSES_NAMED])
-    more = len(classes) - CLASSES_NAMED
-    known, given = ({str(name).casefold() for name in names} for names in (classes, labels))
-    hint = ": only capitals differ; write the labels as the model does" if given <= known else ""
-    return f"{first}{f' and {more} more' if more > 0 else ''}{hint}"
 
 
 def _codes(classes: Any, labels: Any) -> Ints:

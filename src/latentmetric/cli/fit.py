@@ -14,12 +14,13 @@ import typer
 
 from latentmetric import save
 from latentmetric.cli import _options as option
-from latentmetric.cli._estimators import fit_steps, joined, make_estimator, make_steps
+from latentmetric.cli._estimators import Parameters, Steps, fit_steps, joined
 from latentmetric.cli._messages import INTERRUPTED, describe, note, print_json, say
 from latentmetric.cli._output import check_output, refuse_inputs
-from latentmetric.cli._progress import ERRORS, best_round_on_interrupt, measured, show_progress
-from latentmetric.cli._reading import note_rare_labels, read_table
+from latentmetric.cli._progress import ERRORS, measured, show_progress
+from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.estimators.progress import iterations, refinement
+from latentmetric.registry import ESTIMATORS
 
 if TYPE_CHECKING:
     from latentmetric.evaluation import QuickCheck
@@ -29,19 +30,16 @@ QUICK_SECONDS = 10
 
 
 def fit(
-    context: typer.Context,
     features: option.Features,
     labels: option.Labels = None,
     *,
-    out: option.ModelOut,
-    label: option.Label = None,
-    n_latents: option.NLatents = None,
-    estimator: option.Estimator = "mapml",
-    set_: option.Set = None,
-    impute: option.Impute = None,
-    one_hot: option.OneHot = None,
-    normalize: option.Normalize = False,
-    random_state: option.RandomState = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
+    reading: Reading,
+    estimator: Annotated[
+        str, typer.Option(metavar="NAME", help=" ".join(ESTIMATORS).lower())
+    ] = "mapml",
+    parameters: Parameters,
+    steps: Steps,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Save the state after each round here.")
     ] = None,
@@ -51,12 +49,6 @@ def fit(
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
 ) -> None:
     """Learn a model from features and labels, and save it.
 
@@ -65,24 +57,23 @@ def fit(
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
-    model = make_estimator(estimator, set_, n_latents, random_state=random_state)
+    model = parameters.estimator(estimator)
     check_output(out, "model", [features, labels], overwrite)
     if checkpoint is not None:
         refuse_inputs(checkpoint / "state", [features, labels])
-    choice = option.table_choice(context)
-    table = read_table(features, labels, choice, models="fit learns a new model and takes none")
-    note_rare_labels(table.labels)
+    models = "fit learns a new model and takes none"
+    table = read_to_fit(features, labels, reading, steps, models)
     since = perf_counter()
-    steps = make_steps(table, impute, normalize)
-    rows = fit_steps(steps, table)
-    with show_progress() as progress, best_round_on_interrupt(progress):
+    pipeline = steps.make(table)
+    rows = fit_steps(pipeline, table)
+    with show_progress() as progress, progress.best_round_on_interrupt():
         model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
-    if table.feature_names is not None and steps is None:
+    if table.feature_names is not None and pipeline is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     columns = {"label": table.label_name, "id": table.id_name}
     if any(columns.values()):  # where later commands find the labels and the ids in such files
         model.columns_in_ = {role: name for role, name in columns.items() if name}
-    _save(joined(steps, model), out)
+    _save(joined(pipeline, model), out)
     facts = _facts(model, out, perf_counter() - since, progress.interrupted)
     facts["columns"] = table.rows.shape[1]
     check = not no_check and getattr(model, "unlabelled", None) is None and not progress.interrupted

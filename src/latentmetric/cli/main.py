@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 bad input, 2 wrong arguments, 130 interrupted.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -45,11 +44,13 @@ class Commands(TyperGroup):
         """Import the command that is named."""
         name = arguments[0] if arguments else ""
         if name in COMMANDS:
+            from latentmetric.cli._options import expanded
+
             function = getattr(import_module(f"latentmetric.cli.{COMMANDS[name][0]}"), name)
             # One line a paragraph, so that help wraps to the width of the terminal.
             paragraphs = [" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n")]
             alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            alone.command(name, help="\n\n".join(paragraphs))(function)
+            alone.command(name, help="\n\n".join(paragraphs))(expanded(function))
             self.commands[name] = typer.main.get_command(alone)
         return super().resolve_command(context, arguments)
 
@@ -89,17 +90,6 @@ def _main(
 
 
 def run() -> None:
-    """Entry point; it is no error if the reader of a pipe ends first, as ``head`` does."""
-    from latentmetric.cli._messages import discard
-
+    """Entry point."""
     set_stdio_errors()
-    code: Any = 0
-    try:
-        app()
-    except SystemExit as ended:
-        code = 0 if isinstance(ended.__context__, BrokenPipeError) else ended.code
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard(sys.stdout)
-    raise SystemExit(code)
+    app()

@@ -13,11 +13,10 @@ from latentmetric.cli._estimators import joined
 from latentmetric.cli._messages import print_json, say
 from latentmetric.cli._output import check_output
 from latentmetric.cli._progress import show_progress
-from latentmetric.cli._reading import STANDARD_INPUT, load_model, read_for
+from latentmetric.cli._reading import STANDARD_INPUT, Reading, load_model, read_for
 
 
 def report(
-    context: typer.Context,
     model: option.Model,
     features: option.Features,
     labels: option.Labels = None,
@@ -43,13 +42,7 @@ def report(
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
-    label: option.Label = None,
-    id_: option.Id = None,
-    ignore: option.Ignore = None,
-    key: option.Key = None,
-    header: option.Header = None,
-    encoding: option.Encoding = None,
-    decimal: option.Decimal = ".",
+    reading: Reading,
 ) -> None:
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
@@ -66,9 +59,8 @@ def report(
         raise typer.BadParameter(message, param_hint="--train")
     check_output(out, "report", [model, features, labels, train, train_labels], overwrite)
     loaded = load_model(model)
-    choice = option.table_choice(context)
-    table = read_for(loaded, features, labels, choice, labelled=True)
-    known = None if train is None else read_for(loaded, train, train_labels, choice, labelled=True)
+    table = read_for(loaded, features, labels, reading, labelled=True)
+    known = None if train is None else read_for(loaded, train, train_labels, reading, labelled=True)
     with show_progress(each_round=False) as progress:
         written = write_report(
             joined(loaded.steps, loaded.estimator),

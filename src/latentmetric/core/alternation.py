@@ -24,7 +24,6 @@ from latentmetric.core.distances import References, row_blocks, squared_norms
 from latentmetric.core.latents import draw_starts
 from latentmetric.core.likelihood import judge
 from latentmetric.core.metric import Metric, learn_metric
-from latentmetric.core.parallel import blas_threads
 from latentmetric.core.population import (
     LatentsUpdate,
     Population,
@@ -36,7 +35,7 @@ from latentmetric.core.psd import most_discriminating, project_psd, reduce_rank
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import NOT_STORED, Record
-from latentmetric.core.triplets import Candidates, DrawnTriplets, Triplets, mine
+from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.tuning import (
     FEWEST_ANCHORS,
     JUDGED_ROWS,
@@ -267,17 +266,12 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     used, candidates = state.candidates.compact()
     latents, n_features = state.start.into(state.latents[used]), state.latents.shape[1]
     on_start = candidates.gaps(latents @ state.components.T)
-    triplets = DrawnTriplets(candidates, on_start, active, settings.n_steps, generator)
     averaged = learn_metric(
-        latents,
-        state.components,
-        triplets,
-        settings.metric_reg,
+        latents, state.components, candidates.take(active), on_start.flat[active],
+        generator.integers(len(active), size=settings.n_steps), settings.metric_reg,
         settings.max_norm * sqrt(n_features),
-        n_threads=settings.n_threads,
-    )
-    with blas_threads(1):  # more threads gain little here and cost much on a busy machine
-        values, directions = project_psd(averaged)
+    )  # fmt: skip
+    values, directions = project_psd(averaged)
     if not len(values):
         return state.components
     components = np.sqrt(values)[:, None] * directions

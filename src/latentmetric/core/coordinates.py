@@ -123,14 +123,19 @@ class InnerRows:
         out = None if isinstance(which, slice) else gathered
         return self.coordinates.into(gathered, out=out)
 
-    def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
+    def under(
+        self, components: Floats, which_rows: Ints | None = None, n_threads: int = 1
+    ) -> Floats:
         """Map the given rows, or all rows, with the factor of a metric."""
         n_rows = len(self) if which_rows is None else len(which_rows)
         points = np.empty((n_rows, len(components)), dtype=components.dtype)
-        for block in row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize):
-            which = block if which_rows is None else which_rows[block]
-            gathered = self.rows[which].astype(components.dtype, copy=False)
+
+        def map_block(block: slice) -> None:
+            gathered = self.rows[block if which_rows is None else which_rows[block]]
+            gathered = gathered.astype(components.dtype, copy=False)
             out = None if which_rows is None else gathered
-            inside = self.coordinates.into(gathered, out=out)
-            np.matmul(inside, components.T, out=points[block])
+            np.matmul(self.coordinates.into(gathered, out=out), components.T, out=points[block])
+
+        blocks = row_blocks(n_rows, 4 * self.n_features * self.dtype.itemsize)
+        parallel_map(map_block, list(blocks), n_threads)
         return points

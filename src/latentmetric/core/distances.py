@@ -15,11 +15,8 @@ import numpy as np
 from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
-    GROUPS_PER_ENTRY,
     MANY_CANDIDATES,
     MAX_ARGMIN,
-    MAX_CROWDING,
-    MAX_GROUPED,
     MEASURED_BYTES,
     TILE_ROWS,
 )
@@ -135,90 +132,17 @@ def search(
                 candidates = np.flatnonzero(block.min(axis=1) < values[rows, -1])
                 block, some = block[candidates], rows.start + candidates
             more, columns = smallest(block, min(k, block.shape[1]))
-            columns += tile.start
-            nearest, numbers = values[some], indices[some]
-            if k == 1:
-                better = more < nearest
-                values[some] = np.where(better, more, nearest)
-                indices[some] = np.where(better, columns, numbers)
-            elif more.shape[1] == k and (more[:, -1] < nearest[:, 0]).all():
-                values[some], indices[some] = more, columns
-            else:  # merge; on ties the earlier tile comes first
-                both = np.concatenate((nearest, more), axis=1)
-                order = np.arange(len(both))[:, None], both.argsort(axis=1, kind="stable")[:, :k]
-                values[some] = both[order]
-                indices[some] = np.concatenate((numbers, columns), axis=1)[order]
+            if tile.start:  # merge; on ties the earlier tile comes first
+                more = np.concatenate((values[some], more), axis=1)
+                columns = np.concatenate((indices[some], tile.start + columns), axis=1)
+                order = np.arange(len(more))[:, None], more.argsort(axis=1, kind="stable")[:, :k]
+                more, columns = more[order], columns[order]
+            values[some, : more.shape[1]] = more
+            indices[some, : more.shape[1]] = np.where(more < np.inf, columns, 0)
 
     tile_bytes = tiles[0].stop * dtype.itemsize
     parallel_map(search_block, list(row_blocks(len(queries), tile_bytes)), n_threads)
     return values, indices
-
-
-def search_within(
-    queries: Floats, references: References, limits: Floats, most: int, mask: Mask | None = None,
-    n_threads: int = 1,
-) -> tuple[Ints, Ints]:  # fmt: skip
-    """The references nearer than each query's own limit, at most the ``most`` nearest of them.
-
-    Returns pairs of a query and a reference, sorted by query, as int32 because there may be many.
-    Limits are comparable distances. Much cheaper than ``search`` when few references are within
-    the limits, because only those are sorted. Tiles are a quarter as large as in ``search``,
-    because they need no merging.
-    """
-    tiles = list(row_blocks(len(references), 1, max(1, TILE_ROWS // 4)))
-    blocks = list(row_blocks(len(queries), 4 * tiles[0].stop * queries.itemsize))
-    found: list[tuple[Ints, Ints]] = [(np.empty(0, np.intp),) * 2] * len(blocks)
-
-    def search_block(number: int) -> None:
-        rows = blocks[number]
-        near = _PairsWithin(limits[rows], most)
-        for tile in tiles:
-            block = references.comparable(queries[rows], tile)
-            if mask is not None:
-                mask(block, rows, tile)
-            near.add(block, tile.start)
-        found[number] = near.pairs(rows.start)
-
-    parallel_map(search_block, range(len(blocks)), n_threads)
-    return np.concatenate([of for of, _ in found]), np.concatenate([to for _, to in found])
-
-
-class _PairsWithin:
-    """Pairs found so far for one block of queries; ``pairs`` returns at most ``most`` per query."""
-
-    def __init__(self, limits: Floats, most: int) -> None:
-        self._limits, self._most = limits.copy(), most
-        none = np.empty(0, dtype=np.intp)
-        self._of, self._to = none, none
-        self._values = np.empty(0, dtype=limits.dtype)
-
-    def add(self, block: Floats, start: int) -> None:
-        inside = block < self._limits[:, None]
-        if block.shape[1] > self._most and np.count_nonzero(inside) > self._most * len(block):
-            enough = np.partition(block, self._most - 1, axis=1)[:, self._most - 1]
-            inside &= block <= enough[:, None]
-            np.minimum(self._limits, enough, out=self._limits)
-        flat = np.flatnonzero(inside)
-        of, to = np.divmod(flat, block.shape[1])
-        self._of = np.concatenate((self._of, of))
-        self._to = np.concatenate((self._to, to + start))
-        self._values = np.concatenate((self._values, block.ravel()[flat]))
-        if len(self._of) > 2 * self._most * len(block):
-            self._keep_nearest()
-
-    def _keep_nearest(self) -> None:
-        """Keep the ``most`` nearest of each query; a full query lowers its limit to the last."""
-        order = np.lexsort((self._values, self._of))
-        of = self._of[order]
-        rank = np.arange(len(of)) - np.searchsorted(of, of)
-        order, rank = order[rank < self._most], rank[rank < self._most]
-        self._of, self._to, self._values = self._of[order], self._to[order], self._values[order]
-        last = rank == self._most - 1
-        self._limits[self._of[last]] = self._values[last]
-
-    def pairs(self, start: int) -> tuple[Ints, Ints]:
-        self._keep_nearest()
-        return (self._of + start).astype(np.int32), self._to.astype(np.int32)
 
 
 def paired_products(left: Floats, right: Floats, right_index: Ints) -> Floats:
@@ -369,66 +293,22 @@ def _sorted_by_distance(
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     """The k smallest entries of every row and their columns, ascending. Overwrites ``block``.
 
-    Of equal entries the first are taken. Up to a few, k passes of argmin are fastest. For more, one
-    pass over groups of columns gives a limit that few entries exceed, and only these are sorted.
+    Of equal entries the first are taken. Up to a few, k passes of argmin are fastest.
     """
-    if k > MAX_GROUPED:
-        inside = block <= np.partition(block, k - 1, axis=1)[:, k - 1 : k]
-        for row in np.flatnonzero(np.count_nonzero(inside, axis=1) > k):
-            inside[row] = False
-            inside[row, np.argsort(block[row], kind="stable")[:k]] = True
-        columns = np.flatnonzero(inside).reshape(len(block), k) % block.shape[1]
-        values = np.take_along_axis(block, columns, axis=1)
-        order = np.argsort(values, axis=1, kind="stable")
-        return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
-    return repeated_argmin(block, k) if k <= MAX_ARGMIN else grouped_smallest(block, k)
-
-
-def repeated_argmin(block: Floats, k: int) -> tuple[Floats, Ints]:
-    """The k smallest entries of every row and their columns, ascending. Overwrites ``block``."""
-    columns = np.empty((len(block), k), dtype=np.intp)
-    values = np.empty((len(block), k), dtype=block.dtype)
-    rows = np.arange(len(block))
-    for rank in range(k):
-        if rank:
-            block[rows, columns[:, rank - 1]] = np.inf
-        columns[:, rank] = block.argmin(axis=1)
-        values[:, rank] = block[rows, columns[:, rank]]
-    return values, columns
-
-
-def grouped_smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
-    """The same as ``repeated_argmin``, with fewer passes. May overwrite ``block``.
-
-    The k smallest of the groups' minima are k entries of the row, so the largest of them is a
-    limit that its k smallest entries do not exceed. Rows with many entries within the limit
-    (equal ones, or infinities) take the passes.
-    """
-    n_groups = GROUPS_PER_ENTRY * k
-    group_size = block.shape[1] // n_groups
-    if group_size < 2:
-        return repeated_argmin(block, k)
-    grouped = block[:, : group_size * n_groups].reshape(len(block), group_size, n_groups)
-    limits = np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1 : k]
-    inside = block <= limits
-    if np.count_nonzero(inside) > MAX_CROWDING * k * len(block):
-        return repeated_argmin(block, k)
-    entries = np.flatnonzero(inside)
-    if len(block) == 1:
-        columns = entries[block[0, entries].argsort(kind="stable")[:k]]
-        return block[:, columns], columns[None]
-    rows = entries // block.shape[1]
-    counts = np.bincount(rows, minlength=len(block))
-    if counts.max(initial=0) <= MAX_CROWDING * k:
-        rank = np.arange(len(rows)) - (counts.cumsum() - counts)[rows]
-        shape = len(block), int(counts.max(initial=k))
-        values, found = np.full(shape, np.inf, block.dtype), np.zeros(shape, np.intp)
-        values[rows, rank], found[rows, rank] = block.ravel()[entries], entries
-        order = np.arange(len(block))[:, None], values.argsort(axis=1, kind="stable")[:, :k]
-        return values[order], found[order] % block.shape[1]
-    values = np.empty((len(block), k), dtype=block.dtype)
-    columns = np.empty((len(block), k), dtype=np.intp)
-    crowded = counts > MAX_CROWDING * k
-    values[crowded], columns[crowded] = repeated_argmin(block[crowded], k)
-    values[~crowded], columns[~crowded] = grouped_smallest(block[~crowded], k)
-    return values, columns
+    if k <= MAX_ARGMIN:
+        columns = np.empty((len(block), k), dtype=np.intp)
+        values = np.empty((len(block), k), dtype=block.dtype)
+        rows = np.arange(len(block))
+        for rank in range(k):
+            columns[:, rank] = block.argmin(axis=1)
+            values[:, rank] = block[rows, columns[:, rank]]
+            block[rows, columns[:, rank]] = np.inf
+        return values, columns
+    inside = block <= np.partition(block, k - 1, axis=1)[:, k - 1 : k]
+    for row in np.flatnonzero(np.count_nonzero(inside, axis=1) > k):
+        inside[row] = False
+        inside[row, np.argsort(block[row], kind="stable")[:k]] = True
+    columns = np.flatnonzero(inside).reshape(len(block), k) % block.shape[1]
+    values = np.take_along_axis(block, columns, axis=1)
+    order = np.argsort(values, axis=1, kind="stable")
+    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)

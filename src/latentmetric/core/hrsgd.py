@@ -44,7 +44,6 @@ from scipy.special import expit
 
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.parallel import blas_threads
 from latentmetric.core.psd import PSDMatrix
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import (
@@ -120,11 +119,10 @@ def _next_state(
     metric = PSDMatrix(state.metric.copy(), state.floor, state.updates_ahead)
     descent = Descent(metric, settings, state)
     n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
-    with blas_threads(1):  # The products are many and small.
-        for size in block_sizes(sizes[number], settings.batch_size):
-            losses, updates = descent.run(rows, draw(size, generator), generator)
-            total += float(losses.sum())
-            n_updates += updates
+    for size in block_sizes(sizes[number], settings.batch_size):
+        losses, updates = descent.run(rows, draw(size, generator), generator)
+        total += float(losses.sum())
+        n_updates += updates
     record = {
         "round": number + 1,
         "iterations": state.record["iterations"] + n_batches,

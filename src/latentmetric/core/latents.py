@@ -11,7 +11,6 @@ latent examples that moved; memory a block of rows, a block of distances and O(n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from latentmetric.core.tuning import (
     SETTLED_SHARE,
     START_SHIFT,
     SUMMED_ROWS,
-    TABLE_BYTES,
 )
 from latentmetric.core.types import Floats, Ints
 
@@ -50,43 +48,35 @@ class Settled:
     """E[D²(x, z)] of the class under the metric: what its margin adds to 1."""
     between: float
     """E[D²(z, mean)] over the rows of the class, z being each row's latent example."""
-    counts: Ints | Floats
+    counts: Floats
     """Rows of every latent example, or their weight."""
     passes: int
 
 
 def settle(
-    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int,
-    before: Floats | None = None,
-) -> Settled:  # fmt: skip
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
+) -> Settled:
     """Alg. 1: assign (eq. 7) and move (eq. 6) until hardly any row changes its latent example.
 
-    A latent example that already stands for rows, as many as ``before`` says, counts as these. A
-    row with a weight counts as so many rows.
-
-    If groups within the class are so far apart that float32 loses the differences inside them,
-    it is repeated in float64.
+    A row with a weight counts as so many rows. If groups within the class are so far apart that
+    float32 loses the differences inside them, it is repeated in float64.
     """
     dtype = start.dtype
     start = start - rows.mean.astype(dtype)
-    before = np.zeros(len(start)) if before is None else before
-    settled = _settle(rows, start, metric, latent_reg, max_passes, before)
+    settled = _settle(rows, start, metric, latent_reg, max_passes)
     rounding = ROUNDING_SLACK * float(np.finfo(dtype).eps) * settled.between
     if dtype == np.float32 and settled.spread < rounding:
         double = Metric(metric.components.astype(np.float64))
-        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes, before)
+        settled = _settle(rows, start.astype(np.float64), double, latent_reg, max_passes)
     return replace(settled, latents=(settled.latents + rows.mean).astype(dtype))
 
 
 def _settle(
-    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int,
-    before: Floats,
-) -> Settled:  # fmt: skip
+    rows: OneClass, start: Floats, metric: Metric, latent_reg: float, max_passes: int
+) -> Settled:
     """Alg. 1 with latent examples centred on the mean of the class, as the rows are."""
-    shape = len(rows), len(start)
-    small = len(rows.blocks) == 1 and prod(shape) * start.dtype.itemsize <= TABLE_BYTES
-    nearest = Table(np.empty(shape, start.dtype)) if small else Nearest(len(rows), start.dtype)
-    members = Members(len(rows), start, latent_reg, before, rows.weights)
+    nearest = Nearest(len(rows), start.dtype)
+    members = Members(len(rows), start, latent_reg, rows.weights)
     latents, moved, passes = start.copy(), np.arange(len(start)), 0
     mapped, rounding = References.under(latents, metric.matrix), 0.0
     while passes < max_passes:
@@ -110,33 +100,6 @@ def _settle(
         latents, members.assignment, within / rows.weight, between / rows.weight, members.counts,
         passes,
     )  # fmt: skip
-
-
-@dataclass
-class Table:
-    """The comparable distances of all rows to all latent examples of a class."""
-
-    comparable: Floats
-    latent: Ints | None = None
-    """The nearest latent example of every row, once it is known."""
-
-    def update(
-        self, block: slice, rows: Floats, moved: Ints, references: References, rounding: float
-    ) -> Ints:
-        """The nearest latent examples of all rows, after some of the references moved."""
-        table, before = self.comparable, self.latent
-        if len(moved) == len(references):
-            references.comparable(rows, out=table)
-        else:
-            table[:, moved] = references.some(moved).comparable(rows)
-        latent: Ints = table.argmin(axis=1)
-        if before is not None:
-            changed = np.flatnonzero(latent != before)
-            old = before[changed]
-            gain = table[changed, old] - table[changed, latent[changed]]
-            latent[changed] = np.where(gain > rounding, latent[changed], old)
-        self.latent = latent
-        return latent
 
 
 class Nearest:
@@ -203,19 +166,16 @@ class Members:
     """The rows assigned to each latent example, and their sums, which eq. 6 needs."""
 
     def __init__(
-        self, n_rows: int, start: Floats, latent_reg: float, before: Floats | None = None,
-        weights: Floats | None = None,
-    ) -> None:  # fmt: skip
-        self.before = np.zeros(len(start)) if before is None else before
-        """Rows that every latent example already stands for."""
+        self, n_rows: int, start: Floats, latent_reg: float, weights: Floats | None = None
+    ) -> None:
         self.assignment: Ints = np.full(n_rows, UNASSIGNED, dtype=np.intp)
         self.n_rows = np.zeros(len(start), dtype=np.intp)
         """Rows of every latent example."""
-        self._weights = weights
-        self.counts: Ints | Floats = self.n_rows if weights is None else np.zeros(len(start))
+        self.counts = np.zeros(len(start))
         """The weight of these rows; their number if each counts as one."""
+        self._weights = np.ones(n_rows) if weights is None else weights
+        self._start, self._latent_reg = start, latent_reg
         self._sums = np.zeros(start.shape)
-        self._start, self._pulls = start, latent_reg + self.before
         self._touched = np.zeros(len(start), dtype=bool)
         self._changed = 0.0
 
@@ -230,27 +190,21 @@ class Members:
             return
         first = before[changed[0]] == UNASSIGNED
         for some in np.split(changed, range(SUMMED_ROWS, len(changed), SUMMED_ROWS)):
-            old, new = before[some], latent[some]
+            new, old, gained = latent[some], before[some], self._weights[block][some]
             to = new if first else np.stack((new, old), axis=1).ravel()
-            signs = np.ones(len(to), self._start.dtype)
-            signs[1::2] = 1 if first else -1
-            weights = None if self._weights is None else self._weights[block][some]
-            if weights is not None:
-                signs *= np.repeat(weights, 1 if first else 2).astype(signs.dtype)
+            signed = gained if first else np.stack((gained, -gained), axis=1).ravel()
             per_row = np.zeros(len(rows) + 1, dtype=np.int32)
             per_row[some + 1] = 1 if first else 2
-            ends = np.cumsum(per_row, dtype=np.int32)
-            self._sums += csc_array((signs, to.astype(np.int32), ends), (size, len(rows))) @ rows
-            self._touched[to] = True
-            self._changed += len(some) if weights is None else float(weights.sum())
+            parts = signed.astype(self._start.dtype), to.astype(np.int32), np.cumsum(per_row)
+            self._sums += csc_array(parts, (size, len(rows))) @ rows
             self.n_rows += np.bincount(new, minlength=size)
+            self.counts += np.bincount(new, gained, size)
             if not first:
                 self.n_rows -= np.bincount(old, minlength=size)
-            if weights is not None:
-                self.counts = self.counts + np.bincount(new, weights, size)
-                if not first:
-                    self.counts -= np.bincount(old, weights, size)
-                self.counts[self.n_rows == 0] = 0  # what rounding left
+                self.counts -= np.bincount(old, gained, size)
+            self.counts[self.n_rows == 0] = 0  # what rounding left
+            self._touched[to] = True
+            self._changed += float(gained.sum())
         self.assignment[block] = latent
 
     def touched(self) -> tuple[Ints, float]:
@@ -260,12 +214,9 @@ class Members:
         return touched, changed
 
     def means(self, which: Ints | slice = slice(None)) -> Floats:
-        """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself.
-
-        Rows that a latent example already stood for are at the start, too.
-        """
-        counts, pull = self.counts[which][:, None], self._pulls[which][:, None]
-        if not pull.any() and counts.all():
+        """Eq. 6: the mean of the rows and γ times the start; without rows, the start itself."""
+        counts, pull = self.counts[which][:, None], self._latent_reg
+        if not pull and counts.all():
             means: Floats = self._sums[which] / counts
         else:
             whole = np.where(counts > 0, counts + pull, 1.0)
@@ -279,8 +230,7 @@ class Members:
 
         As a squared distance of the row, whose own cost is its weight times that.
         """
-        pull = self._pulls[latent]
-        share = float(pull / (weight + pull))
+        share = self._latent_reg / (weight + self._latent_reg)
         return share * float(metric.squared_lengths((row - self._start[latent])[None])[0])
 
     def within_and_between(
@@ -314,7 +264,7 @@ def refill_empty(rows: OneClass, latents: Floats, metric: Metric, members: Membe
 
     It must do so by more than rounding; otherwise equal rows would be passed around.
     """
-    empty = np.flatnonzero((members.n_rows == 0) & (members.before == 0))
+    empty = np.flatnonzero(members.n_rows == 0)
     if not len(empty):
         return
     squared = members.squared_distances(rows, latents, metric)
@@ -357,20 +307,15 @@ def draw_starts(
     """
     if init == "k-means++":
         return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
-    shares = [None] * len(sizes) if weights is None else _shares(weights, sizes)
+    ones: Floats = np.ones(np.sum(sizes)) if weights is None else weights
+    of_classes = np.split(ones, np.cumsum(sizes)[:-1])
     return [
-        generator.choice(int(size), size=int(count), replace=False, p=share)
-        for size, count, share in zip(sizes, counts, shares, strict=True)
-    ]
-
-
-def _shares(weights: Floats, sizes: Ints) -> list[Floats | None]:
-    """Each row's share of the weight of its class, class by class; None if all are equal."""
-    of_classes = np.split(weights, np.cumsum(sizes)[:-1])
-    return [
-        None if (of_class == of_class[0]).all() else of_class / of_class.sum()
-        for of_class in of_classes
-    ]
+        generator.choice(
+            len(of_class), size=int(count), replace=False,
+            p=None if (of_class == of_class[0]).all() else of_class / of_class.sum(),
+        )
+        for of_class, count in zip(of_classes, counts, strict=True)
+    ]  # fmt: skip
 
 
 def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:

@@ -16,11 +16,11 @@ from functools import partial
 from time import perf_counter
 
 import numpy as np
+from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse import csr_array
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.distances import References, row_blocks, search_within, squared_norms
-from latentmetric.core.lbfgs import Correction, InverseHessian, descend
+from latentmetric.core.distances import References, row_blocks, search, squared_norms
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import hide_own_class, own_nearest
@@ -126,7 +126,7 @@ class Impostors:
 
         If they are more than ``problem.most_pairs``, only the nearest of each row.
         """
-        points = problem.rows.under(components, problem.order)
+        points = problem.rows.under(components, problem.order, problem.n_threads)
         reach = _margin_limits(problem, points) + problem.margin
         squared = _pair_distances(points, self.of, self.rows, problem.n_threads)
         del points
@@ -152,17 +152,13 @@ class Evaluation:
 
 def find_impostors(problem: Problem, components: Floats) -> Impostors:
     """The nearest rows of other classes inside every row's widest margin."""
-    points = problem.rows.under(components, problem.order)
-    references = References.of(points)
-    found = search_within(
-        points,
-        references,
-        _margin_limits(problem, points) - references.norms,
-        problem.max_impostors,
-        hide_own_class(problem.class_starts, np.arange(len(points))),
-        problem.n_threads,
-    )
-    return Impostors(*found)
+    points = problem.rows.under(components, problem.order, problem.n_threads)
+    references, k = References.of(points), min(problem.max_impostors, len(points))
+    hide = hide_own_class(problem.class_starts, np.arange(len(points)))
+    values, found = search(points, references, k, hide, problem.n_threads)
+    limits = _margin_limits(problem, points) - references.norms
+    of, rank = np.nonzero(values < limits[:, None])
+    return Impostors(of.astype(np.int32), found[of, rank].astype(np.int32))
 
 
 def evaluate(problem: Problem, components: Floats, impostors: Impostors) -> Evaluation:
@@ -177,7 +173,7 @@ def _weigh(
     problem: Problem, components: Floats, impostors: Impostors
 ) -> tuple[float, int, Floats, Floats]:
     """Loss, number of active triplets, and the gradient's weights of targets and impostors."""
-    points = problem.rows.under(components, problem.order)
+    points = problem.rows.under(components, problem.order, problem.n_threads)
     to_targets = _target_distances(points, problem.targets, problem.n_threads)
     squared = _pair_distances(points, impostors.of, impostors.rows, problem.n_threads)
     del points
@@ -209,7 +205,6 @@ class State:
     """The factor in balanced coordinates."""
     at: Evaluation
     impostors: Impostors
-    corrections: tuple[Correction, ...]
     length: int
     """Iterations of the next descent."""
     record: Record
@@ -226,9 +221,7 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
         x = preconditioner.into(start)
         at = preconditioner.evaluate(problem, x, impostors)
         record = _record(problem, 0, 0, at, impostors, since)
-        return State(
-            start, problem.margin, x, at, impostors, (), FIRST_DESCENT, record, max_iter < 1
-        )
+        return State(start, problem.margin, x, at, impostors, FIRST_DESCENT, record, max_iter < 1)
 
     following = partial(
         _next_state, problem=problem, preconditioner=preconditioner, max_iter=max_iter, tol=tol
@@ -245,13 +238,12 @@ def _next_state(
     A descent may meet impostors it did not know. If they outweigh its gain, it is undone and
     repeated with them, and the next descents are shorter.
     """
-    since, inverse_hessian = perf_counter(), InverseHessian(state.corrections)
+    since = perf_counter()
     x, at, impostors, length = state.x, state.at, state.impostors, state.length
     done = state.record["iterations"]
     while done < max_iter:
         length = min(length, max_iter - done)
-        evaluate_at = partial(preconditioner.evaluate, problem, impostors=impostors)
-        moved, made = descend(evaluate_at, x, at, inverse_hessian, length)
+        moved, made = _descend(problem, preconditioner, x, at.loss, impostors, length)
         done += max(1, made)
         components = moved @ preconditioner.matrix
         impostors = impostors.union(find_impostors(problem, components), len(problem.rows))
@@ -268,11 +260,32 @@ def _next_state(
             at = preconditioner.evaluate(problem, moved, impostors)
         record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
         return State(
-            components, problem.margin, moved, at, impostors, inverse_hessian.corrections,
+            components, problem.margin, moved, at, impostors,
             min(2 * length, SEARCH_EVERY), record, done >= max_iter or gain <= tol * at.loss,
         )  # fmt: skip
     record = _record(problem, state.record["round"] + 1, done, at, impostors, since)
     return replace(state, at=at, impostors=impostors, record=record, finished=True)
+
+
+def _descend(
+    problem: Problem, preconditioner: Preconditioner, x: Floats, loss: float, impostors: Impostors,
+    n_iterations: int,
+) -> tuple[Floats, int]:  # fmt: skip
+    """Up to ``n_iterations`` of L-BFGS, fewer if they halve the loss; the x found, their number."""
+
+    def evaluate_flat(flat: Floats) -> tuple[float, Floats]:
+        at = preconditioner.evaluate(problem, flat.reshape(x.shape).astype(x.dtype), impostors)
+        return at.loss, at.gradient.ravel()
+
+    def stop_at_half(intermediate_result: OptimizeResult) -> None:
+        if intermediate_result.fun <= loss / 2:
+            raise StopIteration
+
+    found = minimize(
+        evaluate_flat, x.ravel(), jac=True, method="L-BFGS-B", callback=stop_at_half,
+        options={"maxiter": n_iterations, "ftol": 0, "gtol": 0},
+    )  # fmt: skip
+    return found.x.reshape(x.shape).astype(x.dtype), found.nit
 
 
 def _record(

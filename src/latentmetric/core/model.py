@@ -23,7 +23,12 @@ from latentmetric.core.distances import (
     squared_norms,
     zero_until,
 )
-from latentmetric.core.parallel import blas_threads, lazy_property, parallel_map, thread_count
+from latentmetric.core.parallel import (
+    lazy_property,
+    parallel_map,
+    single_threaded_blas,
+    thread_count,
+)
 from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
@@ -192,8 +197,7 @@ class FittedModel:
     ) -> Neighbors:
         """The k nearest references of each row; ``search`` replaces the exact search.
 
-        A few rows are one piece of work; with ``n_jobs=None``, BLAS is then left as it is, because
-        even setting its threads takes longer than the search.
+        With ``n_jobs=None``, a few rows are one piece of work.
         """
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
@@ -202,8 +206,7 @@ class FittedModel:
         row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
         blocks = list(row_blocks(len(rows), query_bytes))
         undivided = len(rows) * max(row_bytes, query_bytes) <= BLOCK_BYTES
-        limit = None if n_jobs is None and undivided else thread_count(n_jobs)
-        n_threads = limit or 1
+        n_threads = 1 if n_jobs is None and undivided else thread_count(n_jobs)
         n_searching = n_threads // max(1, len(blocks))
 
         def search_block(block: slice) -> None:
@@ -219,7 +222,7 @@ class FittedModel:
                 zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
                 nearest[nearest <= zero] = 0
 
-        with blas_threads(limit):
+        with single_threaded_blas():
             parallel_map(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
 

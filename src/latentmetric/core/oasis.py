@@ -22,7 +22,6 @@ from time import perf_counter
 import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.parallel import blas_threads
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.triplets import (
     RandomTriplets,
@@ -45,9 +44,8 @@ class State:
 
 
 def steps(
-    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float,
-    n_threads: int,
-) -> Steps[State]:  # fmt: skip
+    rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float
+) -> Steps[State]:
     """OASIS on ``n_steps`` random triplets, in ``n_parts`` steps."""
     inner, draw = of_unit_norm(rows), RandomTriplets(codes).draw
     sizes = part_sizes(n_steps, n_parts)
@@ -57,8 +55,7 @@ def steps(
         return State(identity, {"round": 0, "iterations": 0, "seconds": {}})
 
     following = partial(
-        _next_state, rows=inner, draw=draw, sizes=sizes, aggressiveness=aggressiveness,
-        n_threads=n_threads,
+        _next_state, rows=inner, draw=draw, sizes=sizes, aggressiveness=aggressiveness
     )  # fmt: skip
 
     return Steps(first, following, n_parts, State)
@@ -67,16 +64,15 @@ def steps(
 def _next_state(
     state: State, generator: np.random.Generator, *, rows: InnerRows,
     draw: Callable[[int, np.random.Generator], Triplets], sizes: list[int],
-    aggressiveness: float, n_threads: int,
+    aggressiveness: float,
 ) -> State:  # fmt: skip
     since, number = perf_counter(), state.record["round"]
     similarity = state.similarity.copy()
     total, n_active = 0.0, 0
-    with blas_threads(n_threads):
-        for size in block_sizes(sizes[number]):
-            hinges = learn_similarity(similarity, rows, draw(size, generator), aggressiveness)
-            total += float(hinges.sum())
-            n_active += int(np.count_nonzero(hinges > 0))
+    for size in block_sizes(sizes[number]):
+        hinges = learn_similarity(similarity, rows, draw(size, generator), aggressiveness)
+        total += float(hinges.sum())
+        n_active += int(np.count_nonzero(hinges > 0))
     record = {
         "round": number + 1,
         "iterations": state.record["iterations"] + sizes[number],

@@ -21,7 +21,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr
 
-from latentmetric.core.parallel import blas_threads
 from latentmetric.core.tuning import OVERALL_SHARE, RIDGE, UNSTRUCTURED_SHARE, UPDATES_AHEAD
 from latentmetric.core.types import Floats, Ints
 
@@ -50,12 +49,8 @@ def psd_factor(matrix: Floats) -> Floats:
     """L with LᵀL the PSD matrix nearest to ``matrix``, symmetric or not; one row per rank.
 
     A matrix without positive eigenvalues gives one row of zeros.
-
-    Runs on one thread: an eigendecomposition gains little from more, and on a busy machine it
-    has to wait for them.
     """
-    with blas_threads(1):
-        values, directions = project_psd((matrix + matrix.T) / 2)
+    values, directions = project_psd((matrix + matrix.T) / 2)
     if not len(values):
         return np.zeros((1, len(matrix)), dtype=matrix.dtype)
     return np.sqrt(values)[:, None] * directions

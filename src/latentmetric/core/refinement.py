@@ -36,7 +36,6 @@ from scipy.sparse import csr_array
 from latentmetric.core.distances import row_blocks, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
-from latentmetric.core.parallel import blas_threads
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
     BATCH,
@@ -220,20 +219,19 @@ def refine(
     del inner, points, lists, land
     likelihood = batches.nearby.likelihood
     steps = draw_batches(len(likelihood), moments.reach, generator)
-    with blas_threads(1):  # steps are many and short: threads of BLAS would wait for each other
-        for number, drawn in enumerate(steps):
-            active = drawn[likelihood[drawn] < CERTAIN_LIKELIHOOD]
-            if not len(active):
-                continue
-            numbers, which, batch = batches.of(active, adam)
-            total = rows.gradient(numbers, batch, start, plan.n_threads)
-            slopes, n_rows = total.points, len(drawn)
-            if found is not None:
-                share = 2 * plan.latent_reg * n_rows / len(likelihood) / temperature
-                pull = slopes.dtype.type(min(share, MAX_PULL))
-                slopes = slopes + pull * (adam.points[which] - found[which])
-            rate = (1 + cos(pi * ((done + number / len(steps)) / plan.n_passes))) / 2
-            adam.step(Gradient(total.components / n_rows, slopes / n_rows), which, rate)
+    for number, drawn in enumerate(steps):
+        active = drawn[likelihood[drawn] < CERTAIN_LIKELIHOOD]
+        if not len(active):
+            continue
+        numbers, which, batch = batches.of(active, adam)
+        total = rows.gradient(numbers, batch, start, plan.n_threads)
+        slopes, n_rows = total.points, len(drawn)
+        if found is not None:
+            share = 2 * plan.latent_reg * n_rows / len(likelihood) / temperature
+            pull = slopes.dtype.type(min(share, MAX_PULL))
+            slopes = slopes + pull * (adam.points[which] - found[which])
+        rate = (1 + cos(pi * ((done + number / len(steps)) / plan.n_passes))) / 2
+        adam.step(Gradient(total.components / n_rows, slopes / n_rows), which, rate)
     # In the coordinates of the start units do not matter, so that no direction is neglected.
     inside = start.into(latents)
     moves = preimages(inside, adam.components, adam.points)

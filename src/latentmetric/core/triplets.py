@@ -35,7 +35,7 @@ class Triplets:
     def __len__(self) -> int:
         return len(self.anchors)
 
-    def __getitem__(self, rows: slice) -> Triplets:
+    def __getitem__(self, rows: slice | Ints) -> Triplets:
         return Triplets(
             self.anchors[rows], self.targets[rows], self.impostors[rows], self.margins[rows]
         )
@@ -87,40 +87,6 @@ class Candidates:
             self.impostors[line, impostor],
             self.margins[line],
         )
-
-
-@dataclass(frozen=True)
-class MeasuredTriplets(Triplets):
-    """Triplets with the gaps D²(o, q) − D²(o, p) under the metric that they were mined with."""
-
-    gaps: Floats
-
-    def __getitem__(self, rows: slice) -> MeasuredTriplets:
-        return MeasuredTriplets(**vars(super().__getitem__(rows)), gaps=self.gaps[rows])
-
-
-@dataclass(frozen=True)
-class DrawnTriplets:
-    """Candidates drawn with repeats, as many as there are steps, when they are needed.
-
-    Slices must be taken in order, each once. Together they are the draws of one call.
-    """
-
-    candidates: Candidates
-    gaps: Floats
-    """The gap of every candidate under the metric that they were mined with."""
-    numbers: Ints
-    """The candidates to draw from."""
-    n_triplets: int
-    generator: np.random.Generator
-
-    def __len__(self) -> int:
-        return self.n_triplets
-
-    def __getitem__(self, rows: slice) -> MeasuredTriplets:
-        size = len(range(self.n_triplets)[rows])
-        drawn = self.generator.choice(self.numbers, size=size)
-        return MeasuredTriplets(**vars(self.candidates.take(drawn)), gaps=self.gaps.flat[drawn])
 
 
 def mine(

@@ -138,20 +138,19 @@ def make_image_like(
     >>> made.X.shape, made.latent_examples.shape
     ((500, 16), (15, 16))
     """
-    n_samples = Integer(1).check("n_samples", n_samples)
-    n_features = Integer(1).check("n_features", n_features)
-    n_classes = Integer(1).check("n_classes", n_classes)
-    latents_per_class = Integer(1).check("latents_per_class", latents_per_class)
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_classes": n_classes}
+    for name, size in {**sizes, "latents_per_class": latents_per_class}.items():
+        Integer(1).check(name, size)
     if n_samples < n_classes:
         raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
     if n_distortions is not None:
-        n_distortions = Integer(0).check("n_distortions", n_distortions)
-    mislabelled = Number(0, 1).check("mislabelled", mislabelled)
-    shared_distortion = Number(0, 1).check("shared_distortion", shared_distortion)
-    spread = Number(0).check("spread", spread)
-    distortion = Number(0).check("distortion", distortion)
-    noise = Number(0).check("noise", noise)
-    decay = Number(0).check("decay", decay)
+        Integer(0).check("n_distortions", n_distortions)
+    shares = {"mislabelled": mislabelled, "shared_distortion": shared_distortion}
+    for name, share in shares.items():
+        Number(0, 1).check(name, share)
+    lengths = {"spread": spread, "decay": decay, "distortion": distortion, "noise": noise}
+    for name, length in lengths.items():
+        Number(0).check(name, length)
     seed = check_random_state(random_state).randint(2**31)
     truth, rows, own = (np.random.SeedSequence([seed, part]) for part in range(3))
     generator = np.random.default_rng(truth)
@@ -160,9 +159,9 @@ def make_image_like(
     pose = _directions(generator, n_distortions or max(1, n_features // 8), n_features, decay=1.0)
     shared, apart = shared_distortion**0.5, (1 - shared_distortion) ** 0.5
     factor = _distortion_factor(signal, pose, distortion * shared, noise)
-    own_directions = _own_directions(
-        np.random.default_rng(own), signal, int(families.max()) + 1, distortion * apart
-    )
+    shape = (int(families.max()) + 1, OWN_DIRECTIONS, n_features)
+    drawn = np.random.default_rng(own).standard_normal(shape, dtype=np.float32) @ signal
+    own_directions = np.float32(distortion * apart / OWN_DIRECTIONS**0.5) * drawn
     memberships = _memberships(generator, n_samples, n_classes, latents_per_class)
     labels = memberships // latents_per_class
     wrong = generator.random(n_samples) < mislabelled
@@ -219,15 +218,6 @@ def _distortion_factor(signal: Floats, pose: Floats, distortion: float, noise: f
     covariance = distortion**2 * (where_classes_differ + elsewhere) + alike
     factor: Floats = np.linalg.cholesky(covariance).astype(np.float32)
     return factor
-
-
-def _own_directions(
-    generator: np.random.Generator, signal: Floats, n_families: int, distortion: float
-) -> Floats:
-    """The directions of each family's own distortion, (F, k, d)."""
-    drawn = generator.standard_normal((n_families, OWN_DIRECTIONS, len(signal)), dtype=np.float32)
-    directions: Floats = np.float32(distortion / OWN_DIRECTIONS**0.5) * (drawn @ signal)
-    return directions
 
 
 def _memberships(

@@ -7,34 +7,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
 from latentmetric.characters import visible
-from latentmetric.demo.contenders import (
-    EUCLID,
-    LOGISTIC,
-    MAPML,
-    NAMES,
-    SIGMA,
-    SUPPORT,
-    TUNED,
-    Measured,
-    Task,
-    digits,
-    measure,
-    mislabelled,
-    noisy,
-)
+from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation import calibration_error
+from latentmetric.evaluation.comparison import Outcome, duration, predictor, timed
+from latentmetric.evaluation.rivals import Rival, fit_rival
 from latentmetric.evaluation.significance import paired
 from latentmetric.persistence.replacing import check_replaceable
 from latentmetric.viz.report import write_report
 
 REPORT = "report.html"
+
+SIGMA = 8
+"""Standard deviation of the noise on a pixel, of 16 grey levels."""
+
+DRAWN_LABELS = 0.3
+"""The share of the training labels that are drawn at random."""
 
 LEFT_OUT = 9
 """The digit that is unknown at first, and then added."""
@@ -42,11 +41,33 @@ LEFT_OUT = 9
 REJECTED_SHARE = 0.05
 """How many rows of known classes one is willing to turn away."""
 
+EUCLID, MAPML, SMALL_MAPML = "3-NN", "MaPML, 10 % latents", "MaPML, 2 % latents"
+RIVALS = {
+    "tuned k-NN": "tuned-k-NN",
+    "logistic regression": "logistic-regression",
+    "tuned SVC": "SVC",
+}
+"""How ``latentmetric.evaluation.rivals`` calls them."""
+
+NAMES = (EUCLID, *RIVALS, MAPML, SMALL_MAPML)
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured(Outcome):
+    """A fitted method, and how it did on the test rows."""
+
+    model: Any
+    calibration: float | None
+    """None of a method without probabilities."""
+
+
 Results = Mapping[str, Measured]
 
 
-class Printer:
-    """Prints to standard output, and what is being done to standard error."""
+class Demo:
+    """Fits and measures methods, and prints what comes out."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -55,6 +76,10 @@ class Printer:
         self._progress = Console(stderr=True, highlight=False)
         self.status = self._progress.status("")
         """Shows on a terminal what is being done, as long as its block is open."""
+        X, y = load_digits(return_X_y=True)
+        self.X_train, self.X_test, self.y_train, self.y_test = train_test_split(
+            X, y, test_size=0.3, stratify=y, random_state=0
+        )
 
     def on_start(self, what: str) -> None:
         """Show what comes next: on a terminal in one place, elsewhere on a line of its own."""
@@ -71,8 +96,8 @@ class Printer:
         self._out.print()
         self.say(text, style="bold")
 
-    def table(self, results: Results) -> None:
-        """A line for each method."""
+    def contest(self, part: str, X: Array, y: Array, label_noise: bool = False) -> Results:
+        """Fit every method to these rows, measure it on the test rows, and print a table."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
@@ -80,77 +105,127 @@ class Printer:
         table.add_column("method", no_wrap=True)
         for column in ("error", "references", "fit", "per query", "calibration error"):
             table.add_column(column, justify="right")
-        for name, found in results.items():
+        results = {}
+        for name in NAMES:
+            self.on_start(f"{part}: {name}")
+            results[name] = found = self.measure(name, X, y, label_noise)
             table.add_row(
                 name,
                 percent(found.error, 2),
                 f"{found.references:,}" if found.references else "none",
                 duration(found.fit_seconds),
-                f"{1000 * found.query_seconds / len(found.right):.3f} ms",
+                f"{1000 * found.query_seconds / found.n_queries:.3f} ms",
                 "none" if found.calibration is None else percent(found.calibration, 1),
             )
         self._out.print(table)
+        return results
+
+    def measure(self, name: str, X: Array, y: Array, label_noise: bool) -> Measured:
+        """Fit a method to these rows and measure it on the test rows."""
+        fitted, fit_seconds = timed(partial(_fit, name, X, y, label_noise))
+        predict, references = predictor(fitted)
+        predicted, query_seconds = timed(partial(predict, self.X_test))
+        model = fitted.pipeline if isinstance(fitted, Rival) else fitted
+        calibration = None
+        if hasattr(model, "predict_proba"):
+            shares = model.predict_proba(self.X_test)
+            calibration = calibration_error(self.y_test, shares, model.classes_)
+        right = predicted == self.y_test
+        return Measured(name, 0, right, fit_seconds, query_seconds, references, model, calibration)
+
+    def new_class(self) -> None:
+        """How many rows of a missing class are turned away, and what comes of adding it."""
+        own, new = self.y_train == LEFT_OUT, self.y_test == LEFT_OUT
+        model = MaPML(random_state=0).fit(self.X_train[~own], self.y_train[~own])
+        threshold = model.reject_threshold(REJECTED_SHARE)
+        rejected = model.predict(self.X_test, reject_below=threshold, reject_label=-1) == -1
+        self.say(
+            f"A model that has never seen a {LEFT_OUT} turns away {percent(rejected[new].mean())} "
+            f"of them as no known digit, and {percent(rejected[~new].mean())} of the digits it "
+            "knows."
+        )
+        since = perf_counter()
+        model.add_classes(self.X_train[own], self.y_train[own])
+        seconds = perf_counter() - since
+        right = model.predict(self.X_test) == self.y_test
+        self.say(
+            f"Then {np.count_nonzero(own)} images of a {LEFT_OUT} are added in "
+            f"{1000 * seconds:.0f} ms, without a new fit: {percent(right[new].mean())} of the "
+            f"test's {LEFT_OUT}s are recognised, and {percent(1 - right.mean(), 1)} of all digits "
+            "are wrong."
+        )
+
+
+def _fit(name: str, X: Array, y: Array, label_noise: bool) -> Any:
+    if name in RIVALS:
+        return fit_rival(RIVALS[name], X, y)
+    if name == EUCLID:
+        return Euclidean().fit(X, y)
+    n_latents = 0.1 if name == MAPML else 0.02
+    return MaPML(n_latents, label_noise=label_noise, random_state=0).fit(X, y)
 
 
 def show(folder: Path) -> None:
     """Fit the models, print what they do, write the report into the folder."""
     try:
-        printer = Printer()
+        demo = Demo()
     except ImportError as error:
         raise SystemExit("the demo needs rich: pip install 'latentmetric[demo]'") from error
     folder.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder / REPORT)
     since = perf_counter()
-    with printer.status:
-        task = digits()
-        printer.say(
-            f"Digits of scikit-learn: {len(task.y_train):,} images of {task.X_train.shape[1]} "
-            f"pixels to learn from, {len(task.y_test)} to test."
+    X, y = demo.X_train, demo.y_train
+    with demo.status:
+        demo.say(
+            f"Digits of scikit-learn: {len(y):,} images of {X.shape[1]} pixels to learn from, "
+            f"{len(demo.y_test)} to test."
         )
-        printer.say(
+        demo.say(
             "References are what a query is compared with. The calibration error is how far stated "
             "probabilities are from the share of right answers. A fit includes the choice of "
             "parameters."
         )
-        printer.heading("1. Images as they are")
-        clean = _contest(printer, task, "images as they are")
-        printer.say(about_clean(clean))
-        printer.heading(
+        demo.heading("1. Images as they are")
+        clean = demo.contest("images as they are", X, y)
+        demo.say(about_clean(clean))
+        demo.heading(
             f"2. Noise on the training images: {SIGMA} of 16 grey levels; clean test images"
         )
-        printer.say(about_noise(_contest(printer, noisy(task), "noisy images")))
-        printer.heading("3. Wrong labels on the training images; MaPML is told that some are wrong")
-        wrong = mislabelled(task)
-        results = _contest(printer, wrong, "wrong labels", label_noise=True)
-        printer.say(about_wrong_labels(results, np.mean(task.y_train != wrong.y_train)))
-        printer.heading("4. A class that was not there when the model was fitted")
-        printer.on_start(f"MaPML without any {LEFT_OUT}")
-        for line in about_new_class(task):
-            printer.say(line)
-        printer.on_start("report")
+        noisy = X + np.random.default_rng(0).normal(0, SIGMA, X.shape)
+        demo.say(
+            "After learning from images full of noise, "
+            f"{errors(demo.contest('noisy images', noisy, y), 0)} of the clean test images wrong: "
+            "latent examples start as averages, in which noise cancels out."
+        )
+        demo.heading("3. Wrong labels on the training images; MaPML is told that some are wrong")
+        wrong = mislabelled(y)
+        results = demo.contest("wrong labels", X, wrong, label_noise=True)
+        demo.say(about_wrong_labels(results, np.mean(y != wrong)))
+        demo.heading("4. A class that was not there when the model was fitted")
+        demo.on_start(f"MaPML without any {LEFT_OUT}")
+        demo.new_class()
+        demo.on_start("report")
         write_report(
-            clean[MAPML].model, task.X_test, task.y_test, folder / REPORT, X_train=task.X_train,
-            y_train=task.y_train, image_shape=(8, 8), title="Digits",
-            source="load_digits of scikit-learn",
+            clean[MAPML].model, demo.X_test, demo.y_test, folder / REPORT, X_train=X, y_train=y,
+            image_shape=(8, 8), title="Digits", source="load_digits of scikit-learn",
         )  # fmt: skip
-    printer.heading("See for yourself")
-    printer.say(f"{folder / REPORT}: everything about the model of part 1. Open it in a browser:")
-    printer.say(f"    {(folder / REPORT).resolve().as_uri()}")
-    printer.heading("Next: your own rows, in a table with a column of labels")
-    printer.say(f"    {_command()} compare table.csv    # does it help?")
-    printer.say(f"    {_command()} fit table.csv -o model")
-    printer.say("docs/tutorial.md goes on from there.")
-    printer.say(f"All of this took {perf_counter() - since:.0f} s.")
+    demo.heading("See for yourself")
+    demo.say(f"{folder / REPORT}: everything about the model of part 1. Open it in a browser:")
+    demo.say(f"    {(folder / REPORT).resolve().as_uri()}")
+    demo.heading("Next: your own rows, in a table with a column of labels")
+    demo.say(f"    {_command()} compare table.csv    # does it help?")
+    demo.say(f"    {_command()} fit table.csv -o model")
+    demo.say("docs/tutorial.md goes on from there.")
+    demo.say(f"All of this took {perf_counter() - since:.0f} s.")
 
 
-def _contest(printer: Printer, task: Task, part: str, label_noise: bool = False) -> Results:
-    """Fit and measure every method, and print a table."""
-    results = {}
-    for name in NAMES:
-        printer.on_start(f"{part}: {name}")
-        results[name] = measure(name, task, label_noise)
-    printer.table(results)
-    return results
+def mislabelled(labels: Array) -> Array:
+    """Labels, some of them drawn at random."""
+    generator = np.random.default_rng(0)
+    wrong = labels.copy()
+    drawn = generator.choice(len(labels), round(DRAWN_LABELS * len(labels)), replace=False)
+    wrong[drawn] = generator.choice(np.unique(labels), len(drawn))
+    return wrong
 
 
 def percent(share: float, digits: int = 0) -> str:
@@ -160,66 +235,34 @@ def percent(share: float, digits: int = 0) -> str:
 
 def about_clean(results: Results) -> str:
     """Errors as counts, because they are few."""
-    euclid, ours = results[EUCLID], results[MAPML]
+    wrong = {name: np.count_nonzero(~found.right) for name, found in results.items()}
+    rivals = ", ".join(f"{name} {wrong[name]}" for name in RIVALS)
     return (
-        f"Of {len(ours.right)} test images, MaPML gets {ours.wrong} wrong with {ours.references} "
-        f"references; 3-NN gets {euclid.wrong} wrong with all {euclid.references:,} images, tuned "
-        f"k-NN {results[TUNED].wrong}, logistic regression {results[LOGISTIC].wrong} and tuned SVC "
-        f"{results[SUPPORT].wrong}. A difference of a few images is chance: on clean rows like "
-        "these, MaPML saves references rather than errors."
-    )
-
-
-def about_noise(results: Results) -> str:
-    """Errors in percent."""
-    return (
-        f"After learning from images full of noise, {_errors(results, 0)} of the clean test images "
-        "wrong: latent examples start as averages, in which noise cancels out."
+        f"Of {results[MAPML].n_queries} test images, MaPML gets {wrong[MAPML]} wrong with "
+        f"{results[MAPML].references} references; 3-NN gets {wrong[EUCLID]} wrong with all "
+        f"{results[EUCLID].references:,} images, {rivals}. A difference of a few images is chance: "
+        "on clean rows like these, MaPML saves references rather than errors."
     )
 
 
 def about_wrong_labels(results: Results, share: float) -> str:
     """What came of so many wrong labels; MaPML and SVC are judged as ``compare`` judges."""
-    ours = paired(results[MAPML].right, results[SUPPORT].right)
+    ours = paired(results[MAPML].right, results["tuned SVC"].right)
     verdict = "about as good as tuned SVC: chance explains the difference."
     if ours.significant:
         better = "better" if ours.fewer > 0 else "worse"
         verdict = f"{better} than tuned SVC, by more than chance explains."
     return (
-        f"With {percent(share)} of the labels wrong, {_errors(results, 1)} of the test images "
+        f"With {percent(share)} of the labels wrong, {errors(results, 1)} of the test images "
         f"wrong. MaPML is {verdict}"
     )
 
 
-def _errors(results: Results, digits: int) -> str:
+def errors(results: Results, digits: int) -> str:
     """Which share each method gets, for a sentence that ends with "wrong"."""
-    euclid, tuned, logistic, support, ours = (
-        percent(results[name].error, digits) for name in (EUCLID, TUNED, LOGISTIC, SUPPORT, MAPML)
-    )
-    return (
-        f"3-NN gets {euclid}, tuned k-NN {tuned}, logistic regression {logistic}, tuned SVC "
-        f"{support} and MaPML {ours}"
-    )
-
-
-def about_new_class(task: Task) -> tuple[str, str]:
-    """How many rows of a missing class are turned away, and what comes of adding it."""
-    known, new = task.without(LEFT_OUT), task.y_test == LEFT_OUT
-    model = MaPML(random_state=0).fit(known.X_train, known.y_train)
-    threshold = model.reject_threshold(REJECTED_SHARE)
-    rejected = model.predict(task.X_test, reject_below=threshold, reject_label=-1) == -1
-    own = task.y_train == LEFT_OUT
-    since = perf_counter()
-    model.add_classes(task.X_train[own], task.y_train[own])
-    seconds = perf_counter() - since
-    right = model.predict(task.X_test) == task.y_test
-    return (
-        f"A model that has never seen a {LEFT_OUT} turns away {percent(rejected[new].mean())} of "
-        f"them as no known digit, and {percent(rejected[~new].mean())} of the digits it knows.",
-        f"Then {np.count_nonzero(own)} images of a {LEFT_OUT} are added in "
-        f"{1000 * seconds:.0f} ms, without a new fit: {percent(right[new].mean())} of the test's "
-        f"{LEFT_OUT}s are recognised, and {percent(1 - right.mean(), 1)} of all digits are wrong.",
-    )
+    shares = {name: percent(found.error, digits) for name, found in results.items()}
+    rivals = ", ".join(f"{name} {shares[name]}" for name in RIVALS)
+    return f"3-NN gets {shares[EUCLID]}, {rivals} and MaPML {shares[MAPML]}"
 
 
 def _command() -> str:

@@ -3,9 +3,8 @@
 Rows are shuffled by class once, so that each class is on one worker; then they never move again.
 A round sends the metric to the workers and gets latent examples and spreads back; a step of the
 refinement gets sums of gradients back. Only samples of a bounded number of rows reach the client.
-Each round leaves a future on the workers that depends on the future of the round before. So when a
-worker is lost, the scheduler rebuilds its classes on another one, from the chunks of the array, and
-repeats the rounds so far.
+When a worker is lost, the scheduler rebuilds its classes on another one, from the chunks of the
+array.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 from latentmetric.core.coordinates import Coordinates, peak_of
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.dask_population import DaskPopulation, Part, on_cluster
+from latentmetric.engines.dask_population import DaskPopulation, on_cluster
 from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
 from latentmetric.validation.labels import (
     check_classes,
@@ -67,11 +66,11 @@ class DaskEngine:
     in_process = False
 
     def holds(self, X: Any) -> bool:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
     def validate(self, X: Any, estimator: Any, *, training: bool) -> Any:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         _refuse_other_collections(X, "X")
         n_rows = 2 if np.isnan(X.shape[0]) else X.shape[0]
         check_description((n_rows, *X.shape[1:]), X.dtype, 2 if training else 1)
@@ -79,7 +78,7 @@ class DaskEngine:
         return X
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledChunks:
-        """See ``Engine``; labels are checked on the workers, no row is read yet."""
+        """See ``LocalEngine``; labels are checked on the workers, no row is read yet."""
         client = active_client()
         X, y = _aligned(rows, y)
         labels = client.compute(y.to_delayed().ravel().tolist())
@@ -93,30 +92,44 @@ class DaskEngine:
         return LabelledChunks(self, X, classes, labels, sizes=sizes)
 
     def partition(self, labelled: Any, n_threads: int, progress: Progress) -> Partition:
-        """See ``Engine``: rows are sent to the workers of their classes."""
+        """See ``LocalEngine``: rows are sent to the workers of their classes."""
         client, X, sizes = active_client(), labelled.rows, labelled.sizes
-        workers = client.nthreads()
-        owners = _owners(sizes, min(len(sizes), sum(workers.values())))
         chunks = client.compute(X.to_delayed().ravel().tolist())
         summaries = client.gather(client.map(_summarise, chunks, n_rows=X.shape[0]))
-        for start, summary in zip(np.cumsum([0, *X.chunks[0]]), summaries, strict=False):
-            if summary.fault is not None:
-                raise summary.fault.error(int(start))
-        dtype = _float_dtype(summaries, X.dtype)
+        for start, (fault, *_) in zip(np.cumsum([0, *X.chunks[0]]), summaries, strict=False):
+            if fault is not None:
+                raise fault.error(int(start))
+        centre, low, high = (
+            combine([summary[number] for summary in summaries], axis=0)
+            for number, combine in ((1, np.sum), (2, np.min), (3, np.max))
+        )
+        *narrow, widest = float_dtypes(X.dtype)
+        ends = np.array([low.min(), high.max()], np.float64)
+        dtype = next((candidate for candidate in narrow if has_room(ends, candidate)), widest)
+        workers = client.nthreads()
         addresses = [address for address, threads in workers.items() for _ in range(threads)]
-        classes, parts = [on_cluster(client, labelled.classes)] * len(chunks), []
-        for part, address in zip(range(owners.max() + 1), addresses, strict=False):
-            own = [on_cluster(client, owners == part)] * len(chunks)
-            pieces = client.map(_piece, chunks, labelled.codes, classes, own)
+        owners = _owners(sizes, min(len(sizes), len(addresses)))
+        shared, parts = on_cluster(client, (labelled.classes, owners)), []
+        for part in range(owners.max() + 1):
+            pieces = client.map(
+                _piece, chunks, labelled.codes, [shared] * len(chunks), [part] * len(chunks)
+            )
             parts.append(
-                client.submit(_gather, pieces, dtype, workers=[address], allow_other_workers=True)
+                client.submit(
+                    _gather, pieces, dtype, workers=[addresses[part]], allow_other_workers=True
+                )
             )
         del chunks, pieces  # so that the workers can release the chunks once the parts exist
-        coordinates = _coordinates(client, summaries, parts, X.shape, dtype)
+        scale = peak_of(centre, low, high, dtype) or 1.0
+        unit = Coordinates(centre, scale)
+        total = sum(client.gather(client.map(_sum_of_radii, parts, unit=unit)))
+        if total > 0:  # as in ``Coordinates.of``
+            scale *= float(np.sqrt(total / X.shape[0] / X.shape[1]))
+        coordinates = Coordinates(centre, scale)
         return Partition(DaskPopulation(client, parts, owners, sizes, coordinates, dtype))
 
     def map_blocks(self, function: BlockFunction, rows: Any, dtype: Any, width: int | None) -> Any:
-        """See ``Engine``; returns a lazy Dask array."""
+        """See ``LocalEngine``; returns a lazy Dask array."""
         from dask.delayed import delayed
 
         X = rows.rechunk({1: -1})
@@ -129,7 +142,7 @@ class DaskEngine:
         )
 
     def gather(self, rows: Any, caller: str) -> Floats:
-        """See ``Engine``."""
+        """See ``LocalEngine``."""
         raise TypeError(
             f"{caller} needs X in the memory of one process, but it is a Dask array and is not "
             "gathered silently; if it fits, pass X.compute()"
@@ -154,7 +167,7 @@ def _answer(rows: Any, function: BlockFunction, empty: Any, block_info: Any = No
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Rechunk X to whole rows, and y to chunks of the same rows."""
+    """X in chunks of whole rows, and y in chunks of the same rows; none is empty."""
     from dask.array import from_array
 
     if not DaskEngine().holds(y):
@@ -166,14 +179,8 @@ def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
     check_same_length(X.shape[0], y.shape[0])
     if X.shape[0] < 2:
         raise ValueError(f"X has {X.shape[0]} rows; at least 2 are needed")
-    X = _without_empty_chunks(X).rechunk({1: -1})
-    return X, _without_empty_chunks(y).rechunk((X.chunks[0],))
-
-
-def _without_empty_chunks(X: Any) -> Any:
-    """Drop chunks without rows, which selections leave behind."""
-    sizes = tuple(size for size in X.chunks[0] if size)
-    return X if len(sizes) == X.numblocks[0] else X.rechunk({0: sizes})
+    sizes = tuple(size for size in X.chunks[0] if size)  # selections leave empty chunks behind
+    return X.rechunk({0: sizes, 1: -1}), y.rechunk((sizes,))
 
 
 def _owners(sizes: Ints, n_parts: int) -> Ints:
@@ -186,63 +193,33 @@ def _owners(sizes: Ints, n_parts: int) -> Ints:
     return owners
 
 
-@dataclass(frozen=True)
-class _Summary:
-    """What the coordinates need to know about a chunk."""
-
-    sums: Floats
-    low: Floats
-    high: Floats
-    fault: Fault | None
-
-
-def _float_dtype(summaries: list[_Summary], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in, chosen by the range of all values."""
-    ends = np.array([[summary.low.min(), summary.high.max()] for summary in summaries], np.float64)
-    *narrow, widest = float_dtypes(dtype)
-    return next((candidate for candidate in narrow if has_room(ends, candidate)), widest)
-
-
-def _coordinates(
-    client: Any, summaries: list[_Summary], parts: list[Any], shape: Any, dtype: np.dtype[Any]
-) -> Coordinates:
-    """The coordinates that ``Coordinates.of`` would compute from all rows."""
-    centre = np.sum([summary.sums for summary in summaries], axis=0)
-    high = np.max([summary.high for summary in summaries], axis=0)
-    low = np.min([summary.low for summary in summaries], axis=0)
-    peak = peak_of(centre, low, high, dtype)
-    if peak == 0:
-        return Coordinates(centre, 1.0)
-    unit = Coordinates(centre, peak)
-    total = sum(client.gather(client.map(_sum_of_radii, parts, unit=unit)))
-    return Coordinates(centre, peak * float(np.sqrt(total / shape[0] / shape[1])))
-
-
 def _count(labels: Any, start: int) -> tuple[Any, Ints]:
     names, codes = classes_and_codes(checked_labels(labels, start=start))
     return names, np.bincount(codes, minlength=len(names))
 
 
-def _summarise(rows: Any, n_rows: int) -> _Summary:
-    fault = first_fault(rows)
+def _summarise(rows: Any, n_rows: int) -> tuple[Fault | None, Floats, Floats, Floats]:
+    """The first fault of a chunk, its share of the mean, and the range of each column."""
     with np.errstate(invalid="ignore", over="ignore"):
         sums = np.divide(rows, n_rows, dtype=np.float64).sum(axis=0)
-    return _Summary(sums, rows.min(axis=0), rows.max(axis=0), fault)
+    return first_fault(rows), sums, rows.min(axis=0), rows.max(axis=0)
 
 
-def _piece(rows: Any, labels: Any, classes: Any, own: Any) -> tuple[Any, Ints]:
+def _piece(rows: Any, labels: Any, classes_and_owners: Any, part: int) -> tuple[Any, Ints]:
     """The rows of a chunk that belong to one part, and their codes."""
+    classes, owners = classes_and_owners
     codes = np.searchsorted(classes, labels)
-    mine = own[codes]
+    mine = owners[codes] == part
     return rows[mine], codes[mine]
 
 
-def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> Part:
+def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> tuple[Floats, list[Ints]]:
+    """The rows of a part, and the row numbers of each of its classes."""
     codes = np.concatenate([codes for _, codes in pieces])
     rows = np.concatenate([rows for rows, _ in pieces]).astype(dtype, copy=False)
     order = np.argsort(codes, kind="stable")
-    return Part(rows, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
+    return rows, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
-def _sum_of_radii(part: Part, unit: Coordinates) -> float:
-    return float(unit.radii(part.rows).sum())
+def _sum_of_radii(part: tuple[Floats, list[Ints]], unit: Coordinates) -> float:
+    return float(unit.radii(part[0]).sum())

@@ -1,9 +1,8 @@
 """The training rows of a fit on the workers of a Dask cluster, class by class.
 
-Every class is in one part, and every part on one worker. A round sends the metric to the parts and
-gets latent examples back. A step of the refinement sends each part what its own rows of the batch
-need, and gets the sum of their gradients back. The only rows that reach the client are samples,
-whose sizes the core bounds.
+Every class is in one part, and every part on one worker, as a ``LocalPopulation``. Each operation
+of a population calls the same operation of the parts, and joins or adds what they return. The only
+rows that reach the client are samples, whose sizes the core bounds.
 
 All tasks depend on the futures of the parts, and nothing is scattered: when a worker is lost, the
 scheduler can rebuild whatever was on it.
@@ -11,26 +10,23 @@ scheduler can rebuild whatever was on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, cast
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from latentmetric.core.classes import OneClass, classes_of
-from latentmetric.core.coordinates import Coordinates, InnerRows
-from latentmetric.core.distances import row_blocks
+from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.metric import Metric
-from latentmetric.core.nearby import LatentPoints, Nearby, RowSubset
+from latentmetric.core.nearby import LatentPoints, Nearby
 from latentmetric.core.population import (
     LatentsUpdate,
-    first_latents_of,
-    move_latents_of,
+    LocalPopulation,
     nearby_of_classes,
     positions_of,
 )
-from latentmetric.core.refinement import Batch, Gradient, gradient
+from latentmetric.core.refinement import Batch, Gradient
 from latentmetric.core.starts import Start
 from latentmetric.core.types import Floats, Ints
 
@@ -38,29 +34,53 @@ MESSAGE_BYTES = 8 * 2**20
 """Bytes of arrays in one message to the scheduler; Dask warns of more than 10 MB."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """The rows of some classes as they arrived, and the row numbers of each class."""
-
-    rows: Floats
-    members: list[Ints]
-
-    def __sizeof__(self) -> int:
-        return int(self.rows.nbytes)
-
-
-def on_cluster(client: Any, array: Any) -> Any:
-    """The future of an array that is large or that many tasks need.
+def on_cluster(client: Any, value: Any) -> Any:
+    """The future of a value that is large or that many tasks need.
 
     Unlike scattered data, it survives the workers that hold it: the scheduler keeps what it is
-    made of. ``client.map`` does not take a large array as a keyword instead, because Dask would
-    name it after the keyword, and so mix up the arrays of two calls.
+    made of, in messages of a size that Dask does not warn of.
     """
-    blocks = [
-        client.submit(_same, array[block], pure=False)
-        for block in row_blocks(len(array), array[:1].nbytes, MESSAGE_BYTES)
+    data = pickle.dumps(value, protocol=5)
+    pieces = [
+        client.submit(bytes, data[start : start + MESSAGE_BYTES], pure=False)
+        for start in range(0, len(data), MESSAGE_BYTES)
     ]
-    return blocks[0] if len(blocks) == 1 else client.submit(np.concatenate, blocks, pure=False)
+    return client.submit(_unpickled, pieces, pure=False)
+
+
+def _unpickled(pieces: list[bytes]) -> Any:
+    return pickle.loads(b"".join(pieces))
+
+
+class Part(LocalPopulation):
+    """The classes of one worker, in the order of their codes."""
+
+    def __sizeof__(self) -> int:
+        return int(self.inner.rows.nbytes)
+
+    @classmethod
+    def of_members(cls, part: tuple[Floats, list[Ints]], coordinates: Coordinates) -> Part:
+        """A part of these rows, with the row numbers of each class."""
+        rows, members = part
+        return cls(rows, coordinates, np.arange(len(members)), members, coordinates.radii(rows))
+
+    def mean_radii(self) -> Floats:
+        """The mean of ‖x‖² of every class, summed in an order that depends on the rows alone."""
+        return np.array([np.sort(self.radii[members]).mean() for members in self.members])
+
+    def checksums(self) -> Ints:
+        """A checksum of the rows of every class."""
+        return np.array([rows.checksum() for rows in self.classes], dtype=np.int64)
+
+    def nearby_at(self, positions: Ints, land: LatentPoints) -> Nearby:
+        """``nearby``, given the positions of the classes in the whole population."""
+        return nearby_of_classes(self.classes, positions.tolist(), land, n_threads=1)
+
+    def gradient_of(
+        self, numbers: Ints, batch: Batch, components: Floats, start: Start
+    ) -> Gradient:
+        """``gradient`` of a batch that comes without the factor, which all parts need."""
+        return self.gradient(numbers, replace(batch, components=components), start, n_threads=1)
 
 
 class DaskPopulation:
@@ -73,10 +93,10 @@ class DaskPopulation:
         self._client = client
         self.coordinates, self.dtype = coordinates, dtype
         self.n_features = len(coordinates.centre)
-        self._parts = client.map(_by_class, parts, coordinates=coordinates)
+        self._parts = client.map(Part.of_members, parts, coordinates=coordinates)
         own_codes = [np.flatnonzero(owners == part) for part in range(len(parts))]
         self._mean_radii = np.empty(len(sizes))
-        found = client.gather(client.map(attrgetter("mean_radii"), self._parts))
+        found = client.gather(client.map(Part.mean_radii, self._parts))
         self._mean_radii[np.concatenate(own_codes)] = np.concatenate(found)
         self.codes = np.argsort(self._mean_radii, kind="stable")
         self.sizes: Ints = sizes[self.codes]
@@ -89,56 +109,58 @@ class DaskPopulation:
         """What to add to drawing numbers of the class at each position to count within its part."""
         for own in self._positions:
             self._shifts[own] += np.cumsum(self.sizes[own]) - self.sizes[own]
-        self._factor: tuple[Start, Any] | None = None
-        """The start of the last gradient, and the future of its factor."""
+        self._start: tuple[Start, Any] | None = None
+        """The start of the last gradient, and its future."""
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    def _call(
+        self, method: Callable[..., Any], each: Mapping[int, tuple[Any, ...]], *shared: Any
+    ) -> list[Any]:
+        """Call a method of some parts: each with arguments of its own, then with shared ones."""
+        futures = [
+            self._client.submit(method, self._parts[part], *own, *shared, pure=False)
+            for part, own in each.items()
+        ]
+        found: list[Any] = self._client.gather(futures)
+        return found
+
     def fingerprint_parts(self) -> list[Floats | Ints]:
         """See ``Population``."""
-        found = self._client.gather(self._client.map(_checksums, self._parts))
-        checksums = self._joined([np.array(own, dtype=np.int64) for own in found])
-        return [self._mean_radii, checksums, self.codes, self.sizes]
+        checksums = self._client.gather(self._client.map(Part.checksums, self._parts))
+        return [self._mean_radii, self._joined(checksums), self.codes, self.sizes]
 
     def first_latents(
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """See ``Population``."""
-        futures = [
-            self._client.submit(
-                _first, part, [starts[position] for position in own], _starts_of(class_starts, own)
-            )
-            for part, own in zip(self._parts, self._positions, strict=True)
-        ]
-        return self._together(futures, class_starts)
+        each = {
+            part: ([starts[position] for position in own], _starts_of(class_starts, own))
+            for part, own in enumerate(self._positions)
+        }
+        return self._together(self._call(Part.first_latents, each, 1), class_starts)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
         max_passes: int, n_threads: int, cached_latents: object = None,
     ) -> LatentsUpdate:  # fmt: skip
-        """See ``Population``; ``cached_latents`` are the futures of the parts' latent examples."""
-        before = cast("list[Any] | None", cached_latents)
-        if before is None:
-            before = [_unmoved(latents[_indices(class_starts, own)]) for own in self._positions]
-        futures = [
-            self._client.submit(
-                _move, part, moved, _starts_of(class_starts, own), metric.components, latent_reg,
-                max_passes,
-            )
-            for part, own, moved in zip(self._parts, self._positions, before, strict=True)
-        ]  # fmt: skip
-        return self._together(futures, class_starts)
+        """See ``Population``."""
+        each = {}
+        for part, own in enumerate(self._positions):
+            before = on_cluster(self._client, latents[_indices(class_starts, own)])
+            each[part] = before, _starts_of(class_starts, own)
+        sent = on_cluster(self._client, metric)
+        found = self._call(Part.move_latents, each, sent, latent_reg, max_passes, 1)
+        return self._together(found, class_starts)
 
-    def _together(self, futures: list[Any], class_starts: Ints) -> LatentsUpdate:
+    def _together(self, found: list[LatentsUpdate], class_starts: Ints) -> LatentsUpdate:
         """The latent examples of all parts, class by class in the order of the population."""
-        found = self._client.gather(futures)
         return LatentsUpdate(
             self._joined([moved.latents for moved in found], class_starts),
             self._joined([moved.spreads for moved in found]),
             self._joined([moved.counts for moved in found], class_starts),
             max(moved.passes for moved in found),
-            futures,
         )
 
     def _joined(self, of_parts: list[Any], starts: Ints | None = None) -> Any:
@@ -154,25 +176,16 @@ class DaskPopulation:
 
     def sample(self, numbers: Ints) -> Floats:
         """See ``Population``; these rows come to the client."""
-        parts, indices, within = zip(*self._asked(numbers), strict=True)
-        found = self._client.map(_Ready.sample, parts, within, pure=False)
+        asked, within = self._asked(numbers)
+        found = self._call(Part.sample, {part: (within[own],) for part, own in asked.items()})
         rows = np.empty((len(numbers), self.n_features), dtype=self.dtype)
-        rows[np.concatenate(indices)] = np.concatenate(self._client.gather(found))
+        rows[np.concatenate(list(asked.values()))] = np.concatenate(found)
         return rows
 
     def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
         """See ``Population``; every part compares its own rows."""
-        components, points, lists = (
-            on_cluster(self._client, array) for array in (land.components, land.points, land.lists)
-        )
-        futures = [
-            self._client.submit(
-                _nearby, part, own, components, points, lists, land.class_starts, land.counts,
-                land.temperature, land.visit, pure=False,
-            )
-            for part, own in zip(self._parts, self._positions, strict=True)
-        ]  # fmt: skip
-        found = self._client.gather(futures)
+        each = {part: (own,) for part, own in enumerate(self._positions)}
+        found = self._call(Part.nearby_at, each, on_cluster(self._client, land))
         visited = [len(range(size)[land.visit.of(size)]) for size in self.sizes.tolist()]
         starts = np.cumsum([0, *visited])
         return Nearby(
@@ -183,57 +196,46 @@ class DaskPopulation:
         )
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
-        """See ``Population``; sums come from the parts, and are added in the order of the parts."""
-        if self._factor is None or self._factor[0] is not start:  # sent once per start
-            self._factor = start, on_cluster(self._client, start.factor)
-        parts, indices, within = zip(*self._asked(numbers), strict=True)
-        pieces = [piece_of(batch, own) for own in indices]
-        components, *points = self._sent([batch.components, *(batch.points[w] for w, _ in pieces)])
-        futures = self._client.map(
-            _gradient, parts, within, [piece for _, piece in pieces], points,
-            [components] * len(parts), [self._factor[1]] * len(parts), pure=False,
-        )  # fmt: skip
+        """See ``Population``; sums come from the parts, and are added in the order of the parts.
+
+        A part gets only the points that its own rows of the batch need.
+        """
+        if self._start is None or self._start[0] is not start:  # sent once
+            self._start = start, on_cluster(self._client, start)
+        asked, within = self._asked(numbers)
+        pieces = {part: _piece_of(batch, own) for part, own in asked.items()}
+        sent: list[Any] = [batch.components, *(piece for _, piece in pieces.values())]
+        n_bytes = batch.components.nbytes + sum(piece.points.nbytes for piece in sent[1:])
+        if n_bytes > MESSAGE_BYTES:
+            sent = [on_cluster(self._client, value) for value in sent]
+        each = {
+            part: (within[own], piece)
+            for (part, own), piece in zip(asked.items(), sent[1:], strict=True)
+        }
+        found = self._call(Part.gradient_of, each, sent[0], self._start[1])
         total = Gradient(np.zeros_like(batch.components), np.zeros_like(batch.points))
-        for (which, _), found in zip(pieces, self._client.gather(futures), strict=True):
-            np.add(total.components, found.components, out=total.components)
-            total.points[which] += found.points
+        for (which, _), of_part in zip(pieces.values(), found, strict=True):
+            np.add(total.components, of_part.components, out=total.components)
+            total.points[which] += of_part.points
         return total
 
-    def _sent(self, arrays: list[Floats]) -> list[Any]:
-        """Arrays as arguments of tasks: themselves if one message can hold all, else futures."""
-        if sum(array.nbytes for array in arrays) <= MESSAGE_BYTES:
-            return arrays
-        return [on_cluster(self._client, array) for array in arrays]
+    def _asked(self, numbers: Ints) -> tuple[dict[int, Ints], Ints]:
+        """The indices of each part's rows in these drawing numbers; the numbers within the parts.
 
-    def _asked(self, numbers: Ints) -> Iterator[tuple[Any, Ints, Ints]]:
-        """The parts with rows of these drawing numbers.
-
-        With each, the indices of its rows in ``numbers``, and their numbers within the part.
+        Parts without such rows are left out.
         """
         positions = positions_of(self, numbers)
-        owners, within = self._owners[positions], numbers + self._shifts[positions]
-        for number, part in enumerate(self._parts):
-            own = np.flatnonzero(owners == number)
-            if len(own):
-                yield part, own, within[own]
+        owners = self._owners[positions]
+        asked = {int(part): np.flatnonzero(owners == part) for part in np.unique(owners)}
+        return asked, numbers + self._shifts[positions]
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """The classes of one part, ready for the algorithms."""
-
-    classes: list[OneClass]
-    mean_radii: list[float]
-    rows: InnerRows
-    drawn: Ints
-    """The row of every drawing number, counted within the part."""
-
-    def __sizeof__(self) -> int:
-        return int(self.rows.rows.nbytes)
-
-    def sample(self, numbers: Ints) -> Floats:
-        """Inner rows by their drawing numbers."""
-        return self.rows[self.drawn[numbers]]
+def _piece_of(batch: Batch, indices: Ints) -> tuple[Ints, Batch]:
+    """The points that these rows of a batch need, and the batch of the rows with only these."""
+    which, near = np.unique(batch.near[indices], return_inverse=True)
+    near, points = near.reshape(len(indices), -1), batch.points[which]
+    piece = replace(batch.part(indices), components=batch.components[:0], points=points, near=near)
+    return which, piece
 
 
 def _indices(starts: Ints, positions: Ints) -> Ints:
@@ -244,65 +246,3 @@ def _indices(starts: Ints, positions: Ints) -> Ints:
 def _starts_of(class_starts: Ints, positions: Ints) -> Ints:
     """The bounds of the classes at these positions if they stand one after another."""
     return np.concatenate(([0], np.cumsum(np.diff(class_starts)[positions])))
-
-
-def _unmoved(latents: Floats) -> LatentsUpdate:
-    return LatentsUpdate(latents, np.zeros(0), np.zeros(len(latents)), 0)
-
-
-def piece_of(batch: Batch, indices: Ints) -> tuple[Ints, Batch]:
-    """The points that these rows of a batch need, and the batch of the rows without the points."""
-    which, near = np.unique(batch.near[indices], return_inverse=True)
-    nothing = batch.components[:0]
-    near = near.reshape(len(indices), -1)
-    return which, replace(batch.part(indices), components=nothing, points=nothing, near=near)
-
-
-def _same(array: Any) -> Any:
-    return array
-
-
-def _by_class(part: Part, coordinates: Coordinates) -> _Ready:
-    radii = coordinates.radii(part.rows)
-    rows = InnerRows(part.rows, coordinates)
-    classes = classes_of(rows, part.members, radii)
-    means = [float(np.sort(radii[members]).mean()) for members in part.members]
-    drawn = [
-        members[of_class.drawing_order]
-        for members, of_class in zip(part.members, classes, strict=True)
-    ]
-    return _Ready(classes, means, rows, np.concatenate(drawn))
-
-
-def _checksums(part: _Ready) -> list[int]:
-    return [rows.checksum() for rows in part.classes]
-
-
-def _first(part: _Ready, starts: list[Ints | int], class_starts: Ints) -> LatentsUpdate:
-    latents = first_latents_of(part.classes, starts, class_starts, n_threads=1)
-    return replace(_unmoved(latents), spreads=np.zeros(len(starts)))
-
-
-def _move(
-    part: _Ready, before: LatentsUpdate, class_starts: Ints, components: Floats, latent_reg: float,
-    max_passes: int,
-) -> LatentsUpdate:  # fmt: skip
-    return move_latents_of(
-        part.classes, before.latents, class_starts, Metric(components), latent_reg, max_passes,
-        n_threads=1,
-    )  # fmt: skip
-
-
-def _nearby(
-    part: _Ready, positions: Ints, components: Floats, points: Floats, lists: Ints,
-    class_starts: Ints, counts: Floats, temperature: float, visit: RowSubset,
-) -> Nearby:  # fmt: skip
-    land = LatentPoints(components, points, class_starts, lists, counts, temperature, visit)
-    return nearby_of_classes(part.classes, positions.tolist(), land, n_threads=1)
-
-
-def _gradient(
-    part: _Ready, numbers: Ints, batch: Batch, points: Floats, components: Floats, factor: Floats
-) -> Gradient:
-    rows = Start("", factor).into(part.sample(numbers))
-    return gradient(rows, replace(batch, components=components, points=points))

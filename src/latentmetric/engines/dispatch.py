@@ -11,19 +11,18 @@ import numpy as np
 
 from latentmetric.core.types import Floats
 from latentmetric.engines.dask import DaskEngine
-from latentmetric.engines.files import FileEngine
-from latentmetric.engines.memory import MemoryEngine
-from latentmetric.engines.protocol import BlockFunction, Engine, LabelledRows
+from latentmetric.engines.local import LocalEngine
+from latentmetric.engines.protocol import BlockFunction, LabelledRows
 from latentmetric.validation.labels import Labels, check_same_length, checked_labels
 
-ENGINES: tuple[Engine, ...] = (DaskEngine(), FileEngine())
+ENGINES: tuple[Any, ...] = (DaskEngine(),)
 """The first of these engines that holds the rows is used."""
 
-MEMORY = MemoryEngine()
-"""Holds everything else that scikit-learn can turn into an array."""
+MEMORY = LocalEngine()
+"""Holds everything else: files, and what scikit-learn can turn into an array."""
 
 
-def engine_of(X: Any) -> Engine:
+def engine_of(X: Any) -> Any:
     """The engine that holds these rows."""
     if type(X) is np.ndarray:
         return MEMORY
@@ -39,13 +38,14 @@ def validate(X: Any, y: Any, estimator: Any) -> LabelledRows:
             f"{type(X).__name__}; pass both as Dask arrays, or pass y.compute()"
         )
     rows = engine.validate(X, estimator, training=True)
-    return engine.labelled(rows, y, type(estimator).__name__)
+    labelled: LabelledRows = engine.labelled(rows, y, type(estimator).__name__)
+    return labelled
 
 
 def map_blocks(
     function: BlockFunction, X: Any, estimator: Any, dtype: Any, width: int | None = None
 ) -> Any:
-    """Call ``function(block, start)`` on every block of queries; see ``Engine.map_blocks``."""
+    """Call ``function(block, start)`` on every block of queries; see ``LocalEngine.map_blocks``."""
     engine = engine_of(X)
     with np.errstate(under="ignore"):
         rows = engine.validate(X, estimator, training=False)
@@ -66,7 +66,7 @@ def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
     """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
     with np.errstate(under="ignore"):
-        rows = engine.gather(engine.validate(X, estimator, training=False), caller)
+        rows: Floats = engine.gather(engine.validate(X, estimator, training=False), caller)
         estimator.model_.check_reach(rows)
     return rows
 

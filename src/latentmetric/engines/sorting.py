@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import tempfile
 from typing import Any
@@ -10,41 +11,42 @@ import numpy as np
 
 from latentmetric.core.types import Ints
 from latentmetric.engines.protocol import Progress
-from latentmetric.io.rows import RawRows, RowFile
-from latentmetric.validation.rows import as_floats
+from latentmetric.io.rows import RowFile, as_row_file
+from latentmetric.validation.rows import as_floats, float_dtypes
 
 IN_MEMORY_BYTES = 256 * 2**20
 """Rows up to this size are kept in memory."""
 
-READ_BYTES = 64 * 2**20
+READ_BYTES = 32 * 2**20
 """Bytes read at a time."""
 
 
 def sorted_by_class(
-    rows: RowFile, codes: Ints, dtype: np.dtype[Any], progress: Progress
+    rows: RowFile, codes: Ints, progress: Progress, dtype: np.dtype[Any] | None = None
 ) -> tuple[Any, Ints]:
-    """The rows sorted by their codes, and the original number of each row.
+    """The rows as floats, sorted by their codes, and the original number of each row.
 
-    Raise ``OverflowError`` on a value that is too large for this dtype, but not for a wider one.
-
-    Rows of a class keep their order. Rows of more than ``IN_MEMORY_BYTES`` are written to an
-    unnamed temporary file, which the system deletes when it is closed.
+    Rows of a class keep their order. If a value does not fit into float32, reading starts again in
+    float64.
     """
+    dtype = dtype or float_dtypes(rows.dtype)[0]
     order = np.argsort(codes, kind="stable")
-    positions = np.empty(len(codes), dtype=np.intp)
-    positions[order] = np.arange(len(codes))
-    store = _new_store(rows.shape, dtype)
+    positions = np.argsort(order)
+    table = _new_table(rows.shape, dtype)
     step = max(1, READ_BYTES // max(1, rows.shape[1] * dtype.itemsize))
     for start in range(0, len(rows), step):
         block = as_floats(rows[slice(start, start + step)], start)
         if block.dtype.itemsize > dtype.itemsize:
-            raise OverflowError(f"a value of the rows from {start} on does not fit into {dtype}")
-        _put(store, block.astype(dtype, copy=False), positions[start : start + len(block)])
+            return sorted_by_class(rows, codes, progress, block.dtype)
+        table[positions[start : start + len(block)]] = block
+        if isinstance(table, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+            table._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
         progress(start + len(block), len(rows))
-    return store, order
+    return as_row_file(table) if isinstance(table, np.memmap) else table, order
 
 
-def _new_store(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
+def _new_table(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array in memory, or a map of an unnamed file that the system deletes when it is closed."""
     needed = shape[0] * shape[1] * dtype.itemsize
     if needed <= IN_MEMORY_BYTES:
         return np.empty(shape, dtype=dtype)
@@ -55,16 +57,5 @@ def _new_store(shape: tuple[int, int], dtype: np.dtype[Any]) -> Any:
             f"sorting the rows by class needs {needed / 1e9:.1f} GB in {folder}, which has "
             f"{free / 1e9:.1f} GB free; set the environment variable TMPDIR to another folder"
         )
-    return RawRows(tempfile.TemporaryFile(), shape, dtype)
-
-
-def _put(store: Any, block: Any, positions: Ints) -> None:
-    """Store the rows of a block; on disk, rows with consecutive positions are written together."""
-    if isinstance(store, np.ndarray):
-        store[positions] = block
-        return
-    order = np.argsort(positions)
-    positions, block = positions[order], block[order]
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(positions) != 1) + 1, [len(positions)]))
-    for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        store.write(int(positions[first]), block[first:end])
+    with tempfile.TemporaryFile() as file:  # the map keeps it
+        return np.memmap(file, dtype, "w+", shape=shape)

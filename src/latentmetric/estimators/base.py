@@ -13,30 +13,38 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Self
 
 import numpy as np
-from sklearn import get_config
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES, n_voters
-from latentmetric.engines.dispatch import check_in_memory, engine_of, map_blocks, validate
-from latentmetric.engines.protocol import LabelledRows
-from latentmetric.estimators.driver import PATIENCE, Driver
-from latentmetric.estimators.notebooks import ShownInNotebooks
+from latentmetric.engines.dispatch import (
+    MEMORY,
+    check_in_memory,
+    engine_of,
+    map_blocks,
+    validate,
+)
+from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
 from latentmetric.estimators.progress import (
     CallbackSupportMixin,
     Listener,
-    ReadingLog,
+    iterations,
+    reading_log,
     with_callbacks,
 )
 from latentmetric.estimators.references import ReferencesMixin
 from latentmetric.estimators.training import TrainingData
-from latentmetric.persistence.checkpoints import Checkpoints, Identity
-from latentmetric.validation.labels import checked_labels, predicted_dtype
+from latentmetric.validation.labels import predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
     Integer,
@@ -44,23 +52,10 @@ from latentmetric.validation.parameters import (
     Number,
     OneOf,
     Rule,
-    Verbosity,
     validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
 from latentmetric.validation.weights import row_weights
-
-EARLY_STOPPING: dict[str, Rule] = {
-    "early_stopping": Boolean(),
-    "validation_fraction": Number(0, 0.9, open_low=True),
-}
-"""Rules for the parameters of early stopping, for estimators that have them."""
-
-FREE_PARAMETERS = ("n_jobs", "verbose")
-"""Parameters that may differ when a fit is resumed; the number of threads may change rounding."""
-
-NOT_ALWAYS_SET = ("columns_in_", "components_", "feature_names_in_", "score_quantiles_")
-"""Fitted attributes that a fit may lack although the one before had them."""
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
@@ -74,7 +69,7 @@ class ReferenceClassifier(
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
     TransformerMixin,
-    ShownInNotebooks,
+    BaseEstimator,
     Generic[AnyState],
 ):
     """k-NN with labelled references under a learned metric.
@@ -87,12 +82,20 @@ class ReferenceClassifier(
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
-        "verbose": Verbosity(),
+        "verbose": Integer(0, or_bool=True),
+        "early_stopping": Boolean(),
+        "validation_fraction": Number(0, 0.9, open_low=True),
     }
-    """The rule of each parameter; subclasses add their own."""
+    """The rule of each parameter that an estimator may have; subclasses add their own."""
 
     _learns: ClassVar[bool] = True
     """Whether the estimator learns; if not, the metric is Euclidean."""
+
+    _votes_with_rows: ClassVar[bool] = False
+    """Whether all rows vote, so that a fit must have them in memory."""
+
+    _in_squared_units: ClassVar[tuple[str, ...]] = ()
+    """What a state measures in units of its coordinates, and ``history_`` in those of the data."""
 
     n_neighbors: int
     weights: str
@@ -112,7 +115,7 @@ class ReferenceClassifier(
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         """The model of a state; with ``all_rows``, held-out rows are references, too."""
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False, keep_on_interrupt: bool = False,
@@ -147,35 +150,18 @@ class ReferenceClassifier(
     ) -> Self:  # fmt: skip
         fitting = validated_copy(self)
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
-        resume = Boolean().check("resume", resume)
-        if not engine_of(X).in_process:
-            fitting._check_on_cluster(X)
-        with blas_threads(thread_count(fitting.n_jobs)), np.errstate(under="ignore"):
-            attributes, _ = fitting._learn(self, X, y, sample_weight, checkpoint, resume, keep)
+        generator, checkpoints = generator_from(fitting.random_state), None
+        if Boolean().check("resume", resume) or checkpoint is not None:
+            checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
+        with single_threaded_blas(), np.errstate(under="ignore"):
+            data = fitting._training_data(X, y, sample_weight, generator)
+            steps = fitting._steps(data)
+            listener = Listener(self, steps.limit, X, y)
+            attributes = run(fitting, data, steps, generator, listener, checkpoints, keep)
         # All at once: an interrupt finds the estimator as it was or as it will be.
-        self.__dict__ = {
-            name: value for name, value in vars(self).items() if name not in NOT_ALWAYS_SET
-        } | attributes
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = kept | attributes
         return self
-
-    def _learn(
-        self, owner: Self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
-        keep_on_interrupt: bool,
-    ) -> tuple[dict[str, Any], TrainingData]:  # fmt: skip
-        """The fitted attributes of ``owner``, of which this is a copy, and what they came from."""
-        labelled = validate(X, y, self)
-        self._check_against(labelled.classes)
-        class_weight = getattr(self, "class_weight", None)
-        weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
-        generator = generator_from(self.random_state)
-        checkpoints = None
-        if checkpoint is not None or resume:
-            checkpoints = self._new_checkpoints(checkpoint, resume, generator)
-        data = self._training_data(replace(labelled, weights=weights), generator)
-        steps = self._steps(data)
-        listener = Listener(owner, steps.limit, X, y)
-        driver = Driver(self, data, steps, generator, listener, checkpoints, keep_on_interrupt)
-        return driver.run(), data
 
     def _check_parameters(self) -> None:
         """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
@@ -184,52 +170,57 @@ class ReferenceClassifier(
     def _check_combinations(self) -> None:
         """Raise on checked parameters that do not fit each other, or lack a library."""
 
-    def _check_on_cluster(self, X: Any) -> None:
-        """Raise if this estimator cannot be fitted to rows on a cluster, before any is read."""
-        caller, instead = f"{type(self).__name__}.fit", "X.compute() if it fits, or fit MaPML"
-        check_in_memory(caller, instead, X=X)
-
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
-    def _new_checkpoints(
-        self, folder: Any, resume: bool, generator: np.random.Generator
-    ) -> Checkpoints:
-        if folder is None:
-            raise ValueError("resume=True needs checkpoint, the folder to resume from")
-        parameters = self.get_params(deep=False)
-        deciding = {name: parameters[name] for name in parameters if name not in FREE_PARAMETERS}
-        identity = Identity(type(self).__name__, deciding, self._start_digest())
-        return Checkpoints(folder, resume, identity, generator)
-
-    def _start_digest(self) -> str:
-        """A digest of the model that a fit begins from; "rows" without one."""
-        return "rows"
-
     def _training_data(
-        self, labelled: LabelledRows, generator: np.random.Generator
+        self, X: Any, y: Any, sample_weight: Any, generator: np.random.Generator
     ) -> TrainingData:
-        """Rows by class; with early stopping, some of them are held out."""
-        progress = ReadingLog(type(self).__name__, self.verbose)
+        """Checked rows by class; with early stopping, some of them are held out."""
+        caller = f"{type(self).__name__}.fit"
+        if self._votes_with_rows:
+            check_in_memory(caller, "X.compute() if it fits, or fit MaPML", X=X)
+        labelled = validate(X, y, self)
+        self._check_against(labelled.classes)
+        if self._votes_with_rows:
+            rows = labelled.engine.gather(labelled.rows, caller)
+            labelled = replace(labelled, engine=MEMORY, rows=rows)
+        class_weight = getattr(self, "class_weight", None)
+        if sample_weight is not None or class_weight is not None:
+            weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
+            labelled = replace(labelled, weights=weights)
+        progress = reading_log(type(self).__name__, self.verbose)
         partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
+        population = partition.population
+        data = TrainingData(
+            labelled.classes, population, population.coordinates, partition.rows, partition.codes,
+            partition.order, partition.weights,
+        )  # fmt: skip
         if not getattr(self, "early_stopping", False):
-            return TrainingData(labelled.classes, partition, partition.population)
-        fraction: float = self.validation_fraction
-        return TrainingData.held_out_of(labelled.classes, partition, fraction, generator)
-
-    def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
-        """What states are judged by, and how many steps may pass without a better one."""
-        return ("validation_error", PATIENCE) if len(data.held_out) else (None, None)
-
-    def _record(self, data: TrainingData, state: AnyState) -> Record:
-        """The record of a step, in the units of the data."""
-        return dict(state.record)
+            return data
+        return data.split(self.validation_fraction, generator)
 
     def _attributes(
-        self, data: TrainingData, state: AnyState, model: FittedModel
+        self, data: TrainingData, state: AnyState, history: list[Record], *, final: bool
     ) -> dict[str, Any]:
-        """Fitted attributes that only this estimator has."""
-        return {}
+        """The fitted attributes; ``final`` if no further step follows."""
+        if len(data.held_out):
+            model, _ = held_out_model(self, data, state)
+            if final:
+                complete = self._fitted_model(data, state, all_rows=True)
+                model = replace(complete, temperature=model.temperature)
+        else:
+            model = self._fitted_model(data, state, all_rows=False)
+        features = ("n_features_in_", "feature_names_in_")
+        return {
+            **({} if model.components is None else {"components_": model.components}),
+            **{name: getattr(self, name) for name in features if hasattr(self, name)},
+            "classes_": data.classes,
+            "history_": list(history),
+            "n_iter_": iterations(history[-1]),
+            "best_iter_": iterations(state.record),
+            "model_": model,
+        }
 
     def transform(self, X: Any) -> Floats:
         """Map rows to the space in which Euclidean distances are the learned ones.
@@ -249,11 +240,9 @@ class ReferenceClassifier(
         check_is_fitted(self)
         dtype: Any = self.components_.dtype
         if not engine_of(X).in_process:
-            _refuse_frames(self, X)
             dtype = np.result_type(dtype, float_dtypes(X.dtype)[0])
-        transformed: Floats = map_blocks(
-            self._transform_block, X, self, dtype, len(self.components_)
-        )
+        rank = len(self.components_)
+        transformed: Floats = map_blocks(self._transform_block, X, self, dtype, rank)
         return transformed
 
     def predict(
@@ -276,11 +265,7 @@ class ReferenceClassifier(
         """
         voting = self._voting()
         dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
-        predict_block = voting._predict_block
-        if reject_below is not None:
-            predict_block = partial(
-                voting._predict_or_reject_block, float(reject_below), reject_label, dtype
-            )
+        predict_block = partial(voting._predict_block, reject_below, reject_label, dtype)
         predicted: np.ndarray[Any, Any] = map_blocks(predict_block, X, voting, dtype)
         return predicted
 
@@ -321,27 +306,6 @@ class ReferenceClassifier(
         ready = self._ready()
         scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)
         return scores
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy: the share of rows whose label is predicted correctly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to classify, with the features of the fit.
-        y : array-like of shape (n_samples,)
-            Their true labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None gives all rows the same weight.
-
-        Returns
-        -------
-        float
-        """
-        instead = "(model.predict(X) == y).mean().compute()"
-        caller = f"{type(self).__name__}.score"
-        check_in_memory(caller, instead, X=X, y=y, sample_weight=sample_weight)
-        return float(super().score(X, checked_labels(y), sample_weight))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -431,15 +395,14 @@ class ReferenceClassifier(
         self.model_.check_reach(rows, start)
         return self.model_.embedded(rows)
 
-    def _predict_block(self, rows: Floats, start: int) -> np.ndarray[Any, Any]:
-        return self.classes_[self.model_.vote(self._nearest(rows, start), self.weights)]
-
-    def _predict_or_reject_block(
-        self, reject_below: float, reject_label: Any, dtype: Any, rows: Floats, start: int
+    def _predict_block(
+        self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
         neighbors = self._nearest(rows, start)
-        predicted = self.classes_[self.model_.vote(neighbors, self.weights)].astype(dtype)
-        predicted[~(self.model_.scores(neighbors) >= reject_below)] = reject_label
+        predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
+        if reject_below is not None:
+            predicted = predicted.astype(dtype)
+            predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
         return predicted
 
     def _proba_block(self, rows: Floats, start: int) -> Floats:
@@ -453,12 +416,3 @@ class ReferenceClassifier(
         neighbors = self._nearest(rows, start, k)
         distances = self.model_.distances(neighbors.squared)
         return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)
-
-
-def _refuse_frames(estimator: Any, X: Any) -> None:
-    """A lazy answer cannot become a frame: scikit-learn would compute it."""
-    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-    container = own or get_config()["transform_output"]
-    if container != "default":
-        caller = f'{type(estimator).__name__}.transform with set_output(transform="{container}")'
-        check_in_memory(caller, 'set_output(transform="default") to get a lazy array', X=X)

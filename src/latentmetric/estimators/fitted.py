@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.likelihood import label_likelihoods
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import blas_threads, thread_count
+from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import validated_copy
@@ -47,10 +47,14 @@ def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) 
         model = model.with_references(estimator.latent_examples_, of_latents)
     scores = np.empty(len(rows))
     n_threads = thread_count(validated_copy(estimator, ("n_jobs",)).n_jobs)
-    with np.errstate(under="ignore"), blas_threads(n_threads):
-        for block in row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1])):
-            scores[block] = label_likelihoods(
-                model.points(rows[block]), codes[block], model.references, of_latents,
-                estimator.latent_counts_, model.temperature, training,
-            )  # fmt: skip
+
+    def score(block: slice) -> None:
+        scores[block] = label_likelihoods(
+            model.points(rows[block]), codes[block], model.references, of_latents,
+            estimator.latent_counts_, model.temperature, training,
+        )  # fmt: skip
+
+    with np.errstate(under="ignore"), single_threaded_blas():
+        blocks = row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1]))
+        parallel_map(score, list(blocks), n_threads)
     return scores

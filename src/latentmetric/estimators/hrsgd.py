@@ -14,7 +14,6 @@ from latentmetric.core.psd import psd_factor
 from latentmetric.core.steps import Steps
 from latentmetric.core.tuning import DRAWN_AT_ONCE
 from latentmetric.core.types import Floats
-from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import Integer, Number, OneOf, Rule
@@ -94,7 +93,6 @@ class HRSGD(MetricLearner[hrsgd.State]):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner._parameter_rules,
-        **EARLY_STOPPING,
         "learning_rate": Number(0, MAX_LEARNING_RATE, open_low=True),
         "update": OneOf(hrsgd.UPDATES),
         "batch_size": Integer(1, DRAWN_AT_ONCE),
@@ -136,7 +134,7 @@ class HRSGD(MetricLearner[hrsgd.State]):
             )
 
     def _steps(self, data: TrainingData) -> Steps[hrsgd.State]:
-        rows, codes = data.training_rows
+        rows, codes = data.inner_rows()
         n_parts = min(REPORTS, self.n_steps // self.batch_size)
         settings = hrsgd.Settings(self.learning_rate, self.batch_size, self.update == "unbiased")
         return hrsgd.steps(rows, codes, self.n_steps, n_parts, settings)

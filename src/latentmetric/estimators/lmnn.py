@@ -14,7 +14,6 @@ from latentmetric.core import lmnn
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.steps import Steps
 from latentmetric.core.types import Floats
-from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import Integer, Number, Rule
@@ -87,7 +86,6 @@ class LMNN(MetricLearner[lmnn.State]):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner._parameter_rules,
-        **EARLY_STOPPING,
         "target_neighbors": Integer(1),
         "push": Number(0, 1),
         "max_iter": Integer(0),
@@ -125,7 +123,7 @@ class LMNN(MetricLearner[lmnn.State]):
         self.verbose = verbose
 
     def _steps(self, data: TrainingData) -> Steps[lmnn.State]:
-        rows, codes = data.training_rows
+        rows, codes = data.inner_rows()
         problem = lmnn.Problem.of(
             rows, codes, self.target_neighbors, self.push, self.max_impostors,
             thread_count(self.n_jobs),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from inspect import cleandoc
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,18 +21,14 @@ from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.dispatch import check_in_memory
-from latentmetric.engines.protocol import LabelledRows
-from latentmetric.estimators.base import EARLY_STOPPING, ReferenceClassifier
-from latentmetric.estimators.driver import PATIENCE
+from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.setup import (
+    check_on_cluster,
     check_warm_start,
-    digest_of,
-    first_from_last_fit,
-    first_from_rows,
+    first_round,
     in_span,
     is_warm,
     score_quantiles,
@@ -39,17 +37,18 @@ from latentmetric.estimators.setup import (
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import add_unlabelled, split_labels
 from latentmetric.validation.parameters import (
-    AnyLabel,
+    Accepted,
     Boolean,
-    CountOrShare,
     Integer,
     Number,
     OneOf,
     OrNone,
     Rule,
-    check_counts_by_class,
+    check_keys,
+    count_or_share,
+    label,
 )
-from latentmetric.validation.weights import ClassWeights
+from latentmetric.validation.weights import class_weights
 
 AS_PUBLISHED: dict[str, Any] = {
     "weights": "uniform",
@@ -67,6 +66,12 @@ MIN_METRIC_REG = 1e-9
 
 MAX_LATENT_REG = 1e15
 """More rows than anyone has: with more, sums of pulls would overflow."""
+
+SAMPLE_WEIGHT = """\
+sample_weight : array-like of shape (n_samples,), default=None
+    The weight of each row, at least 0. Only ratios matter. A row of weight 2 counts as two in
+    all means and sums; rows of weight 0 are left out.
+"""
 
 
 class MaPML(OnlineLatents):
@@ -227,8 +232,7 @@ class MaPML(OnlineLatents):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **ReferenceClassifier._parameter_rules,
-        **EARLY_STOPPING,
-        "n_latents": CountOrShare(),
+        "n_latents": Accepted(count_or_share),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),
         "start": OneOf(("auto", *STARTS)),
@@ -244,17 +248,12 @@ class MaPML(OnlineLatents):
         "init": OneOf(("random", "k-means++")),
         "refine": Integer(0),
         "label_noise": Boolean(),
-        "class_weight": ClassWeights(),
-        "unlabelled": AnyLabel(),
+        "class_weight": OrNone(Accepted(class_weights)),
+        "unlabelled": OrNone(Accepted(label)),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
-    latent_examples_: Floats
-    latent_labels_: np.ndarray[Any, Any]
-    latent_counts_: Floats
-    margins_: Floats
-    score_quantiles_: Floats
-    reference_: str
+    _in_squared_units: ClassVar[tuple[str, ...]] = ("objective", "mean_margin")
 
     def __init__(
         self,
@@ -341,73 +340,28 @@ class MaPML(OnlineLatents):
         """
         return cls(n_latents, **(AS_PUBLISHED | parameters))
 
-    @with_callbacks
-    def fit(
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(  # noqa: D102 - its docstring is that of the base class with one parameter more
         self, X: Any, y: Any, sample_weight: Any = None, *,
         checkpoint: str | os.PathLike[str] | None = None, resume: bool = False,
         keep_on_interrupt: bool = False,
     ) -> Self:  # fmt: skip
-        """Learn from labelled rows. A fit that fails leaves the estimator unchanged.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows: an array, a data frame, a memory map, a ``RowFile`` or a Dask array.
-        y : array-like of shape (n_samples,)
-            The label of each row: numbers, Booleans or strings, of at least two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row, at least 0. Only ratios matter. A row of weight 2 counts as two
-            in all means and sums; rows of weight 0 are left out.
-        checkpoint : path, default=None
-            A folder for the state of the fit, in one file that is replaced after each round. If
-            it cannot be written, the fit continues and warns once.
-        resume : bool, default=False
-            Continue from the checkpoint, if there is one. The model is the same as that of a fit
-            that was never interrupted. Raises if the data or the parameters differ.
-        keep_on_interrupt : bool, default=False
-            On KeyboardInterrupt, end with the best round so far, if there is one, instead of
-            raising.
-
-        Returns
-        -------
-        self
-        """
-        if sample_weight is not None:
-            caller, instead = f"{type(self).__name__}.fit with sample_weight", "fit without it"
-            check_in_memory(caller, instead, X=X, y=y, sample_weight=sample_weight)
         return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
 
-    def _learn(self, owner: Self, X: Any, y: Any, sample_weight: Any, *options: Any) -> Any:
-        if self.unlabelled is None:
-            return super()._learn(owner, X, y, sample_weight, *options)
-        y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
-        attributes, data = super()._learn(owner, X, y, sample_weight, *options)
-        return add_unlabelled(self, attributes, data, of_unlabelled), data
+    fit.__doc__ = cleandoc(ReferenceClassifier.fit.__doc__ or "").replace(
+        "checkpoint : path", f"{SAMPLE_WEIGHT}checkpoint : path", 1
+    )
 
     def _check_combinations(self) -> None:
         if self.index == "faiss":
             import_faiss()
-
-    def _check_on_cluster(self, X: Any) -> None:
-        for name, value, other in (
-            ("early_stopping", True, False), ("reference", "original", "latent")
-        ):  # fmt: skip
-            if getattr(self, name) == value:
-                raise ValueError(
-                    f"{name}={value!r} would gather rows of a cluster on one machine; fit with "
-                    f"{name}={other!r}"
-                )
-        for name in ("class_weight", "unlabelled"):
-            if getattr(self, name) is not None:
-                caller = f"{type(self).__name__}.fit with {name}={getattr(self, name)!r}"
-                check_in_memory(caller, f"{name}=None", X=X)
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
             Integer(1, self.n_features_in_).check("n_components", self.n_components)
         if fitting and isinstance(self.n_latents, Mapping):
-            check_counts_by_class("n_latents", self.n_latents, classes.tolist())
+            check_keys("n_latents", self.n_latents, classes.tolist(), every=True)
         if fitting and is_warm(self):
             check_warm_start(self, classes)
 
@@ -421,32 +375,21 @@ class MaPML(OnlineLatents):
             )
         return ready
 
-    def _start_digest(self) -> str:
-        return digest_of(self) if is_warm(self) else super()._start_digest()
-
     def _training_data(
-        self, labelled: LabelledRows, generator: np.random.Generator
+        self, X: Any, y: Any, sample_weight: Any, generator: np.random.Generator
     ) -> TrainingData:
-        return in_span(self, super()._training_data(labelled, generator), generator)
+        check_on_cluster(self, X, y, sample_weight)
+        of_unlabelled = None
+        if self.unlabelled is not None:
+            y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
+        data = super()._training_data(X, y, sample_weight, generator)
+        return in_span(self, replace(data, unlabelled=of_unlabelled), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:
         settings = settings_of(self)
-        first = (first_from_last_fit if is_warm(self) else first_from_rows)(self, data, settings)
         plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
+        first = first_round(self, data, settings)
         return learning(data.training, settings, self.max_iter, plan, first)
-
-    def _stopping(self, data: TrainingData) -> tuple[str | None, int | None]:
-        if len(data.held_out):
-            # The refinement follows the rounds, however many of them were better than the last.
-            return "validation_error", None if self.refine else PATIENCE
-        return ("loss" if self.keep == "best" else None), None
-
-    def _record(self, data: TrainingData, state: State) -> Record:
-        record, unit = dict(state.record), data.coordinates.unit
-        for name in ("objective", "mean_margin"):
-            if name in record:
-                record[name] *= unit
-        return record
 
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
         components = state.start.fold(reduced(state, settings_of(self).final_rank))
@@ -463,20 +406,29 @@ class MaPML(OnlineLatents):
             data.coordinates, components, points, codes, len(data.classes), temperature
         )
 
-    def _attributes(self, data: TrainingData, state: State, model: FittedModel) -> dict[str, Any]:
+    def _attributes(
+        self, data: TrainingData, state: State, history: list[Record], *, final: bool
+    ) -> dict[str, Any]:
+        attributes = super()._attributes(data, state, history, final=final)
         latents, codes, order = data.ordered(state.latents, state.class_starts)
         margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
-        quantiles = score_quantiles(self, data, state, model)
         counts = state.counts[order]
-        if data.partition.weights is not None:
-            counts = counts * data.partition.weights.units[codes]
-        return {
+        if data.weights is not None:
+            counts = counts * data.weights.units[codes]
+        attributes |= {
             "latent_examples_": data.coordinates.out_of(latents),
             "latent_labels_": data.classes[codes],
             "latent_counts_": counts,
             "margins_": margins * data.coordinates.unit,
             "reference_": self.reference,
-        } | ({} if quantiles is None else {"score_quantiles_": quantiles})
+        }
+        quantiles = score_quantiles(self, data, state, attributes["model_"])
+        if quantiles is not None:
+            attributes["score_quantiles_"] = quantiles
+        if not final or data.unlabelled is None:
+            return attributes
+        weights = data.unlabelled if data.order is None else data.unlabelled[data.order]
+        return add_unlabelled(self, attributes, data.rows, weights)
 
     def _with_references(self, rows: Floats, codes: Ints) -> dict[str, Any]:
         return super()._with_references(rows, codes) | {"reference_": "set"}

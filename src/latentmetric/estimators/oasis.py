@@ -12,13 +12,10 @@ from sklearn.utils.metaestimators import available_if
 
 from latentmetric.core import oasis
 from latentmetric.core.model import FittedModel
-from latentmetric.core.parallel import thread_count
 from latentmetric.core.psd import psd_factor
-from latentmetric.core.steps import Steps
-from latentmetric.core.tuning import THREADED_FEATURES
+from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats
 from latentmetric.core.votes import VOTES
-from latentmetric.estimators.base import EARLY_STOPPING
 from latentmetric.estimators.rivals import REPORTS, MetricLearner
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.parameters import Boolean, Integer, Number, Rule
@@ -122,7 +119,6 @@ class OASIS(MetricLearner[oasis.State]):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **MetricLearner._parameter_rules,
-        **EARLY_STOPPING,
         "psd": Boolean(),
         "aggressiveness": Number(0, open_low=True),
         "n_steps": Integer(1),
@@ -174,10 +170,9 @@ class OASIS(MetricLearner[oasis.State]):
             )
 
     def _steps(self, data: TrainingData) -> Steps[oasis.State]:
-        rows, codes = data.training_rows
-        n_threads = thread_count(self.n_jobs) if rows.n_features >= THREADED_FEATURES else 1
+        rows, codes = data.inner_rows()
         n_parts = min(REPORTS, self.n_steps)
-        return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness, n_threads)
+        return oasis.steps(rows, codes, self.n_steps, n_parts, self.aggressiveness)
 
     def _components(self, data: TrainingData, state: oasis.State) -> Floats:
         return psd_factor(state.similarity)
@@ -185,14 +180,13 @@ class OASIS(MetricLearner[oasis.State]):
     def _fitted_model(self, data: TrainingData, state: oasis.State, all_rows: bool) -> FittedModel:
         if self.psd:
             return super()._fitted_model(data, state, all_rows)
-        voters = data.voters(all_rows)
-        inner = data.inner if len(voters) == len(data.rows) else data.training_rows[0]
-        return FittedModel.of_similarity(
-            state.similarity, inner, data.codes[voters], len(data.classes)
-        )
+        rows, codes = data.inner_rows(all_rows)
+        return FittedModel.of_similarity(state.similarity, rows, codes, len(data.classes))
 
     def _attributes(
-        self, data: TrainingData, state: oasis.State, model: FittedModel
+        self, data: TrainingData, state: oasis.State, history: list[Record], *, final: bool
     ) -> dict[str, Any]:
-        factor = model.components
-        return {"similarity_": state.similarity if factor is None else factor.T @ factor}
+        attributes = super()._attributes(data, state, history, final=final)
+        factor = attributes.get("components_")
+        attributes["similarity_"] = state.similarity if factor is None else factor.T @ factor
+        return attributes

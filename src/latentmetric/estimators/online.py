@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,10 +24,9 @@ from latentmetric.engines.dispatch import check_in_memory, map_blocks
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import recoded
-from latentmetric.estimators.setup import QUANTILES
+from latentmetric.estimators.setup import QUANTILES, requested_counts
 from latentmetric.validation.labels import (
     Labels,
-    check_same_classes,
     checked_labels,
     classes_and_codes,
     joined_classes,
@@ -96,8 +94,11 @@ class OnlineLatents(ReferenceClassifier[State]):
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(rows))
             rows, labels, weights = rows[weights > 0], labels[weights > 0], weights[weights > 0]
-        if classes is not None:
-            check_same_classes(checked_labels(classes, "classes"), self.classes_)
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={classes!r:.60} is not the same as on the last call to partial_fit, "
+                f"which was: {self.classes_.tolist()!r:.60}; add_classes takes rows of new classes"
+            )
         codes = known_codes(labels, self.classes_)
         with np.errstate(under="ignore"):
             attributes = grown(changing, rows, codes, self.classes_, weights, forget)
@@ -112,18 +113,20 @@ class OnlineLatents(ReferenceClassifier[State]):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         caller = f"{type(self).__name__}.partial_fit"
         check_in_memory(caller, "X.compute() and y.compute() if they fit into memory", X=X, y=y)
-        every, labels = classes_and_codes(checked_labels(classes, "classes"))[0], checked_labels(y)
+        every, _ = classes_and_codes(checked_labels(classes, "classes"))
+        labels = checked_labels(y)
         _refuse_marked(labels, self.unlabelled, "partial_fit")
         known_codes(labels, every)
-        joined_classes(classes_and_codes(labels)[0], every)
-        later = set(every.tolist()) - set(labels.tolist())
-        fitted = _without(validated_copy(self), later)._fit(X, y, sample_weight, None, False, False)
-        joined = joined_classes(fitted.classes_, every)
-        model = recoded(fitted.model_, fitted.classes_, joined)
-        margins = np.full(len(joined), model.coordinates.unit)
-        margins[np.searchsorted(joined, fitted.classes_)] = fitted.margins_
-        own = self.get_params(deep=False)
-        attributes = {name: value for name, value in vars(fitted).items() if name not in own}
+        joined = joined_classes(np.unique(labels), every)
+        fitting = validated_copy(self)
+        for name in ("n_latents", "class_weight"):  # without the classes that have no rows yet
+            by_class = getattr(fitting, name)
+            if isinstance(by_class, Mapping):
+                present = set(labels.tolist()) | (set(by_class) - set(joined.tolist()))
+                setattr(fitting, name, {key: by_class[key] for key in by_class if key in present})
+        fitted = fitting._fit(X, y, sample_weight, None, False, False)
+        model, margins = with_classes(fitted, joined)
+        attributes = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
         attributes |= {"classes_": joined, "margins_": margins, "model_": model}
         self.__dict__ = vars(self) | attributes
         return self
@@ -237,14 +240,12 @@ def _refuse_marked(labels: Labels, mark: Any, method: str) -> None:
         )
 
 
-def _without(estimator: Any, later: set[Any]) -> Any:
-    """A copy's numbers and weights by class, without those of classes that have no rows yet."""
-    for name in ("n_latents", "class_weight"):
-        by_class = getattr(estimator, name)
-        if isinstance(by_class, Mapping):
-            present = {label: value for label, value in by_class.items() if label not in later}
-            setattr(estimator, name, present)
-    return estimator
+def with_classes(estimator: Any, classes: Labels) -> tuple[FittedModel, Floats]:
+    """The model and the margins of an estimator for more classes, which hold its own."""
+    model = recoded(estimator.model_, estimator.classes_, classes)
+    margins = np.full(len(classes), model.coordinates.unit)
+    margins[np.searchsorted(classes, estimator.classes_)] = estimator.margins_
+    return model, margins
 
 
 def grown(
@@ -256,26 +257,31 @@ def grown(
     These are all classes, those of the model and those that are new. If latent examples vote, the
     new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    before = estimator.classes_
+    requested = estimator.n_latents
     growth = Growth(estimator.init, estimator.latent_reg, estimator.max_passes, forget)
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
-    model = recoded(estimator.model_, before, classes)
+    model, margins = with_classes(estimator, classes)
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
-    margins = np.full(len(classes), unit)
-    margins[np.searchsorted(classes, before)] = estimator.margins_
     parts = {}
     for code in np.unique(codes).tolist():
-        latents = _latents_of(estimator, model, of_latents == code, margins[code] / unit - 1)
+        own = of_latents == code
+        latents = ClassLatents.none(components)
+        if own.any():
+            inner = into.into(estimator.latent_examples_[own].astype(model.dtype))
+            spread = max(0.0, margins[code] / unit - 1)
+            counts = estimator.latent_counts_[own]
+            latents = ClassLatents(inner, inner @ components.T, counts, spread)
         new = codes == code
         of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
         weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
         n_rows = forget * float(latents.counts.sum()) + weight
-        most = _n_latents(estimator.n_latents, n_rows, classes[[code]].tolist()[0])
+        share = None if isinstance(requested, Mapping) else float(requested) * n_rows
+        most = requested_counts(requested, classes[[code]].tolist(), [share])
         parts[code] = grow(
-            into.into(rows[new].astype(model.dtype)), components, latents, most, growth,
+            into.into(rows[new].astype(model.dtype)), components, latents, int(most[0]), growth,
             np.random.default_rng(seed), of_rows,
         )  # fmt: skip
         margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
@@ -297,39 +303,16 @@ def grown(
     else:
         model = model.with_more(rows, codes)
     positions = [into.out_of(part.places) for part in parts.values()]
-    counts = [part.counts for part in parts.values()]
     return {
         "classes_": classes,
         "latent_examples_": joined(estimator.latent_examples_, positions),
         "latent_labels_": classes[of_latents[order]],
-        "latent_counts_": joined(estimator.latent_counts_, counts),
+        "latent_counts_": joined(
+            estimator.latent_counts_, [part.counts for part in parts.values()]
+        ),
         "margins_": margins,
         "model_": model,
     }
-
-
-def _latents_of(estimator: Any, model: FittedModel, own: Bools, spread: float) -> ClassLatents:
-    """The latent examples of one class, in inner coordinates and under the metric."""
-    assert model.components is not None
-    if not own.any():
-        return ClassLatents.none(model.components)
-    inner = model.coordinates.into(estimator.latent_examples_[own].astype(model.dtype))
-    counts = estimator.latent_counts_[own]
-    return ClassLatents(inner, inner @ model.components.T, counts, max(0.0, spread))
-
-
-def _n_latents(requested: Any, n_rows: float, label: Any) -> int:
-    """The number of latent examples of a class with this many rows, at least 1."""
-    if isinstance(requested, Mapping):
-        if label not in requested:
-            raise ValueError(
-                f"n_latents has no number for the class {label!r}, only for {len(requested)} "
-                "others; add it with set_params"
-            )
-        return int(requested[label])
-    if isinstance(requested, Integral):
-        return int(requested)
-    return max(1, round(float(requested) * n_rows))
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:

@@ -7,31 +7,20 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
+except ImportError:  # scikit-learn before 1.9
 
-if TYPE_CHECKING:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """A placeholder for versions of scikit-learn without callbacks."""
 
-    class CallbackSupportMixin:  # noqa: D101
-        def set_callbacks(self, *callbacks: object) -> Any: ...  # noqa: D102
-        def _init_callback_context(self, *, max_subtasks: int | None) -> Any: ...
-
-    def with_callbacks(method: Method) -> Method: ...  # noqa: D103
-
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:
-
-        class CallbackSupportMixin:
-            """A placeholder for versions of scikit-learn without callbacks."""
-
-        def with_callbacks(method):
-            """A placeholder for versions of scikit-learn without callbacks."""
-            return method
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """A placeholder for versions of scikit-learn without callbacks."""
+        return method
 
 
 logger = logging.getLogger("latentmetric")
@@ -69,40 +58,20 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
 NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_errors")
 """What the line of a round does not list: it is elsewhere in the line, or too much."""
 
+_FALLBACK = logging.StreamHandler()
+_FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
 
-def _log(verbose: int, text: str, *values: Any) -> None:
+
+def _log(verbose: int, text: str) -> None:
     """Log a line, at level INFO if ``verbose`` and DEBUG otherwise.
 
     If logging is not set up, ``verbose`` sends the lines to standard error.
     """
     if verbose:
-        if _FALLBACK not in logger.handlers:
-            logger.addHandler(_FALLBACK)
+        logger.addHandler(_FALLBACK)  # once, however often it is added
         if logger.getEffectiveLevel() > logging.INFO:
             logger.setLevel(logging.INFO)
-    logger.log(logging.INFO if verbose else logging.DEBUG, text, *values)
-
-
-_FALLBACK = logging.StreamHandler()
-_FALLBACK.addFilter(lambda record: not logging.getLogger().handlers)
-
-
-def _log_step(estimator: Any, history: History, n_rounds: int) -> None:
-    """Log a line about the last step."""
-    if not estimator.verbose and not logger.isEnabledFor(logging.DEBUG):
-        return
-    record, left = history[-1], seconds_left(history, n_rounds)
-    _log(
-        estimator.verbose, "%s round %d/%d%s: %s%.1f s%s",
-        type(estimator).__name__, record["round"], n_rounds, refinement(record),
-        "".join(
-            f"{key.replace('_', ' ')} {_as_text(value)}, "
-            for key, value in record.items()
-            if key not in NOT_MEASURED
-        ),
-        sum(record["seconds"].values()),
-        "" if left is None else f", about {left:.0f} s left",
-    )  # fmt: skip
+    logger.log(logging.INFO if verbose else logging.DEBUG, "%s", text)
 
 
 def _as_text(value: Any) -> str:
@@ -131,28 +100,30 @@ def seconds_left(history: History, n_rounds: int) -> float | None:
     return left * sum(learned) / len(learned) if learned and left else None
 
 
-@dataclass
-class ReadingLog:
-    """Logs every few seconds how many rows of a file have been read."""
+def _line(history: History, n_rounds: int) -> str:
+    """The last round in one line."""
+    record, left = history[-1], seconds_left(history, n_rounds)
+    measured = [f"{name.replace('_', ' ')} {_as_text(value)}"
+                for name, value in record.items() if name not in NOT_MEASURED]  # fmt: skip
+    measured.append(f"{sum(record['seconds'].values()):.1f} s")
+    measured += [] if left is None else [f"about {left:.0f} s left"]
+    return f"round {record['round']}/{n_rounds}{refinement(record)}: {', '.join(measured)}"
 
-    name: str
-    verbose: int
-    start: float = field(default_factory=perf_counter)
-    last: float = field(default_factory=perf_counter)
 
-    def __call__(self, done: int, total: int) -> None:
-        """Report that ``done`` of ``total`` rows have been read."""
-        watcher = _WATCHER.get()
+def reading_log(name: str, verbose: int) -> Callable[[int, int], None]:
+    """A function that logs every few seconds how many rows of a file have been read."""
+    start = last = perf_counter()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        watcher, now = _WATCHER.get(), perf_counter()
         if watcher is not None:
             watcher.has_read(done, total)
-        now = perf_counter()
-        if now - self.last < SECONDS_BETWEEN_LINES and done < total:
-            return
-        self.last = now
-        _log(
-            self.verbose, "%s read %s of %s rows, about %.0f s left", self.name, f"{done:,}",
-            f"{total:,}", (now - self.start) * (total - done) / done,
-        )  # fmt: skip
+        if now - last >= SECONDS_BETWEEN_LINES or done == total:
+            last, left = now, (now - start) * (total - done) / done
+            _log(verbose, f"{name} read {done:,} of {total:,} rows, about {left:.0f} s left")
+
+    return report
 
 
 class Listener:
@@ -161,32 +132,34 @@ class Listener:
     def __init__(self, estimator: Any, n_steps: int, X: Any, y: Any) -> None:
         self._estimator, self._n_steps = estimator, n_steps
         self._data = {"estimator": estimator, "X": X, "y": y}
-        start = getattr(estimator, "_init_callback_context", None)
-        self._fit = start(max_subtasks=n_steps + 1) if start is not None else None
         self._tasks: list[Any] = []
         """The fit and, while one runs, its step; empty if scikit-learn has no callbacks."""
+        if hasattr(estimator, "_init_callback_context"):
+            self._tasks.append(estimator._init_callback_context(max_subtasks=n_steps + 1))
+            self._tasks[0].call_on_fit_task_begin(**self._data)
 
-    def begins(self) -> None:
-        """Report the start of the fit (first call) or of a step (later calls)."""
-        if self._fit is not None:
-            task = self._fit.subcontext(task_name="round") if self._tasks else self._fit
-            self._tasks.append(task)
-            task.call_on_fit_task_begin(**self._data)
+    def step_begins(self) -> None:
+        """Report the start of a step."""
+        if self._tasks:
+            self._tasks.append(self._tasks[0].subcontext(task_name="round"))
+            self._tasks[-1].call_on_fit_task_begin(**self._data)
 
     def step_ends(self, history: History, attributes: Attributes) -> bool:
         """Report the end of a step; return True if a callback or the watcher requests a stop."""
-        _log_step(self._estimator, history, self._n_steps)
+        if self._estimator.verbose or logger.isEnabledFor(logging.DEBUG):
+            line = _line(history, self._n_steps)
+            _log(self._estimator.verbose, f"{type(self._estimator).__name__} {line}")
         watcher = _WATCHER.get()
         stop = watcher is not None and watcher.has_learned(history, self._n_steps)
-        return self.ends(attributes) or stop
+        return self.ends(attributes, len(self._tasks) - 1) or stop
 
-    def ends(self, attributes: Attributes, *, fit: bool = False) -> bool:
-        """Report the end of the step, or of the fit and all that runs in it.
+    def ends(self, attributes: Attributes, keep: int = 0) -> bool:
+        """Report the end of all tasks but the first few to ``keep``.
 
         ``attributes`` is called only if a callback wants them.
         """
         stop = False
-        for _ in range(len(self._tasks) if fit else min(1, len(self._tasks))):
+        while len(self._tasks) > max(keep, 0):
             stop = self._tasks.pop().call_on_fit_task_end(
                 **self._data, reconstruction_attributes=attributes
             )

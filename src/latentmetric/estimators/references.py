@@ -13,11 +13,10 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.validation.labels import (
     Labels,
-    are_known,
     checked_labels,
+    find_codes,
     joined_classes,
     known_codes,
-    refuse_known,
 )
 from latentmetric.validation.parameters import validated_copy
 
@@ -51,7 +50,7 @@ class ReferencesMixin:
         changing, rows, labels = self._arriving("set_references", X, y)
         attributes: dict[str, Any] = {}
         with np.errstate(under="ignore"):
-            unknown = ~are_known(labels, self.classes_)
+            unknown = find_codes(labels, self.classes_) < 0
             if unknown.any():
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
                 changing.__dict__.update(attributes)
@@ -78,7 +77,13 @@ class ReferencesMixin:
         self
         """
         changing, rows, labels = self._arriving("add_classes", X, y)
-        refuse_known(labels, self.classes_)
+        known = np.unique(labels[find_codes(labels, self.classes_) >= 0]).tolist()
+        if known:
+            raise ValueError(
+                f"y holds {len(known)} of the model's {len(self.classes_)} classes, such as "
+                f"{known[0]!r}; add_classes takes rows of new classes only, partial_fit takes rows "
+                "of known ones"
+            )
         with np.errstate(under="ignore"):
             attributes = changing._with_classes(rows, labels)
         self.__dict__ = vars(self) | attributes

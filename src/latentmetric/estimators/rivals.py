@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,8 +12,6 @@ from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.model import FittedModel
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.dispatch import MEMORY
-from latentmetric.engines.protocol import LabelledRows
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.training import TrainingData
 
@@ -23,15 +22,12 @@ REPORTS = 10
 class MetricLearner(ReferenceClassifier[AnyState]):
     """k-NN with all rows under a metric that a subclass learns in the memory of one process."""
 
-    def _training_data(
-        self, labelled: LabelledRows, generator: np.random.Generator
-    ) -> TrainingData:
-        rows = labelled.engine.gather(labelled.rows, f"{type(self).__name__}.fit")
-        return super()._training_data(replace(labelled, engine=MEMORY, rows=rows), generator)
+    _votes_with_rows: ClassVar[bool] = True
 
-    @abstractmethod
-    def _components(self, data: TrainingData, state: AnyState) -> Floats:
+    def _components(self, data: TrainingData, state: Any) -> Floats:
         """The factor of the metric of a state, for inner rows."""
+        components: Floats = state.components
+        return components
 
     def _fitted_model(self, data: TrainingData, state: AnyState, all_rows: bool) -> FittedModel:
         components = self._components(data, state)
@@ -56,12 +52,9 @@ class ClosedFormLearner(MetricLearner[Solved]):
         """The factor of the metric for these inner rows: finite, (rank, n_features)."""
 
     def _steps(self, data: TrainingData) -> Steps[Solved]:
-        rows, codes = data.training_rows
+        rows, codes = data.inner_rows()
 
         def first(generator: np.random.Generator) -> Solved:
             return Solved(self._solve(rows, codes).astype(rows.dtype))
 
         return Steps(first, lambda state, generator: state, 0, Solved)
-
-    def _components(self, data: TrainingData, state: Solved) -> Floats:
-        return state.components

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from math import inf
 from numbers import Integral
 from typing import Any
@@ -42,6 +41,7 @@ from latentmetric.core.tuning import (
     WRONG_LABELS_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.dispatch import check_in_memory, engine_of
 from latentmetric.estimators.training import TrainingData
 
 First = Callable[[np.random.Generator], State]
@@ -76,13 +76,14 @@ def settings_of(model: Any) -> Settings:
     )
 
 
-def first_from_rows(model: Any, data: TrainingData, settings: Settings) -> First:
-    """Round 0 from rows of each class."""
-    rows, counts = data.training, latent_counts(model, data)
-    if data.span is None:
-        return partial(begin, rows, counts, model.init, settings, model.start)
-    assert data.start is not None
-    return partial(begin_from, rows, counts, model.init, settings, *data.start)
+def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
+    """Round 0 from the last fit or from rows of each class."""
+    if is_warm(model):
+        return _first_from_last_fit(model, data, settings)
+    counts = latent_counts(model, data)
+    if data.start is None:
+        return partial(begin, data.training, counts, model.init, settings, model.start)
+    return partial(begin_from, data.training, counts, model.init, settings, *data.start)
 
 
 def in_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
@@ -102,17 +103,31 @@ def in_span(model: Any, data: TrainingData, generator: np.random.Generator) -> T
 def latent_counts(model: Any, data: TrainingData) -> Ints:
     """The number of latent examples of the class at each position."""
     sizes, requested = data.training.sizes, model.n_latents
-    if isinstance(requested, Mapping):
-        classes = data.classes.tolist()
-        counts = np.array([requested[classes[code]] for code in data.training.codes])
-    elif isinstance(requested, Integral):
-        counts = np.full(len(sizes), int(requested))
-    else:
-        counts = np.rint(
-            shared_by_weight(float(requested), sizes, weights_by_class(data.training))
-        ).astype(np.intp)
-    clipped: Ints = np.clip(counts, 1, sizes)
+    shares: Floats | None = None
+    if isinstance(requested, float):
+        shares = shared_by_weight(requested, sizes, weights_by_class(data.training))
+    labels = data.classes[data.training.codes].tolist()
+    clipped: Ints = np.clip(requested_counts(requested, labels, shares), 1, sizes)
     return clipped
+
+
+def requested_counts(requested: Any, labels: list[Any], shares: Any) -> Ints:
+    """The numbers of latent examples that ``n_latents`` asks for, at least 1.
+
+    ``shares`` are those of the classes, if it is a share.
+    """
+    if isinstance(requested, Mapping):
+        missing = [label for label in labels if label not in requested]
+        if missing:
+            raise ValueError(
+                f"n_latents has no number for the class {missing[0]!r}, only for "
+                f"{len(requested)} others; add it with set_params"
+            )
+        return np.array([int(requested[label]) for label in labels])
+    if isinstance(requested, Integral):
+        return np.full(len(labels), int(requested))
+    counts: Ints = np.maximum(1, np.rint(shares)).astype(np.intp)
+    return counts
 
 
 def is_warm(model: Any) -> bool:
@@ -120,7 +135,7 @@ def is_warm(model: Any) -> bool:
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
-def first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
+def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
@@ -133,33 +148,47 @@ def first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> F
     return partial(state_from, rows, components, given, class_starts, settings, start)
 
 
-def digest_of(model: Any) -> str:
-    """Identifies the model that a fit continues, for checkpoints."""
-    digest = blake2b(digest_size=16)
-    for part in (model.components_, model.latent_examples_):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
+def check_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """Raise before anything is read if rows on a cluster would be needed here."""
+    name = f"{type(model).__name__}.fit"
+    if sample_weight is not None:
+        caller = f"{name} with sample_weight"
+        check_in_memory(caller, "fit without it", X=X, y=y, sample_weight=sample_weight)
+    if engine_of(X).in_process:
+        return
+    for parameter, value, other in (
+        ("early_stopping", True, False), ("reference", "original", "latent")
+    ):  # fmt: skip
+        if getattr(model, parameter) == value:
+            raise ValueError(
+                f"{parameter}={value!r} would gather rows of a cluster on one machine; fit with "
+                f"{parameter}={other!r}"
+            )
+    for parameter in ("class_weight", "unlabelled"):
+        value = getattr(model, parameter)
+        if value is not None:
+            check_in_memory(f"{name} with {parameter}={value!r}", f"{parameter}=None", X=X)
 
 
 def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
     """Raise unless rows of these classes can continue the last fit."""
-    known = model.classes_
-    if not np.array_equal(classes, known):
+    n_features, known, given = (
+        model.latent_examples_.shape[1],
+        model.classes_.tolist(),
+        classes.tolist(),
+    )
+    if given != known or model.n_features_in_ != n_features:
         raise ValueError(
-            f"warm_start needs the classes of the last fit: it had {len(known)}, "
-            f"from {known[0]!r} to {known[-1]!r}, but y has {len(classes)}, "
-            f"from {classes[0]!r} to {classes[-1]!r}; set warm_start=False"
+            f"warm_start needs the classes and features of the last fit: it had {n_features} "
+            f"features and {len(known)} classes, from {known[0]!r} to {known[-1]!r}, but X has "
+            f"{model.n_features_in_} features and y has {len(given)} classes, from {given[0]!r} to "
+            f"{given[-1]!r}; set warm_start=False"
         )
     missing = np.setdiff1d(classes, model.latent_labels_)
     if len(missing):
         raise ValueError(
             f"warm_start needs latent examples of every class, but {len(missing)} of "
             f"{len(classes)} have none, such as {missing.tolist()[0]!r}; set warm_start=False"
-        )
-    if model.n_features_in_ != model.latent_examples_.shape[1]:
-        raise ValueError(
-            f"warm_start needs the features of the last fit: X has {model.n_features_in_}, "
-            f"but it had {model.latent_examples_.shape[1]}; set warm_start=False"
         )
 
 
@@ -173,7 +202,8 @@ def score_quantiles(
     choice of the start has measured how much. None if no rows may be read for it.
     """
     if len(data.held_out):
-        scores = model.scores(model.nearest(data.validation_rows[0], 1, estimator.n_jobs))
+        held_out = data.rows[data.held_out]
+        scores = model.scores(model.nearest(held_out, 1, estimator.n_jobs))
         return np.quantile(scores.astype(np.float64), QUANTILES)
     rows, numbers = data.training, state.judges
     if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there

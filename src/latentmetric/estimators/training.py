@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -14,7 +14,7 @@ from latentmetric.core.span import Span
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.protocol import Partition
+from latentmetric.validation.weights import RowWeights
 
 
 @dataclass(frozen=True)
@@ -22,76 +22,74 @@ class TrainingData:
     """The data of one call of ``fit``."""
 
     classes: np.ndarray[Any, Any]
-    partition: Partition
     training: Population
     """The training rows, class by class."""
+    coordinates: Coordinates
+    """The inner coordinates, computed from all rows."""
+    rows: Any
+    """All rows, which this process can slice; None if they are on a cluster."""
+    codes: Any
+    """The class code of each of ``rows``."""
+    order: Ints | None
+    """The caller's row number of each of ``rows``, if they were reordered."""
+    weights: RowWeights | None
     held_out: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """The numbers of the held-out rows among the rows of the partition."""
+    """The numbers of the held-out rows among ``rows``."""
     span: Span | None = None
     """The basis that the training rows are written in, if they have more features than rows."""
     start: tuple[Start, Record] | None = None
     """With a basis, the start in it, and what its choice measured."""
+    unlabelled: Floats | None = None
+    """The weight of each of the caller's rows that has no label, 0 for the others."""
 
-    @classmethod
-    def held_out_of(
-        cls, classes: np.ndarray[Any, Any], partition: Partition, fraction: float,
-        generator: np.random.Generator,
-    ) -> TrainingData:  # fmt: skip
+    def split(self, fraction: float, generator: np.random.Generator) -> TrainingData:
         """Hold out a share of every class for validation."""
-        population = partition.population
-        assert isinstance(population, LocalPopulation)
-        training, held_out = population.hold_out(fraction, generator)
+        assert isinstance(self.training, LocalPopulation)
+        training, held_out = self.training.hold_out(fraction, generator)
         if not len(held_out):
             raise ValueError(
                 f"early_stopping holds out {fraction} of every class, which is not a single row "
-                f"of the {len(classes)} classes in {len(partition.rows)} rows; raise "
+                f"of the {len(self.classes)} classes in {len(self.rows)} rows; raise "
                 "validation_fraction or set early_stopping=False"
             )
-        return cls(classes, partition, training, held_out)
+        return replace(self, training=training, held_out=held_out)
 
-    @property
-    def coordinates(self) -> Coordinates:
-        """The inner coordinates, computed from all rows."""
-        return self.partition.population.coordinates
-
-    @property
-    def rows(self) -> Any:
-        """The rows, which this process can slice."""
-        return self.partition.rows
-
-    @property
-    def codes(self) -> Ints:
-        """The class code of each of ``rows``."""
-        assert self.partition.codes is not None
-        return self.partition.codes
+    def row_weights(self, numbers: Ints) -> Floats | None:
+        """The weights of these rows; None if each counts as one."""
+        of_rows = None if self.weights is None else self.weights.of_rows
+        return None if of_rows is None else of_rows[numbers]
 
     def ordered(self, latents: Floats, class_starts: Ints) -> tuple[Floats, Ints, Ints]:
         """Latent examples as inner rows in the order of ``classes``, their codes, and the order."""
         codes = np.repeat(self.training.codes, np.diff(class_starts))
         order = np.argsort(codes, kind="stable")
-        ordered = latents[order]
-        inner = ordered if self.span is None else self.span.out_of(ordered)
+        inner = latents[order] if self.span is None else self.span.out_of(latents[order])
         return inner, codes[order], order
 
     def voters(self, all_rows: bool) -> Ints:
         """The numbers of the rows that vote: all rows, or only the training rows."""
-        weights = self.partition.weights
         numbers = np.arange(len(self.rows))
-        if weights is not None and weights.of_rows is not None:
-            numbers = np.flatnonzero(weights.of_rows)
+        weights = self.row_weights(numbers)
+        if weights is not None:
+            numbers = np.flatnonzero(weights)
         return numbers if all_rows else np.setdiff1d(numbers, self.held_out)
 
-    @property
-    def validation_rows(self) -> tuple[Floats, Ints]:
-        """The held-out rows and their codes."""
-        return self.rows[self.held_out], self.codes[self.held_out]
+    def references(self, components: Floats, all_rows: bool) -> tuple[Floats, Ints]:
+        """The voting rows under a metric, in the caller's order, and their codes."""
+        voters = self.voters(all_rows)
+        points = InnerRows(self.rows, self.coordinates).under(components, voters)
+        if self.order is None:
+            return points, self.codes[voters]
+        as_given = np.argsort(self.order[voters])
+        return points[as_given], self.codes[voters][as_given]
 
-    @property
-    def validation_weights(self) -> Floats | None:
-        """The weights of the held-out rows; None if each counts as one."""
-        weights = self.partition.weights
-        of_rows = None if weights is None else weights.of_rows
-        return None if of_rows is None else of_rows[self.held_out]
+    def inner_rows(self, all_rows: bool = False) -> tuple[InnerRows, Ints]:
+        """All rows or the training rows, with their codes; copied only if some are left out."""
+        rows, codes = self.rows, self.codes
+        if not all_rows and len(self.held_out):
+            numbers = self.voters(all_rows=False)
+            rows, codes = rows[numbers], codes[numbers]
+        return InnerRows(rows, self.coordinates), codes
 
     def fingerprint(self) -> dict[str, Any]:
         """Names and values that identify the training data."""
@@ -107,25 +105,3 @@ class TrainingData:
             "dtype": training.dtype.name,
             "fingerprint": digest.hexdigest(),
         }
-
-    def references(self, components: Floats, all_rows: bool) -> tuple[Floats, Ints]:
-        """The voting rows under a metric, in the caller's order, and their codes."""
-        voters, order = self.voters(all_rows), self.partition.order
-        points, codes = self.inner.under(components, voters), self.codes[voters]
-        if order is not None:
-            as_given = np.argsort(order[voters])
-            points, codes = points[as_given], codes[as_given]
-        return points, codes
-
-    @property
-    def inner(self) -> InnerRows:
-        """All rows in inner coordinates."""
-        return InnerRows(self.rows, self.coordinates)
-
-    @property
-    def training_rows(self) -> tuple[InnerRows, Ints]:
-        """The training rows and their codes; copied only if some rows are held out."""
-        if not len(self.held_out):
-            return self.inner, self.codes
-        numbers = self.voters(all_rows=False)
-        return InnerRows(self.rows[numbers], self.coordinates), self.codes[numbers]

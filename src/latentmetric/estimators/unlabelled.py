@@ -15,7 +15,6 @@ from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.estimators.online import grown, rescale_temperature
-from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
 
@@ -70,15 +69,13 @@ def are_marked(labels: Labels, mark: Any) -> Bools:
 
 
 def add_unlabelled(
-    estimator: Any, attributes: Attributes, data: TrainingData, weights: Floats
+    estimator: Any, attributes: Attributes, rows: Any, weights: Floats
 ) -> Attributes:
     """The fitted attributes of MaPML after the rows with a weight above 0 have joined.
 
     They vote, join, vote once more among the latent examples that they have moved, and join again.
     ``estimator`` has the parameters of the fit.
     """
-    rows, order = data.rows, data.partition.order
-    weights = weights if order is None else weights[order]
     numbers = np.flatnonzero(weights)
     voting = _with(estimator, attributes)
     row_bytes = rows.shape[1] * rows.dtype.itemsize

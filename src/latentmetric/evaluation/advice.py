@@ -83,7 +83,20 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     best = min(errors, key=lambda method: errors[method])
     equal = [name for name in errors if not paired(right[best], right[name]).significant]
     chosen = min(equal, key=lambda method: (seconds[method], method != best))
-    reason = _reason(errors, chosen, best, [method for method in equal if method != chosen])
+    others = [f"{name} ({percent(errors[name])})" for name in equal if name != chosen]
+    if not others:
+        reason = "is the lowest, by more than chance explains."
+    elif chosen != best:
+        reason = (
+            f"cannot be told from the lowest, {best}'s {percent(errors[best])}, on these rows, and "
+            "of the methods that are this close it answers fastest."
+        )
+    else:
+        are, answer = ("is", "answers") if len(others) == 1 else ("are", "answer")
+        reason = (
+            f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these "
+            f"rows, and {answer} more slowly."
+        )
     words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"
     if chosen == "MaPML" or "MaPML" not in errors:
         return Advice(chosen, words)
@@ -96,23 +109,6 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
         points = 100 * (errors["MaPML"] - errors[best])
         about_mapml = f"MaPML's error is {points:.2f} percentage points above that of {best}."
     return Advice(chosen, f"{words} {about_mapml}")
-
-
-def _reason(errors: dict[str, float], chosen: str, best: str, others: list[str]) -> str:
-    """Why the method is recommended; ``others`` are as good."""
-    if not others:
-        return "is the lowest, by more than chance explains."
-    if chosen != best:
-        return (
-            f"cannot be told from the lowest, {best}'s {percent(errors[best])}, on these rows, and "
-            "of the methods that are this close it answers fastest."
-        )
-    named = in_a_sentence([f"{method} ({percent(errors[method])})" for method in others])
-    are, answer = ("is", "answers") if len(others) == 1 else ("are", "answer")
-    return (
-        f"is the lowest. {named} {are} too close to tell from it on these rows, and {answer} more "
-        "slowly."
-    )
 
 
 @dataclass(frozen=True)
@@ -169,12 +165,6 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
             rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
             right[name] = rival.pipeline.predict(X_held_out) == y_held_out
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
-    words = _words(right, errors, len(y_fit), len(y))
-    return QuickCheck(len(y_fit), len(y_held_out), errors, words)
-
-
-def _words(right: dict[str, Any], errors: dict[str, float], n_fit: int, n_all: int) -> str:
-    """One sentence: who made which errors, and whether the difference is more than chance."""
     own, *rivals = right
     best = min(rivals, key=lambda name: errors[name])
     if not paired(right[own], right[best]).significant:
@@ -182,6 +172,10 @@ def _words(right: dict[str, Any], errors: dict[str, float], n_fit: int, n_all: i
     else:
         verdict = f"{own if errors[own] < errors[best] else best} is better"
     shares = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
-    tested = f"Error on {len(right[own])} rows after a trial fit to {n_fit} others"
-    more = f" A fit to all {n_all:,} rows should have a lower error." if n_all > 2 * n_fit else ""
-    return f"{tested}: {shares}; {verdict}.{more}"
+    words = (
+        f"Error on {len(y_held_out)} rows after a trial fit to {len(y_fit)} others: {shares}; "
+        f"{verdict}."
+    )
+    if len(y) > 2 * len(y_fit):
+        words += f" A fit to all {len(y):,} rows should have a lower error."
+    return QuickCheck(len(y_fit), len(y_held_out), errors, words)

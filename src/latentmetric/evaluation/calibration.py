@@ -17,23 +17,23 @@ BINS = 15
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was promised and what was kept, bin by bin; bins without rows are left out."""
+    """Confidence and accuracy, bin by bin; bins without rows are left out."""
 
-    promised: Floats
+    confidence: Floats
     """The mean probability of the predicted class in each bin."""
-    kept: Floats
+    accuracy: Floats
     """The share of rows that were classified correctly."""
     counts: Ints
 
     @property
     def error(self) -> float:
         """The expected calibration error: the mean distance of the two, weighted by rows."""
-        return float(np.average(np.abs(self.promised - self.kept), weights=self.counts))
+        return float(np.average(np.abs(self.confidence - self.accuracy), weights=self.counts))
 
     @property
     def surplus(self) -> float:
         """By how much the mean probability exceeds the accuracy: above 0 is too confident."""
-        return float(np.average(self.promised - self.kept, weights=self.counts))
+        return float(np.average(self.confidence - self.accuracy, weights=self.counts))
 
 
 def calibration(confidence: Floats, right: Bools) -> Calibration:
@@ -41,9 +41,9 @@ def calibration(confidence: Floats, right: Bools) -> Calibration:
     bins = np.minimum((confidence * BINS).astype(np.intp), BINS - 1)
     counts = np.bincount(bins, minlength=BINS)
     present = counts > 0
-    promised = np.bincount(bins, confidence, BINS)[present] / counts[present]
-    kept = np.bincount(bins, right, BINS)[present] / counts[present]
-    return Calibration(promised, kept, counts[present])
+    mean_confidence = np.bincount(bins, confidence, BINS)[present] / counts[present]
+    accuracy = np.bincount(bins, right, BINS)[present] / counts[present]
+    return Calibration(mean_confidence, accuracy, counts[present])
 
 
 def calibration_error(labels: Any, probabilities: Any, classes: Any) -> float:

@@ -145,9 +145,12 @@ def _fit(kind: str, X: Any, y: Any, n_neighbors: int, random_state: int) -> Any:
 
 def predictor(fitted: Any) -> tuple[Callable[[Any], Any], int]:
     """How a fitted estimator or rival predicts, and how many references it compares with."""
+    model, last = fitted, fitted
     if isinstance(fitted, Rival):
-        return fitted.pipeline.predict, fitted.references
-    return fitted.predict, len(fitted.model_.references)
+        model, last = fitted.pipeline, fitted.pipeline[-1]
+    if hasattr(last, "model_"):
+        return model.predict, len(last.model_.references)
+    return model.predict, int(np.sum(getattr(last, "n_support_", 0)))
 
 
 def timed(

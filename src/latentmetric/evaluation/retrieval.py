@@ -1,8 +1,8 @@
 """How well embeddings find and cluster the rows of a class.
 
 All scores of a search come from one pass over it: time O(n·m·d) for n queries and m references of
-d features. Memory O(n + m) beside the embeddings themselves, and a fixed number of bytes for the
-current blocks.
+d features. Memory: a copy of the references in float64, and a fixed number of bytes for the current
+blocks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array
 
-from latentmetric.core.parallel import blas_threads, parallel_map, thread_count
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.distances import References
+from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
+from latentmetric.core.types import Floats
 from latentmetric.engines.dispatch import check_in_memory
-from latentmetric.evaluation._ranking import WORKING_BYTES, Gallery, blocks
+from latentmetric.evaluation._ranking import ARRAYS, WORKING_BYTES, nearest_hits, search_scores
 from latentmetric.validation.labels import checked_labels, classes_and_codes
 from latentmetric.validation.parameters import Boolean, Integer, Jobs
 
@@ -97,26 +99,28 @@ def retrieval_scores(
     ks = _checked_ks(k, len(found_rows) - within)
     classes, all_codes = classes_and_codes(np.concatenate((labels, found_labels)))
     codes, found_codes = np.split(all_codes, [len(labels)])
-    gallery = Gallery(found_rows, found_codes, len(classes))
-    n_right = gallery.class_sizes[codes] - within
-    answerable = np.flatnonzero(n_right > 0)
-    names = [f"{score}@{k}" for score in ("recall", "precision") for k in ks]
-    names += ["map@r", "r_precision", "mrr"]
-    scores = {name: np.full(len(rows), np.nan) for name in names}
+    n_right = np.bincount(found_codes, minlength=len(classes))[codes] - within
+    # Queries of classes of a size are sorted as deep as each other.
+    answerable = np.argsort(n_right, kind="stable")[np.count_nonzero(n_right == 0) :]
+    coordinates = Coordinates.of(found_rows)
+    gallery = References.of(coordinates.into(found_rows.astype(np.float64)))
 
-    def score(block: Ints) -> None:
+    def score(block: slice) -> dict[str, Floats]:
         which = answerable[block]
-        depth = max(int(n_right[which].max()), ks[-1])
-        ranks = gallery.ranks(rows[which], codes[which], which if within else None, depth)
-        for name, values in _scores(ranks, n_right[which], ks).items():
-            scores[name][which] = values
+        right = codes[which, None] == found_codes
+        depth, own = max(int(n_right[which].max()), ks[-1]), which if within else None
+        some = coordinates.into(rows[which].astype(np.float64))
+        hits, first_rank = nearest_hits(some, gallery, right, own, depth)
+        return search_scores(hits, first_rank, n_right[which], ks)
 
-    with blas_threads(n_threads), np.errstate(under="ignore"):
-        widths = gallery.class_sizes[codes[answerable]]
-        cut = blocks(widths, codes[answerable], WORKING_BYTES // n_threads)
-        parallel_map(score, list(cut), n_threads)
-    counted = answerable if len(answerable) else slice(None)
-    return {name: float(values[counted].mean()) for name, values in scores.items()}
+    if not len(answerable):
+        names = search_scores(np.empty((0, 1), bool), answerable, answerable, ks)
+        return dict.fromkeys(names, float("nan"))
+    size = max(1, WORKING_BYTES // (n_threads * 8 * ARRAYS * len(found_rows)))
+    blocks = [slice(start, start + size) for start in range(0, len(answerable), size)]
+    with single_threaded_blas(), np.errstate(under="ignore"):
+        parts = parallel_map(score, blocks, n_threads)
+    return {name: float(np.concatenate([part[name] for part in parts]).mean()) for name in parts[0]}
 
 
 def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) -> float:
@@ -151,19 +155,6 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     with np.errstate(under="ignore"):
         found = clusters.fit_predict(np.ldexp(rows, -exponent))
         return float(normalized_mutual_info_score(truth, found))
-
-
-def _scores(ranks: Floats, n_right: Ints, ks: list[int]) -> dict[str, Any]:
-    """The scores of each query, from the ranks of the references of its class."""
-    up_to_r = ranks <= n_right[:, None]
-    precisions = np.arange(1, ranks.shape[1] + 1) / ranks
-    return {
-        **{f"recall@{k}": ranks[:, 0] <= k for k in ks},
-        **{f"precision@{k}": (ranks <= k).sum(axis=1) / k for k in ks},
-        "map@r": np.einsum("ij,ij->i", precisions, up_to_r) / n_right,
-        "r_precision": up_to_r.sum(axis=1) / n_right,
-        "mrr": 1 / ranks[:, 0],
-    }
 
 
 def _labelled(caller: str, **given: Any) -> tuple[Floats, Any]:

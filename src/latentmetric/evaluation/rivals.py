@@ -8,10 +8,11 @@ nothing is chosen.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -23,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from latentmetric.core.model import euclidean_model
-from latentmetric.core.parallel import blas_threads
+from latentmetric.core.parallel import single_threaded_blas
 from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
@@ -67,9 +68,6 @@ SMALL_WORK = 10**7
 """Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
 machine they wait for each other."""
 
-Folds: TypeAlias = list[tuple[Ints, Ints]]
-"""Rows to fit and rows to test, of each fold."""
-
 
 @dataclass(frozen=True)
 class Rival:
@@ -81,14 +79,6 @@ class Rival:
     """Training rows that it was fitted to."""
     chosen: str
     """The parameters that were chosen, in words."""
-
-    @property
-    def references(self) -> int:
-        """How many rows a query is compared with; 0 if it is not compared with rows."""
-        classifier = self.pipeline[-1]
-        if isinstance(classifier, Euclidean):
-            return self.n_rows
-        return int(np.sum(getattr(classifier, "n_support_", 0)))
 
 
 def fit_rival(
@@ -106,37 +96,36 @@ def fit_rival(
     If it is ``bounded``, logistic regression and SVC take only as many rows as a bounded time
     allows.
     """
-    if name == SCALED:
-        return _fitted(_pipeline(Euclidean(n_neighbors), True), f"k = {n_neighbors}", X, y)
-    if name == FOREST:
-        forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
-        return _fitted(_pipeline(forest, False), "scikit-learn's defaults", X, y)
     classes, codes = np.unique(y, return_inverse=True)
-    n_features, n_classes = int(X.shape[1]), len(classes)
-    small = len(codes) * n_features * n_classes <= SMALL_WORK
-    generator = np.random.default_rng(random_state)
-    with warnings.catch_warnings(), blas_threads(1 if small else None):
-        # Fits that end early are judged by their errors; not every fold has every class.
-        warnings.simplefilter("ignore", UserWarning)
-        warnings.simplefilter("ignore", FitFailedWarning)
-        some = np.sort(sample(codes, _selection_rows(name, n_features * n_classes), generator))
-        rows, some_codes = np.asarray(X[some], dtype=np.float64), codes[some]
-        folds = _folds(some_codes, random_state)
-        tune = {K_NN: _tune_neighbors, LOGISTIC: _tune_logistic, SUPPORT: _tune_svc}[name]
-        pipeline, words = tune(rows, some_codes, folds)
-        if name == K_NN:
-            pipeline[-1].set_params(n_jobs=n_jobs)
-        elif bounded:
-            n_rows = _bound(pipeline[-1], len(codes), n_features, n_classes)
-            if n_rows < len(codes):
-                kept = np.sort(sample(codes, n_rows, generator))
-                X, y = X[kept], y[kept]
-        return _fitted(pipeline, words, X, y)
-
-
-def _fitted(pipeline: Pipeline, words: str, X: Any, y: Any) -> Rival:
-    columns = "as they are" if pipeline[0] == "passthrough" else "standardised"
-    return Rival(pipeline.fit(X, y), len(y), f"{words}, columns {columns}")
+    width = int(X.shape[1]) * len(classes)
+    small = name in TUNED and len(codes) * width <= SMALL_WORK
+    with warnings.catch_warnings(), single_threaded_blas() if small else nullcontext():
+        if name == SCALED:
+            pipeline, words = _pipeline(Euclidean(n_neighbors), True), f"k = {n_neighbors}"
+        elif name == FOREST:
+            forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
+            pipeline, words = _pipeline(forest, False), "scikit-learn's defaults"
+        else:
+            # Fits that end early are judged by their errors; not every fold has every class.
+            warnings.simplefilter("ignore", UserWarning)
+            warnings.simplefilter("ignore", FitFailedWarning)
+            generator = np.random.default_rng(random_state)
+            n_selection = SVC_SELECTION_ROWS if name == SUPPORT else SELECTION_ROWS
+            if name == LOGISTIC:
+                n_selection = min(n_selection, SELECTION_WORK // width + 2)
+            some = np.sort(sample(codes, n_selection, generator))
+            rows = np.asarray(X[some], dtype=np.float64)
+            choose = _choose_neighbors if name == K_NN else _choose_strength
+            pipeline, words = choose(name, rows, codes[some], random_state)
+            if name == K_NN:
+                pipeline[-1].set_params(n_jobs=n_jobs)
+            elif bounded:
+                n_rows = _bound(pipeline[-1], len(codes), int(X.shape[1]), len(classes))
+                if n_rows < len(codes):
+                    kept = np.sort(sample(codes, n_rows, generator))
+                    X, y = X[kept], y[kept]
+        columns = "as they are" if pipeline[0] == "passthrough" else "standardised"
+        return Rival(pipeline.fit(X, y), len(y), f"{words}, columns {columns}")
 
 
 def _pipeline(classifier: Any, scaling: bool) -> Pipeline:
@@ -144,14 +133,7 @@ def _pipeline(classifier: Any, scaling: bool) -> Pipeline:
     return Pipeline([("scaling", scaler), ("classifier", classifier)])
 
 
-def _selection_rows(name: str, width: int) -> int:
-    """Rows that the parameters are chosen on, with ``width`` features times classes."""
-    if name == SUPPORT:
-        return SVC_SELECTION_ROWS
-    return min(SELECTION_ROWS, SELECTION_WORK // width + 2) if name == LOGISTIC else SELECTION_ROWS
-
-
-def _folds(codes: Ints, random_state: int) -> Folds:
+def _folds(codes: Ints, random_state: int) -> list[tuple[Ints, Ints]]:
     """Rows to fit and rows to test; none if every class has fewer rows than there are folds."""
     if np.bincount(codes).max() < FOLDS:
         return []
@@ -159,11 +141,11 @@ def _folds(codes: Ints, random_state: int) -> Folds:
     return list(folds.split(codes, codes))
 
 
-def _tune_neighbors(rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
+def _choose_neighbors(_: str, rows: Floats, codes: Ints, random_state: int) -> tuple[Pipeline, str]:
     """k nearest rows; the rows of a fold are searched once for all k and weights."""
     ks = [k for k in NEIGHBORS if k <= max(1, len(rows) // 2)]
     n_right = dict.fromkeys(product((False, True), ks, WEIGHTS), 0)
-    for train, test in folds:
+    for train, test in _folds(codes, random_state):
         for scaling in (False, True):
             scaler = _pipeline("passthrough", scaling).fit(rows[train])
             known, asked = scaler.transform(rows[train]), scaler.transform(rows[test])
@@ -176,36 +158,35 @@ def _tune_neighbors(rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, 
     return _pipeline(Euclidean(k, weights=weights), scaling), f"k = {k}, {WEIGHTS[weights]}"
 
 
-def _tune_logistic(rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
-    grid = {"scaling": [StandardScaler(), "passthrough"], "classifier__C": STRENGTHS}
-    quick = LogisticRegression(max_iter=50, tol=1e-3)
-    pipeline = _grid_search(quick, [grid], rows, codes, folds)
+def _choose_strength(
+    name: str, rows: Floats, codes: Ints, random_state: int
+) -> tuple[Pipeline, str]:
+    """Logistic regression, or an SVM with an RBF kernel, by a grid search.
+
+    Of equals, and without folds, the first candidate is taken.
+    """
+    scalers = {True: StandardScaler(), False: "passthrough"}
+    if name == LOGISTIC:
+        pipeline = _pipeline(LogisticRegression(max_iter=50, tol=1e-3), True)
+        grids = [{"scaling": [*scalers.values()], "classifier__C": STRENGTHS}]
+    else:
+        pipeline, grids = _pipeline(SVC(), True), []
+        for scaling, scaler in scalers.items():
+            variance = np.var(_pipeline("passthrough", scaling).fit_transform(rows))
+            gammas = np.divide(WIDTHS, rows.shape[1] * (variance or 1.0)).tolist()
+            grids.append(
+                {"scaling": [scaler], "classifier__C": PENALTIES, "classifier__gamma": gammas}
+            )
+    best = ParameterGrid(grids)[0]
+    if folds := _folds(codes, random_state):
+        search = GridSearchCV(pipeline, grids, cv=folds, refit=False, error_score=0)
+        best = search.fit(rows, codes).best_params_
+    pipeline.set_params(**best)
     strength = pipeline[-1].C
-    pipeline.set_params(classifier=LogisticRegression(C=strength, max_iter=MAX_ITER))
-    return pipeline, f"C = {strength:g}"
-
-
-def _tune_svc(rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
-    """An SVM with an RBF kernel."""
-    grids = []
-    for scaling in (True, False):
-        scaler = _pipeline("passthrough", scaling)[0]
-        variance = np.var(_pipeline("passthrough", scaling).fit_transform(rows))
-        gammas = np.divide(WIDTHS, rows.shape[1] * (variance or 1.0)).tolist()
-        grids.append({"scaling": [scaler], "classifier__C": PENALTIES, "classifier__gamma": gammas})
-    pipeline = _grid_search(SVC(), grids, rows, codes, folds)
-    return pipeline, f"C = {pipeline[-1].C:g}, gamma = {pipeline[-1].gamma:.2g}"
-
-
-def _grid_search(
-    classifier: Any, grids: list[dict[str, Any]], rows: Floats, codes: Ints, folds: Folds
-) -> Pipeline:
-    """The pipeline with the highest accuracy; of equals, and without folds, the first."""
-    pipeline = _pipeline(classifier, True)
-    if not folds:
-        return pipeline.set_params(**ParameterGrid(grids)[0])
-    search = GridSearchCV(pipeline, grids, cv=folds, refit=False, error_score=0)
-    return pipeline.set_params(**search.fit(rows, codes).best_params_)
+    if name == LOGISTIC:
+        pipeline.set_params(classifier=LogisticRegression(C=strength, max_iter=MAX_ITER))
+        return pipeline, f"C = {strength:g}"
+    return pipeline, f"C = {strength:g}, gamma = {pipeline[-1].gamma:.2g}"
 
 
 def _bound(classifier: Any, n_rows: int, n_features: int, n_classes: int) -> int:

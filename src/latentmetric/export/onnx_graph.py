@@ -22,9 +22,6 @@ OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 IR_VERSION = 8
 """The oldest versions with all operators used, so that older runtimes can read the file."""
 
-MAX_BYTES = 2**31 - 2**20
-"""The largest protocol buffer, less room for what is not arrays."""
-
 BOOL, DOUBLE = 9, 11
 """The numbers of these types in ONNX."""
 
@@ -42,11 +39,11 @@ INNER = """
 NEAREST = f"""
     queries = MatMul (inner, components)
     wide_queries = Cast <to = {DOUBLE}> (queries)
-    doubled = Mul (wide_queries, minus_two)
     wide_references = Cast <to = {DOUBLE}> (references)
     transposed = Transpose <perm = [1, 0]> (wide_references)
-    products = MatMul (doubled, transposed)
-    comparable = Add (products, norms)
+    products = MatMul (wide_queries, transposed)
+    twice = Add (products, products)
+    comparable = Sub (norms, twice)
     least, proposed = TopK <axis = 1, largest = 0, sorted = 1> (comparable, n_candidates)
     candidates, order = TopK <axis = 1, largest = 0, sorted = 1> (proposed, n_candidates)
     each_query = Unsqueeze (queries, index_1)
@@ -63,14 +60,13 @@ NEAREST = f"""
 sorted by index, so that of equals the earlier one comes first."""
 
 MOST_SIMILAR = """
-    doubled = Mul (inner, minus_two)
     transposed = Transpose <perm = [1, 0]> (references)
-    products = MatMul (doubled, transposed)
-    squared, indices = TopK <axis = 1, largest = 0, sorted = 1> (products, k)
-    nearest = Slice (squared, index_0, n_neighbors, index_1)
-    distances = Div (nearest, two)
+    products = MatMul (inner, transposed)
+    negative = Neg (products)
+    squared, indices = TopK <axis = 1, largest = 0, sorted = 1> (negative, k)
+    distances = Slice (squared, index_0, n_neighbors, index_1)
     """
-"""For a model without distances: −2 times the similarities, in the place of squared distances."""
+"""For a model without distances: minus the similarities, in the place of squared distances."""
 
 VOTERS = """
     neighbors = Slice (indices, index_0, n_neighbors, index_1)
@@ -98,9 +94,9 @@ INVERSE_DISTANCE = f"""
 
 KERNEL = f"""
     first = Slice (squared, index_0, index_1, index_1)
-    beyond = Sub (away, first)
-    wide_beyond = Cast <to = {DOUBLE}> (beyond)
-    exponents = Div (wide_beyond, minus_temperature)
+    nearer = Sub (first, away)
+    wide_nearer = Cast <to = {DOUBLE}> (nearer)
+    exponents = Div (wide_nearer, temperature)
     ballots = Exp (exponents)
     """
 
@@ -216,12 +212,6 @@ def _graph(onnx: Any, parts: Parts) -> Any:
     if weights is KERNEL and model.temperature == 0:
         weights = FIRST_ONLY
     constants = _constants(parts)
-    n_bytes = sum(array.nbytes for array in constants.values())
-    if n_bytes > MAX_BYTES:
-        raise ValueError(
-            f"the model's arrays take {n_bytes} bytes, but an ONNX file holds {MAX_BYTES}; use "
-            "fewer references, such as the latent examples"
-        )
     dtype, labels = (
         TYPE_NAMES.get(array.dtype.name, array.dtype.name)
         for array in (model.references.rows, constants["classes"])
@@ -248,7 +238,6 @@ def _graph(onnx: Any, parts: Parts) -> Any:
 def _constants(parts: Parts) -> dict[str, Any]:
     """The arrays that graphs refer to by name."""
     model, k = parts.model, max(parts.n_neighbors, parts.n_voters)
-    searched = np.dtype(np.float64) if model.is_metric else model.dtype
     counts = {
         "index_0": 0, "index_1": 1, "index_2": 2, "k": k,
         "n_candidates": min(k + SPARE_NEIGHBORS, len(model.references)),
@@ -267,9 +256,7 @@ def _constants(parts: Parts) -> dict[str, Any]:
         "references": model.references.rows,
         "reference_codes": model.codes.astype(np.int64),
         "classes": _onnx_labels(parts.classes),
-        "minus_two": np.array(-2.0, dtype=searched),
-        "two": np.array(2.0, dtype=model.dtype),
-        "minus_temperature": np.array(-model.temperature),
+        "temperature": np.array(model.temperature),
         "zero": np.zeros((1, 1)),
         "one": np.ones((1, 1)),
     }
@@ -278,12 +265,7 @@ def _constants(parts: Parts) -> dict[str, Any]:
 def _onnx_labels(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Labels in a dtype that ONNX runtimes support."""
     if classes.dtype.kind in "UO":
-        labels = classes.astype(object)
-        try:
-            "".join(labels.tolist()).encode()
-        except (TypeError, UnicodeEncodeError) as error:
-            raise ValueError(f"a class cannot be written as UTF-8: {error}") from error
-        return labels
+        return classes.astype(object)
     if classes.dtype.kind in "iu" and classes.max() < 2**63:
         return classes.astype(np.int64)
     if classes.dtype.kind in "ufb":

@@ -13,9 +13,6 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from latentmetric.validation.pipelines import WORDS, SplitPipeline, column_indices
 
-TENSORS = {"float32": "FloatTensorType", "float64": "DoubleTensorType", "int64": "Int64TensorType"}
-"""The names that skl2onnx has for dtypes."""
-
 
 def convert_steps(piped: SplitPipeline, dtype: np.dtype[Any], opset: dict[str, int]) -> Any:
     """The graph of a pipeline's steps, whose rows come in this dtype.
@@ -63,22 +60,20 @@ def _convertible(step: Any) -> Any:
 
 
 def _inputs(piped: SplitPipeline, dtype: np.dtype[Any]) -> list[tuple[str, Any]]:
-    from skl2onnx.common.data_types import StringTensorType
-
     n_features, words = piped.first.n_features_in_, piped.text_columns
     if not words:
         return [("features", _tensor(dtype, n_features))]
     names = piped.feature_names or [f"x{column}" for column in range(n_features)]
     return [
-        (name, StringTensorType([None, 1]) if column in words else _tensor(dtype, 1))
+        (name, _tensor(np.dtype(str) if column in words else dtype, 1))
         for column, name in enumerate(names)
     ]
 
 
 def _tensor(dtype: np.dtype[Any], n_columns: int) -> Any:
-    from skl2onnx.common import data_types
+    from skl2onnx.common.data_types import guess_data_type
 
-    return getattr(data_types, TENSORS[dtype.name])([None, n_columns])
+    return type(guess_data_type(np.zeros((1, 1), dtype))[0][1])([None, n_columns])
 
 
 def _converted(step: Any, inputs: list[tuple[str, Any]], opset: dict[str, int]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 from latentmetric.characters import shortened
 
 if TYPE_CHECKING:
-    from latentmetric.io import formats, text
-
-    AnyFile = formats.ColumnFile | text.TextFile
+    from latentmetric.io.columns import ColumnFile
 
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
@@ -59,11 +57,8 @@ class Choice:
         objects.
     missing : bool, default=False
         Whether features may be missing: gaps become NaN instead of an error.
-    for_model : bool, default=False
-        Whether the rows are for a model that is fitted already, which needs all of its columns:
-        messages then do not advise to leave one out.
-    usual_label, usual_id : str, default=None
-        What ``label`` and ``id`` are in a file that has such a column or array, if they are not
+    usual : dict of str, default={}
+        What ``"label"`` and ``"id"`` are in a file that has such a column or array, if they are not
         given: the names in the file that a model was fitted with.
     """
 
@@ -78,13 +73,7 @@ class Choice:
     labelled: bool = True
     categories: Sequence[str] = ()
     missing: bool = False
-    for_model: bool = False
-    usual_label: str | None = None
-    usual_id: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise ValueError(f"the decimal mark must be a point or a comma, got {self.decimal!r}")
+    usual: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def wanted(self) -> list[str]:
@@ -92,15 +81,6 @@ class Choice:
         lists = (*self.ignore, *self.categories)
         parts = [part.strip() for entry in lists for part in entry.split(",")]
         return [name for name in (self.label, self.id, *lists, *parts) if name]
-
-    def _settled(self, names: Sequence[str]) -> Choice:
-        """The choice for a file with these columns or arrays: with the usual label and id."""
-        free = Counter(names)
-        for taken in (*self.wanted, *(self.names or ()), self.key):
-            free.pop(taken or "", None)
-        label = self.usual_label if free.get(self.usual_label or "") == 1 else None
-        identity = self.usual_id if free.get(self.usual_id or "") == 1 else None
-        return replace(self, label=self.label or label, id=self.id or identity)
 
 
 @dataclass(frozen=True)
@@ -117,21 +97,24 @@ class Roles:
     """Those of the features that are categories."""
 
 
-def assign_roles(file: AnyFile, choice: Choice, own_labels: bool) -> Roles:
+def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
     """Decide what each column is for; ``own_labels`` if no other file has the labels."""
-    wanted: list[int] | None = None
-    if choice.key is not None:
-        wanted = [find_column(file, choice.key)]
-    elif choice.names is not None and file.has_names:
+    free = {name for name, times in Counter(file.names).items() if times == 1 and file.has_names}
+    free -= {*choice.wanted, *(choice.names or ()), choice.key}
+    if choice.usual.get("label") in free:
+        choice = replace(choice, label=choice.label or choice.usual["label"])
+    if choice.usual.get("id") in free:
+        choice = replace(choice, id=choice.id or choice.usual["id"])
+    key = find_key(file, choice.key)
+    wanted = None if key is None else [key]
+    if key is None and choice.names is not None and file.has_names:
         wanted = _columns_of_model(file, choice.names)
-    elif not own_labels and not choice.categories:
-        _check_not_swapped(file)
     row_id = None if choice.id is None else find_column(file, choice.id)
     ignored, words = (_find_all(file, entries) for entries in (choice.ignore, choice.categories))
-    if words and not file.has_names:
+    if words and (key is not None or not file.has_names):
         raise ValueError(
-            f"{file.name} does not name its columns, but a model finds a column of categories by "
-            "its name: add a header"
+            f"{file.name} does not name its features one by one, but a model finds a column of "
+            "categories by its name: add a header"
         )
     needed = {*(wanted or ()), *words}
     label = _find_label(file, choice, own_labels, {*needed, *ignored, row_id})
@@ -141,63 +124,57 @@ def assign_roles(file: AnyFile, choice: Choice, own_labels: bool) -> Roles:
             raise ValueError(
                 f"{file.name}: column {file.names[i]!r} is {one} and cannot be {other} too"
             )
-    taken = {*ignored, label, row_id}
-    others = [i for i in range(len(file.names)) if i not in taken]
-    features = _features_among(file, others, words) if wanted is None else wanted
+    others = [i for i in range(len(file.names)) if i not in {*ignored, label, row_id}]
+    features = _features_among(file, others, words, own_labels) if wanted is None else wanted
     if not features:
         raise ValueError(
             f"{file.name} has no column of numbers for the features: {listed(file.names)}"
         )
-    left_out = sorted({*others} - {*features})
+    left_out = [i for i in others if i not in features]
     return Roles(features, label, row_id, left_out, [i for i in features if i in words])
 
 
-def _check_not_swapped(file: AnyFile) -> None:
-    """Refuse a file without numbers before a file of labels."""
-    if "text" in file.kinds and not {"number", "list", "nested"} & {*file.kinds}:
-        held = file.described(file.kinds.index("text"))
+def find_key(file: ColumnFile, key: str | None) -> int | None:
+    """The index of the column that holds all features, if one does."""
+    if key is None and file.key is None and file.of_arrays:
+        held = [f"{name} {shape}" for name, shape in zip(file.names, file.described, strict=True)]
         raise ValueError(
-            f"{file.name} has no column of numbers, only {held}; features come first and labels "
-            "second: are the two files swapped?"
+            f"{file.name} holds {listed(held)}: choose the features with --key (or key=)"
         )
+    return None if key is None and file.key is None else find_column(file, key or file.key or "")
 
 
-def _columns_of_model(file: AnyFile, wanted: Sequence[str]) -> list[int]:
+def _columns_of_model(file: ColumnFile, wanted: Sequence[str]) -> list[int]:
     """The features that a model was fitted with, in its order."""
-    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(
-            f"the model was fitted with several features called {twice!r}, and they cannot be told "
-            f"apart in {file.name}: give the features without names, in the order of the fit"
-        )
-    counts = Counter(file.names)
-    lacking = [name for name in wanted if name not in counts]
+    lacking = list((Counter(wanted) - Counter(file.names)).elements())
     if lacking:
         raise ValueError(
             f"{file.name} lacks {len(lacking)} of the {len(wanted)} columns that the model was "
             f"fitted with: {listed(lacking)}; it has {listed(file.names)}"
         )
-    for name in wanted:
-        if counts[name] > 1:
-            find_column(file, name)  # says which they are
     indices = {name: i for i, name in enumerate(file.names)}
-    return [indices[name] for name in wanted]
+    if len(indices) == len(file.names):
+        return [indices[name] for name in wanted]
+    return [find_column(file, name) for name in wanted]  # a name may stand for several
 
 
 def _find_label(
-    file: AnyFile, choice: Choice, own_labels: bool, taken: set[int | None]
+    file: ColumnFile, choice: Choice, own_labels: bool, taken: set[int | None]
 ) -> int | None:
     if choice.label is not None and own_labels:
         return find_column(file, choice.label)
     free = [i for i in range(len(file.names)) if i not in taken]
-    known = [i for i in free if is_label_name(file.names[i])]
+    known = [i for i in free if file.names[i].strip().lower() in LABEL_NAMES]
     if len(known) == 1:
         return known[0]
     texts = [i for i in free if file.kinds[i] == "text" and i != file.index_column]
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
+    single = [i for i in free if file.kinds[i] not in ("list", "nested")]
+    if file.key and len(single) == 1 and own_labels:
+        return single[0]
     if own_labels and choice.labelled:
-        held = "".join(f"; {file.names[i]} holds {file.described(i)}" for i in texts[:3])
+        held = "".join(f"; {file.names[i]} holds {file.described[i]}" for i in texts[:3])
         raise ValueError(
             f"{file.name}: no column is clearly the labels among {listed(file.names)}{held}; name "
             "one with --label (what else is text, with --id or --ignore), or give a file of labels"
@@ -205,52 +182,49 @@ def _find_label(
     return None
 
 
-def is_label_name(name: str) -> bool:
-    """Whether people call labels so."""
-    return name.strip().lower() in LABEL_NAMES
-
-
-def _features_among(file: AnyFile, columns: list[int], words: set[int]) -> list[int]:
+def _features_among(
+    file: ColumnFile, columns: list[int], words: set[int], own_labels: bool
+) -> list[int]:
     """The columns of numbers and of words, or the only one of lists; refuse what is neither."""
     left = [i for i in columns if i != file.index_column and i not in words]
-    texts = [i for i in left if file.kinds[i] in ("text", "other")]
-    if texts:
-        raise ValueError(_text_is_no_feature(file, texts))
     features = sorted({i for i in left if file.kinds[i] == "number"} | words)
+    texts = [i for i in left if file.kinds[i] in ("text", "other")]
     nested = [i for i in left if file.kinds[i] in ("list", "nested")]
-    if not features and [file.kinds[i] for i in nested] == ["list"]:
+    if not texts and not features and [file.kinds[i] for i in nested] == ["list"]:
         return nested
-    if nested:
-        column, name = nested[0], shlex.quote(file.names[nested[0]])
-        take = f"take it alone with --key {name}, or " if file.kinds[column] == "list" else ""
+    for i in texts + nested:
+        _refuse_feature(file, i, texts[1:], not own_labels and not features)
+    twice = [name for name, times in Counter(file.names[i] for i in features).items() if times > 1]
+    if twice:
+        one, other = [i + 1 for i in features if file.names[i] == twice[0]][:2]
         raise ValueError(
-            f"{file.name}: column {file.names[column]!r} is nested ({file.described(column)}); "
-            f"{take}leave it out with --ignore {name}"
+            f"{file.name}: columns {one} and {other} are both called {twice[0]!r}; rename one, or "
+            f"leave it out with --ignore {other}"
         )
-    first: dict[str, int] = {}
-    for i in features:
-        other = first.setdefault(file.names[i], i)
-        if other != i:
-            raise ValueError(
-                f"{file.name}: columns {other + 1} and {i + 1} are both called {file.names[i]!r}; "
-                f"rename one, or leave it out with --ignore {i + 1}"
-            )
     return features
 
 
-def _text_is_no_feature(file: AnyFile, columns: list[int]) -> str:
-    names = [file.names[i] for i in columns]
-    first, every = shlex.quote(names[0]), shlex.quote(",".join(names[:5]))
-    more = f" (also {listed([repr(name) for name in names[1:]])})" if names[1:] else ""
-    return (
-        f"{file.name}: column {names[0]!r} holds {file.described(columns[0])}, not numbers{more}; "
-        f"leave out with --ignore {every}, keep beside the answers with --id {first}, take as "
-        f"labels with --label {first}, or as categories with --one-hot {first} (fit, compare, "
-        "doubts)"
+def _refuse_feature(file: ColumnFile, column: int, more: list[int], swapped: bool) -> None:
+    """Say why a column is no feature, and what to do about it."""
+    also = f" (also {listed([repr(file.names[i]) for i in more])})" if more else ""
+    every = shlex.quote(",".join(file.names[i] for i in [column, *more[:4]]))
+    first, remedy = shlex.quote(file.names[column]), f"leave out with --ignore {every}"
+    if swapped:
+        remedy = "features come first and labels second: are the two files swapped?"
+    elif file.kinds[column] == "list":
+        remedy += f", or take it alone with --key {first}"
+    elif file.kinds[column] != "nested":
+        remedy += (
+            f", keep beside the answers with --id {first}, take as labels with --label {first}, or "
+            f"as categories with --one-hot {first} (fit, compare, doubts)"
+        )
+    raise ValueError(
+        f"{file.name}: column {file.names[column]!r} holds {file.described[column]}, not numbers"
+        f"{also}; {remedy}"
     )
 
 
-def find_column(file: AnyFile, wanted: str) -> int:
+def find_column(file: ColumnFile, wanted: str) -> int:
     """The index of a column given by name, or by number from 1 (−1 is the last)."""
     found = [i for i, name in enumerate(file.names) if name == wanted]
     if len(found) > 1:
@@ -269,7 +243,7 @@ def find_column(file: AnyFile, wanted: str) -> int:
     raise ValueError(f"{file.name} has no column {wanted!r} among its {n_columns}{hint}")
 
 
-def _find_all(file: AnyFile, entries: Sequence[str]) -> set[int]:
+def _find_all(file: ColumnFile, entries: Sequence[str]) -> set[int]:
     """The indices of columns, several of which may be given with commas between."""
     names: list[str] = []
     for entry in entries:

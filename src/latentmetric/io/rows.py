@@ -6,8 +6,7 @@ A ``RowFile`` has a shape and a dtype, and reads rows from the file when it is s
 from __future__ import annotations
 
 import mmap
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from math import prod
@@ -17,6 +16,8 @@ import numpy as np
 
 from latentmetric.core.types import Floats, Ints
 
+Reader = Callable[[int, int], np.ndarray[Any, Any]]
+
 LARGE = 2**24
 """Bytes of a memory map to use before their pages are released."""
 
@@ -24,15 +25,26 @@ AROUND = 2**16
 """Bytes that the system maps at least, also for a single row."""
 
 
-class RowFile(ABC):
-    """A table in a file: rows are read when they are sliced."""
+class RowFile:
+    """A table in a file: rows are read when they are sliced.
 
-    shape: tuple[int, int]
-    """The number of rows, and of features."""
-    dtype: np.dtype[Any]
-    """The type of the numbers, as read."""
-    feature_names: list[str] | None = None
-    """Of the columns, where the file names them."""
+    Parameters
+    ----------
+    read : callable
+        ``read(start, stop)`` gives rows start … stop − 1 as a new array.
+    shape : tuple of int
+        The number of rows, and of features.
+    dtype : dtype
+        The type of the numbers, as read.
+    feature_names : list of str, default=None
+        Of the columns, where the file names them.
+    """
+
+    def __init__(
+        self, read: Reader, shape: tuple[int, int], dtype: Any, feature_names: Any = None
+    ) -> None:
+        self.read, self.shape, self.dtype = read, shape, np.dtype(dtype)
+        self.feature_names: list[str] | None = feature_names
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -45,31 +57,27 @@ class RowFile(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of the whole table in memory."""
-        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+        return prod(self.shape) * int(self.dtype.itemsize)
 
     def __getitem__(self, which: slice | Ints) -> np.ndarray[Any, Any]:
         if isinstance(which, slice):
             covered = range(len(self))[which]
             if covered.step == 1:
-                return self._read(covered.start, max(covered.start, covered.stop))
+                return self.read(covered.start, max(covered.start, covered.stop))
             which = np.array(covered, dtype=np.intp)
         indices = np.asarray(which, dtype=np.intp)
         if indices.ndim != 1:
             raise IndexError(f"rows in a file are indexed by slice or list, got {which!r}")
         if not len(indices):
-            return self._read(0, 0)
+            return self.read(0, 0)
         if (np.diff(indices) == 1).all():
-            return self._read(int(indices[0]), int(indices[-1]) + 1)
-        return np.concatenate([self._read(index, index + 1) for index in indices.tolist()])
+            return self.read(int(indices[0]), int(indices[-1]) + 1)
+        return np.concatenate([self.read(index, index + 1) for index in indices.tolist()])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("rows in a file cannot become an array without a copy")
-        return self._read(0, len(self)).astype(dtype or self.dtype, copy=False)
-
-    @abstractmethod
-    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
-        """Rows start … stop − 1, as a new array."""
+        return self.read(0, len(self)).astype(dtype or self.dtype, copy=False)
 
 
 class SlicedRows(RowFile):
@@ -83,12 +91,12 @@ class SlicedRows(RowFile):
             raise ValueError(
                 f"{name} has the shape {table.shape}; rows of features have two dimensions"
             )
-        self._table, self._name, self.dtype = table, name, np.dtype(table.dtype)
-        if self.dtype.kind not in "fiub":
-            raise ValueError(f"{name} holds {self.dtype}, not numbers")
-        self.shape, self._used = (int(table.shape[0]), prod(table.shape[1:])), 0
+        if np.dtype(table.dtype).kind not in "fiub":
+            raise ValueError(f"{name} holds {table.dtype}, not numbers")
+        self._table, self._name, self._used = table, name, 0
+        super().__init__(self._slice, (int(table.shape[0]), prod(table.shape[1:])), table.dtype)
 
-    def _read(self, start: int, stop: int) -> np.ndarray[Any, Any]:
+    def _slice(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         with readable(self._name):
             rows = np.array(self._table[start:stop]).reshape(stop - start, self.shape[1])
         self._release(rows.nbytes)
@@ -166,10 +174,3 @@ def readable(name: str) -> Iterator[None]:
         if is_ours and name in message:
             raise
         raise ValueError(f"{name} cannot be read: {message}") from error
-
-
-def advice_on(number: float, for_model: bool) -> str:
-    """What to do about a number that is not finite; a model needs every number of its rows."""
-    if for_model and np.isnan(number):
-        return "fill it in, or fit the model again with --impute"
-    return "fill it in or remove the row"

@@ -8,9 +8,10 @@ number of threads. Memory and disk: one state, and with early stopping a second 
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, cast, get_args, get_origin, get_type_hints
 
@@ -20,30 +21,20 @@ from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.persistence.model_file import (
     FORMAT_VERSION,
     Arrays,
+    Contents,
     ModelFileError,
     pack,
     read_model_file,
     unpack,
     write_model_file,
 )
-from latentmetric.persistence.replacing import remove_remains
+from latentmetric.persistence.replacing import remove_temporary_files
 
 FILE_NAME = "checkpoint.safetensors"
 
 
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; the fit continues."""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What distinguishes one fit from another, apart from its data."""
-
-    estimator: str
-    parameters: dict[str, Any]
-    """The parameters that change the result."""
-    begun_from: str
-    """"rows", or a digest of the model that a warm start begins from."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +51,14 @@ class Progress(Generic[AnyState]):
 
 
 class Checkpoints:
-    """Reads and writes the checkpoint of one fit."""
+    """Reads and writes the checkpoint of one fit.
+
+    ``identity`` is what distinguishes the fit from others, apart from its data: the estimator, the
+    parameters that change the result, and a digest of the model that a warm start begins from.
+    """
 
     def __init__(
-        self, folder: str | os.PathLike[str], resume: bool, identity: Identity,
+        self, folder: str | os.PathLike[str], resume: bool, identity: dict[str, Any],
         generator: np.random.Generator,
     ) -> None:  # fmt: skip
         """Look for a checkpoint; on resume, reset the generator to the start of that fit."""
@@ -73,92 +68,71 @@ class Checkpoints:
             raise NotADirectoryError(f"checkpoint must be a folder, but {folder} is a file")
         self._path = Path(folder) / FILE_NAME
         self._warned = False
-        self._found: tuple[dict[str, Any], Arrays] | None = None
-        seed = identity.parameters.get("random_state")
-        decided = {"random_state": seed if isinstance(seed, int | np.integer) else None}
-        self._identity: dict[str, Any] = {
-            "of": identity.estimator,
-            "parameters": pack(
-                identity.parameters | decided | {"latentmetric": __version__}, {}, "parameters"
-            ),
-            "begun_from": identity.begun_from,
-        }
+        self._found: tuple[dict[str, Any], Contents] | None = None
+        seed = identity.get("random_state")
+        seed = seed if isinstance(seed, int | np.integer) else None
+        identity = identity | {"random_state": seed, "latentmetric": __version__}
+        self._fit: dict[str, Any] = {"identity": {k: _text(v) for k, v in identity.items()}}
         if self._path.exists():
-            document, arrays = read_model_file(self._path)
+            document, contents = read_model_file(self._path)
             if document.get("estimator") != "checkpoint":
                 raise ModelFileError(f"{self._path} is not a checkpoint")
             if resume:
-                self._check_identity(document)
+                self._check_same("identity", document)
                 generator.bit_generator.state = document["start"]
-                self._found = document, arrays
-            elif not document["finished"]:
+                self._found = document, contents
+            elif not document["progress"]["finished"]:
+                last = document["progress"]["history"][-1]["round"]
                 raise ValueError(
-                    f"{self._path} holds a fit that was interrupted after round "
-                    f"{document['history'][-1]['round']}; pass resume=True (--resume) to continue "
-                    "it, or remove the file"
+                    f"{self._path} holds a fit that was interrupted after round {last}; pass "
+                    "resume=True (--resume) to continue it, or remove the file"
                 )
-        self._identity["start"] = generator.bit_generator.state
-        remove_remains(self._path)
+        self._fit["start"] = generator.bit_generator.state
+        remove_temporary_files(self._path)
 
-    def _check_identity(self, document: dict[str, Any]) -> None:
-        """Raise on a checkpoint of another estimator, other parameters or another warm start."""
-        if document["of"] != self._identity["of"]:
-            raise ValueError(
-                f"{self._path} belongs to a fit of {document['of']}, not of {self._identity['of']}"
-            )
-        now, before = self._identity["parameters"], document["parameters"]
-        self._check_same(now, before, "with other parameters")
-        if document["begun_from"] != self._identity["begun_from"]:
-            raise ValueError(
-                f"{self._path} belongs to a fit with warm_start=True that began from another "
-                "model; remove the file to begin from this one"
-            )
-
-    def _check_same(self, now: dict[str, Any], before: dict[str, Any], what: str) -> None:
-        changed = [
-            name
-            for name in sorted(now.keys() | before.keys())
-            if _comparable(now.get(name)) != _comparable(before.get(name))
-        ]
-        if len(changed) > 1 and "fingerprint" in changed:
+    def _check_same(self, what: str, document: dict[str, Any]) -> None:
+        """Raise on the checkpoint of another fit, or of a fit to other data."""
+        now, before = self._fit[what], document[what]
+        names = sorted(now.keys() | before.keys())
+        changed = [name for name in names if now.get(name) != before.get(name)]
+        if "estimator" in changed:
+            changed = ["estimator"]  # then all else differs
+        elif len(changed) > 1 and "fingerprint" in changed:
             changed.remove("fingerprint")  # it always differs then, and tells people nothing
         if changed:
-            changes = (f"{name} is {now.get(name)!r} now and was {before.get(name)!r}"
+            other = "another fit" if what == "identity" else "a fit to other data"
+            changes = (f"{name} is {now.get(name)} now and was {before.get(name)}"
                        for name in changed)  # fmt: skip
-            raise ValueError(f"{self._path} belongs to a fit {what}: {'; '.join(changes)}")
+            raise ValueError(f"{self._path} belongs to {other}: {'; '.join(changes)}")
 
     def resumed(self, data: dict[str, Any], steps: Steps[AnyState]) -> Progress[AnyState] | None:
         """The progress in the checkpoint; None without one. Raise if its data was different."""
-        self._identity["data"] = data
+        self._fit["data"] = data
         if self._found is None:
             return None
-        document, arrays = self._found
+        document, contents = self._found
         self._found = None
-        self._check_same(data, document["data"], "to other data")
-        state = kept = _restored(steps.kind, unpack(document["state"], arrays))
-        if document["kept"] is not None:
-            kept = _restored(steps.kind, unpack(document["kept"], arrays))
-        history = unpack(document["history"], {})
-        error, finished = document["kept_error"], document["finished"]
-        return Progress(state, kept, error, history, document["now"], finished)
+        self._check_same("data", document)
+        found = unpack(document["progress"], contents)
+        found["state"] = _restored(steps.kind, found["state"])
+        is_last = found["kept"] is None
+        found["kept"] = found["state"] if is_last else _restored(steps.kind, found["kept"])
+        return Progress(**found)
 
     def write(self, progress: Progress[Any]) -> None:
         """Replace the checkpoint; if that fails, warn once and keep the previous one."""
+        if progress.kept is progress.state:
+            progress = replace(progress, kept=None)
         arrays: Arrays = {}
-        is_last = progress.kept is progress.state
         document = {
             "estimator": "checkpoint",
             "format_version": FORMAT_VERSION,
-            "finished": progress.finished,
-            "history": pack(progress.history, {}, "history"),
-            "kept_error": progress.kept_error,
-            "now": progress.generator_state,
-            "state": pack(_as_dict(progress.state), arrays, "state"),
-            "kept": None if is_last else pack(_as_dict(progress.kept), arrays, "kept"),
+            **self._fit,
+            "progress": pack(_as_dict(progress), arrays, "progress"),
         }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_model_file(self._path, document | self._identity, arrays)
+            write_model_file(self._path, document, arrays)
         except OSError as error:
             if not self._warned:
                 message = f"the fit continues without checkpoints: {error}"
@@ -166,15 +140,15 @@ class Checkpoints:
             self._warned = True
 
 
-def _comparable(value: Any) -> Any:
-    """A form in which 1 (a count) differs from 1.0 (a share), and counts by class have no order."""
-    if isinstance(value, dict):
-        return {key: sorted(map(repr, pairs)) for key, pairs in value.items()}
-    return type(value).__name__, value
+def _text(value: Any) -> str:
+    """A parameter as JSON, where 1 (a count) is not 1.0 (a share); counts by class are sorted."""
+    return json.dumps(
+        pack(dict(sorted(value.items())) if isinstance(value, dict) else value, {}, "")
+    )
 
 
 def _as_dict(value: Any) -> Any:
-    """A state as dicts of its fields, without those that are not stored."""
+    """A dataclass as dicts of its fields, without those that are not stored."""
     if is_dataclass(value):
         return {
             field.name: _as_dict(getattr(value, field.name))

@@ -30,8 +30,9 @@ MAX_DOCUMENT_BYTES = 16 * 2**20
 MAX_DOCUMENT_ITEMS = 500_000
 """Limit on commas and brackets, which bound the number of objects that a document holds."""
 
-MAX_TEXT_BYTES = 64 * 2**20
-"""Limit on the memory of text of a fixed width: each entry takes as much as the longest."""
+BUDGET_BYTES, BUDGET_FACTOR = 64 * 2**20, 8
+"""Memory for what is made from a file and not stored in it: this much, and a multiple of its
+arrays."""
 
 CHECKPOINT_MARK = b'\\"estimator\\": \\"checkpoint\\"'
 """What the beginning of a checkpoint has and that of a model has not."""
@@ -54,20 +55,33 @@ def require(condition: Any, message: str) -> None:
         raise ModelFileError(message)
 
 
+class Contents(Arrays):
+    """The arrays of a file by name, and the memory that its model may take beside them."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        self.budget = BUDGET_BYTES + BUDGET_FACTOR * n_bytes
+
+    def spend(self, n_bytes: int, what: str) -> None:
+        """Raise ``ModelFileError`` if less memory than this is left."""
+        self.budget -= n_bytes
+        require(self.budget >= 0, f"{what} would take too much memory for a file of this size")
+
+
 def write_model_file(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write a document and arrays, completely or not at all."""
     stored = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    document = {name: value for name, value in document.items() if name != "crc32"}
-    _check_size(json.dumps(document))
-    text = json.dumps(document | {"crc32": _checksum(document, stored)})
+    text = json.dumps({**document, "crc32": _checksum(document, stored)})
+    _check_size(text)
     content = safetensors.numpy.save(stored, {DOCUMENT_KEY: text})
     with replacing(path) as file:
         file.write(content)
 
 
-def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Contents]:
     """The document and the arrays; raise ``ModelFileError`` if they are damaged or incomplete."""
     with open(path, "rb"):  # for the system's own words where that is impossible
         pass
@@ -77,7 +91,13 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
             _check_size(text)
             document = json.loads(text)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        _check_document(document)
+        require(isinstance(document, dict), "the file holds no latentmetric model")
+        version = document.get("format_version")
+        require(
+            type(version) is int and 1 <= version <= FORMAT_VERSION,
+            f"the file has format version {shortened(version, 20)!r}, this latentmetric reads "
+            f"versions 1 to {FORMAT_VERSION}; load a newer file with a newer latentmetric",
+        )
         given = document.pop("crc32", None)
         require(given == _checksum(document, arrays), "the file is damaged: its checksum differs")
     except OSError:
@@ -86,52 +106,39 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Array
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except Exception as error:  # whatever the libraries underneath say of a damaged file
         what = "cut short or damaged" if is_model_file(path) else "not a latentmetric model file"
-        raise ModelFileError(f"{os.fspath(path)}: {what} ({told(error)})") from error
-    return document, arrays
+        raise ModelFileError(f"{os.fspath(path)}: {what} ({one_line(error)})") from error
+    return document, Contents(arrays)
 
 
-def told(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """What an error says, on one line."""
     named = "" if isinstance(error, SafetensorError) else f"{type(error).__name__}: "
     return shortened(named + " ".join(str(error).split()), 200)
 
 
-def is_model_file(path: str | os.PathLike[str]) -> bool:
+def is_model_file(path: str | os.PathLike[str], *, or_checkpoint: bool = True) -> bool:
     """Whether a file begins like a model file or a checkpoint, complete or cut short."""
-    return f'"{DOCUMENT_KEY}"'.encode() in _start_of(path)
+    if not os.path.isfile(path):
+        return False  # to open a pipe would be to wait for its writer
+    with open(path, "rb") as file:
+        start = file.read(1024)
+    is_ours = start[8:9] == b"{" and f'"{DOCUMENT_KEY}"'.encode() in start
+    return is_ours and (or_checkpoint or CHECKPOINT_MARK not in start)
 
 
 def holds_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a model file and is not the checkpoint of a fit."""
-    return is_model_file(path) and CHECKPOINT_MARK not in _start_of(path)
-
-
-def _start_of(path: str | os.PathLike[str]) -> bytes:
-    if not os.path.isfile(path):
-        return b""  # to open a pipe would be to wait for its writer
-    with open(path, "rb") as file:
-        start = file.read(1024)
-    return start if start[8:9] == b"{" else b""
-
-
-def _check_document(document: Any) -> None:
-    require(isinstance(document, dict), "the file holds no latentmetric model")
-    version = document.get("format_version")
-    require(
-        type(version) is int and 1 <= version <= FORMAT_VERSION,
-        f"the file has format version {shortened(version, 20)!r}, this latentmetric reads versions "
-        f"1 to {FORMAT_VERSION}; load a newer file with a newer latentmetric",
-    )
+    return is_model_file(path, or_checkpoint=False)
 
 
 def _check_size(text: str) -> None:
     n_items = sum(text.count(mark) for mark in ",[{")
-    if len(text) > MAX_DOCUMENT_BYTES or n_items > MAX_DOCUMENT_ITEMS:
-        raise ModelFileError(
-            f"parameters, classes, feature names and history take {len(text)} bytes and "
-            f"{n_items} items as JSON; a model file holds at most {MAX_DOCUMENT_BYTES} bytes and "
-            f"{MAX_DOCUMENT_ITEMS} items of them"
-        )
+    require(
+        len(text) <= MAX_DOCUMENT_BYTES and n_items <= MAX_DOCUMENT_ITEMS,
+        f"parameters, classes, feature names and history take {len(text)} bytes and {n_items} "
+        f"items as JSON; a model file holds at most {MAX_DOCUMENT_BYTES} bytes and "
+        f"{MAX_DOCUMENT_ITEMS} items of them",
+    )
 
 
 def _checksum(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> int:
@@ -143,104 +150,65 @@ def _checksum(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> int:
 
 
 def pack(value: Any, arrays: Arrays, name: str) -> Any:
-    """A value as JSON; arrays of numbers go to ``arrays`` under names that begin with ``name``."""
+    """A value as JSON; arrays of numbers go to ``arrays`` under names that begin with ``name``.
+
+    Products are rounded differently in another memory order, so the order is kept.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, np.ndarray):
-        return _packed_array(value, arrays, name)
     if isinstance(value, list):
         return [pack(item, arrays, f"{name}_{index}") for index, item in enumerate(value)]
     if isinstance(value, tuple):
         return {"$tuple": pack(list(value), arrays, name)}
-    if isinstance(value, slice):
-        return {"$slice": pack([value.start, value.stop, value.step], arrays, name)}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: pack(item, arrays, f"{name}_{key}") for key, item in value.items()}
         return {"$pairs": [pack(list(pair), arrays, name) for pair in value.items()]}
     if isinstance(value, type) and issubclass(value, np.generic):
         return {"$type": np.dtype(value).name}
-    raise TypeError(f"a model file cannot hold {value!r}, which is a {type(value).__name__}")
-
-
-def _packed_array(array: Array, arrays: Arrays, name: str) -> Any:
-    """Products are rounded differently in another memory order, so the order is kept."""
-    if array.dtype.name in NUMBERS:
-        transposed = array.ndim == 2 and array.strides[0] < array.strides[1]
+    if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
+        transposed = value.ndim == 2 and value.strides[0] < value.strides[1]
         name = name if name not in arrays else f"{name}_{len(arrays)}"
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        native = value.astype(value.dtype.newbyteorder("="), copy=False)
         arrays[name] = np.ascontiguousarray(native.T if transposed else native)
         return {"$array": name} | ({"transposed": True} if transposed else {})
-    if array.dtype.kind not in "UO" or array.ndim != 1:
-        raise TypeError(f"a model file cannot hold values of dtype {array.dtype}")
-    kind = "str" if array.dtype.kind == "U" else "object"
-    return {"$values": [pack(value, {}, name) for value in array.tolist()], "dtype": kind}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "UO" and value.ndim == 1:
+        kind = "str" if value.dtype.kind == "U" else "object"
+        return {"$values": pack(value.tolist(), {}, name), "dtype": kind}
+    shown = f"values of dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    raise TypeError(f"a model file cannot hold {shown}, which is a {type(value).__name__}")
 
 
-def unpack(stored: Any, arrays: Arrays) -> Any:
-    """The value that ``pack`` stored; its arrays are taken out of ``arrays``."""
+def unpack(stored: Any, contents: Contents) -> Any:
+    """The value that ``pack`` stored; its arrays are taken out of ``contents``."""
     if isinstance(stored, list):
-        return [unpack(item, arrays) for item in stored]
+        return [unpack(item, contents) for item in stored]
     if not isinstance(stored, dict):
         return stored
     tag = next((key for key in stored if key.startswith("$")), "")
     if not tag:
-        return {key: unpack(item, arrays) for key, item in stored.items()}
+        return {key: unpack(item, contents) for key, item in stored.items()}
     held = stored[tag]
-    if tag == "$array":
-        require(held in arrays, f"the array {shortened(held, 40)!r} is missing")
-        array = arrays.pop(held)
-        return array.T if stored.get("transposed") else array
-    if tag == "$values":
-        return _unpacked_values(held, stored.get("dtype"))
+    if tag == "$tuple":
+        return tuple(unpack(held, contents))
     if tag == "$pairs":
-        return {key: unpack(item, arrays) for key, item in held}
+        return {key: unpack(item, contents) for key, item in held}
     if tag == "$type" and held in (*NUMBERS, "object"):
         return np.dtype(held).type
-    items = unpack(held, arrays)
-    if tag == "$slice" and all(type(item) in (int, str, type(None)) for item in items):
-        return slice(*items)
-    if tag == "$tuple":
-        return tuple(items)
+    if tag == "$array":
+        require(held in contents, f"the array {shortened(held, 40)!r} is missing")
+        array = contents.pop(held)
+        return array.T if stored.get("transposed") else array
+    if tag == "$values":
+        is_text = stored["dtype"] == "str"
+        known = (str,) if is_text else (str, bool, int, float, type(None))
+        fits = all(type(value) in known for value in held)
+        require(fits, "a list of values does not hold what its dtype says")
+        width = max(map(len, held), default=1) if is_text else 0
+        contents.spend(4 * len(held) * width, "text as wide as the longest (dtype object is not)")
+        array = np.empty(len(held), dtype=f"U{width or 1}" if is_text else object)
+        array[:] = held
+        return array
     raise ModelFileError(f"a value is marked as {shortened(tag, 20)!r}, which is no known kind")
-
-
-def _unpacked_values(values: list[Any], dtype: Any) -> Array:
-    known = (str,) if dtype == "str" else (str, bool, int, float, type(None))
-    fits = dtype in ("str", "object") and all(type(value) in known for value in values)
-    require(fits, "a list of values does not hold what its dtype says")
-    if dtype == "str":
-        return np.array(values, dtype=str) if values else np.empty(0, dtype="U1")
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def check_texts(document: Any) -> None:
-    """Raise unless all text of a document together takes bounded memory as arrays."""
-    n_bytes, waiting = 0, [document]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting += value
-        elif isinstance(value, dict):
-            waiting += value.values()
-            if value.get("dtype") == "str" and isinstance(texts := value.get("$values"), list):
-                width = max((len(text) for text in texts if isinstance(text, str)), default=0)
-                n_bytes += 4 * len(texts) * width
-    require(
-        n_bytes <= MAX_TEXT_BYTES,
-        f"labels of {n_bytes:,} bytes take too much memory, because each takes as much as the "
-        "longest; fit with labels of dtype object, which take only their own length",
-    )
-
-
-def check_text_bytes(n_values: int, width: int, allowed: int = 0) -> None:
-    """Raise on text of a fixed width that would take much more memory than the file."""
-    require(
-        4 * n_values * width <= MAX_TEXT_BYTES + allowed,
-        f"{n_values} labels of up to {width} characters take too much memory; fit with labels of "
-        "dtype object, which take only their own length",
-    )

@@ -54,7 +54,7 @@ class _OnlyTriedError(Exception):
     """Ends a write before it replaces anything."""
 
 
-def remove_remains(path: str | os.PathLike[str]) -> None:
+def remove_temporary_files(path: str | os.PathLike[str]) -> None:
     """Remove the temporary files that killed writes to this path have left."""
     target = Path(os.path.realpath(path))
     with suppress(OSError):

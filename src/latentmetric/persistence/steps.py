@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,111 +19,76 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.characters import shortened
-from latentmetric.persistence.model_file import NUMBERS, Array, Arrays, pack, require, unpack
-from latentmetric.validation.pipelines import (
-    STEPS,
-    WORDS,
-    column_indices,
-    fitted_columns,
-    step_class,
+from latentmetric.persistence.estimators import pack_estimator, restore_estimator
+from latentmetric.persistence.model_file import (
+    NUMBERS,
+    Array,
+    Arrays,
+    Contents,
+    pack,
+    require,
+    unpack,
 )
+from latentmetric.validation.pipelines import STEPS, WORDS, fitted_columns, step_class
 
 NOT_STORED = ("transformers", "remainder", "steps", "n_jobs", "force_int_remainder_cols")
 """Parameters that are stored otherwise, or that change nothing of a fitted step."""
 
-NamedSteps = list[tuple[str, Any]]
+ALLOWED: dict[str, Any] = {"memory": (), "dtype": type, "verbose_feature_names_out": bool}
+"""What a file may set a parameter to, where not anything: no cache, which may hold code, no dtype
+of a made-up size, no pattern."""
+
+STEP_BYTES, COLUMN_BYTES = 2**19, 128
+"""What each step, and each column that it takes or gives, counts for in the file's budget."""
 
 
-@dataclass
-class Limits:
-    """What all steps of a file together may still take."""
+def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
+    """A fitted step as JSON; its arrays are added to ``arrays``. Messages call it ``path``."""
+    if step is None or isinstance(step, str):
+        return step or "passthrough"
+    kind = type(step).__name__
+    if kind not in STEPS:
+        return pack_estimator(step, arrays)
+    entry: dict[str, Any] = {"step": kind, "parameters": _pack_parameters(step, path)}
+    if kind == "Pipeline":
+        held = ((name, inner, f"{path}/{name}".strip("/")) for name, inner in step.steps)
+        return entry | {"steps": [[name, pack_step(inner, at, arrays)] for name, inner, at in held]}
+    check_is_fitted(step)
+    names = getattr(step, "feature_names_in_", None)
+    entry["n_features"] = int(step.n_features_in_)
+    entry["feature_names"] = None if names is None else [str(name) for name in names]
+    entry["output"] = getattr(step, "_sklearn_output_config", {}).get("transform")
+    if kind == "ColumnTransformer":
+        parts: list[Any] = []
+        for (name, held, indices), (_, _, columns) in zip(
+            fitted_columns(step), step.transformers_, strict=True
+        ):  # products are rounded differently for a list of columns, so a slice stays one
+            is_slice = isinstance(columns, slice) and columns.step in (None, 1) and indices
+            stored = {"slice": [indices[0], indices[-1] + 1]} if is_slice else indices
+            parts.append([name, pack_step(held, f"{path}/{name}", arrays), stored])
+        rest = step.remainder if isinstance(step.remainder, str) else "drop"
+        if len(parts) > len(step.transformers):
+            rest = parts.pop()[1]
+        return entry | {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
+    return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
 
-    columns: int
-    cells: int
-    """Cells of the rows that encoders are fitted to."""
-    steps: int = 200
-    depth: int = 20
 
-    @classmethod
-    def of_file(cls, n_bytes: int) -> Limits:
-        """The limits of a file of this size."""
-        return cls(columns=2**17 + n_bytes, cells=2**20 + n_bytes)
-
-    def take(self, **amounts: int) -> None:
-        """Raise ``ModelFileError`` if less than this is left."""
-        for name, amount in amounts.items():
-            left = getattr(self, name) - amount
-            require(left >= 0, f"the steps have more {name} than a file of this size may")
-            setattr(self, name, left)
-
-
-def pack_steps(steps: NamedSteps, arrays: Arrays, path: str = "") -> list[Any]:
-    """Steps that follow each other, each with its name; arrays are added to ``arrays``."""
-    return [[name, _packed(step, f"{path}{name}", arrays)] for name, step in steps]
-
-
-def pack_parameters(step: Any, path: str) -> dict[str, Any]:
+def _pack_parameters(step: Any, path: str) -> dict[str, Any]:
     """The parameters of a step that are not at their defaults."""
-    known = inspect.signature(type(step)).parameters
-    stored = {}
+    known, stored = inspect.signature(type(step)).parameters, {}
     for name, value in step.get_params(deep=False).items():
         is_seedless = name == "random_state" and not isinstance(value, int | np.integer)
         if name in NOT_STORED or value is known[name].default or is_seedless:
             continue
-        if not _may_be_set(name, value):
-            raise TypeError(f"{path}: a model file cannot hold its parameter {name}={value!r}")
         try:
+            if not isinstance(value, ALLOWED.get(name, object)):
+                raise TypeError(f"a model file cannot hold {value!r}")
             listed = value.tolist() if isinstance(value, np.ndarray) else value
             stored[name] = pack(listed, {}, name)
         except TypeError as error:
-            raise TypeError(f"{path}: its parameter {name}: {error}") from error
+            where = f"the step {path!r}" if path else "the pipeline"
+            raise TypeError(f"{where}: its parameter {name}: {error}") from error
     return stored
-
-
-def restore_parameters(kind: str, stored: Any) -> dict[str, Any]:
-    """The parameters of a step of this kind that ``pack_parameters`` stored."""
-    known = inspect.signature(step_class(kind)).parameters
-    parameters: dict[str, Any] = unpack(stored, {})
-    for name, value in parameters.items():
-        require(
-            name in known and name not in NOT_STORED and _may_be_set(name, value),
-            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set",
-        )
-    return parameters
-
-
-def _may_be_set(name: str, value: Any) -> bool:
-    """Whether a file may set it: no cache, which may hold code, no pattern, no odd dtype."""
-    if name == "dtype":
-        try:
-            return np.dtype(value).name in NUMBERS and np.dtype(value) != np.float16
-        except TypeError:
-            return False
-    is_pattern = name == "verbose_feature_names_out" and not isinstance(value, bool)
-    return name != "memory" and not is_pattern
-
-
-def _packed(step: Any, path: str, arrays: Arrays) -> Any:
-    if step is None or isinstance(step, str):
-        return step or "passthrough"
-    check_is_fitted(step)
-    kind = type(step).__name__
-    names = getattr(step, "feature_names_in_", None)
-    entry = {
-        "step": kind,
-        "parameters": pack_parameters(step, f"the step {path!r}"),
-        "n_features": int(step.n_features_in_),
-        "feature_names": None if names is None else [str(name) for name in names],
-        "output": getattr(step, "_sklearn_output_config", {}).get("transform"),
-    }
-    if kind == "Pipeline":
-        return entry | {"steps": pack_steps(step.steps, arrays, f"{path}/")}
-    if kind == "ColumnTransformer":
-        return entry | _packed_columns(step, path, arrays)
-    try:
-        return entry | {"found": pack(_found(step), arrays, f"step_{len(arrays)}")}
-    except TypeError as error:
-        raise TypeError(f"the step {path!r}: {error}") from error
 
 
 def _found(step: Any) -> dict[str, Any]:
@@ -151,105 +114,102 @@ def _found(step: Any) -> dict[str, Any]:
     }
 
 
-def _packed_columns(step: Any, path: str, arrays: Arrays) -> dict[str, Any]:
-    parts = []
-    for (name, held, _), (_, _, columns) in zip(
-        fitted_columns(step), step.transformers_, strict=True
-    ):
-        if not isinstance(columns, slice):
-            columns = np.asarray(columns).tolist() if len(columns) else []
-        parts.append([name, _packed(held, f"{path}/{name}", arrays), pack(columns, {}, name)])
-    rest = step.remainder if isinstance(step.remainder, str) else "drop"
-    if len(parts) > len(step.transformers):
-        rest = parts.pop()[1]
-    return {"parts": parts, "remainder": rest, "sparse": bool(step.sparse_output_)}
-
-
-def restore_steps(
-    stored: Any, width: int | None, arrays: Arrays, limits: Limits, path: str = ""
-) -> tuple[NamedSteps, int | None]:
-    """The steps that ``pack_steps`` stored, and how many features the last of them gives."""
-    steps: NamedSteps = []
-    for name, held in stored:
-        is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
-        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
-        require(held != "drop", "only columns can be dropped, not all of them")
-        step, width = _restored(held, width, arrays, limits, f"{path}{name}")
-        steps.append((name, step))
-    return steps, width
-
-
-def _restored(
-    stored: Any, n_given: int | None, arrays: Arrays, limits: Limits, path: str
+def restore_step(
+    stored: Any, n_given: int | None, contents: Contents, path: str = ""
 ) -> tuple[Any, int | None]:
-    """The step that ``_packed`` stored, and how many features it gives."""
-    limits.take(steps=1)
+    """The step that ``pack_step`` stored, and how many features it gives to the next one.
+
+    ``n_given`` features come to it; None if that is not known.
+    """
+    shown = shortened(path, 80)
+    contents.spend(STEP_BYTES, f"all steps up to {shown!r}")
     if isinstance(stored, str) and stored in WORDS:
         return stored, 0 if stored == "drop" else n_given
-    shown = shortened(path, 80)
-    kind, n_features = stored["step"], stored["n_features"]
-    require(kind in STEPS, f"the step {shown!r} is not one of {', '.join(STEPS)}")
+    kind = stored.get("step", "estimator")
+    require(kind in (*STEPS, "estimator"), f"the step {shown!r} is not one of {', '.join(STEPS)}")
+    if kind == "Pipeline":
+        return _restore_pipeline(stored, n_given, contents, path)
+    estimator = restore_estimator(stored, contents) if kind == "estimator" else None
+    n_features = stored["n_features"] if estimator is None else estimator.n_features_in_
     require(
         type(n_features) is int and n_features >= 1 and n_given in (None, n_features),
         f"the step {shown!r} takes {n_features} features, but {n_given} come to it",
     )
-    limits.take(depth=1, columns=n_features)
-    names = stored["feature_names"]
-    of_names = [str] * n_features
-    are_names = names is None or (type(names) is list and [*map(type, names)] == of_names)
+    if estimator is not None:
+        return estimator, None
+    names, output = stored["feature_names"], stored["output"]
+    contents.spend(COLUMN_BYTES * n_features, f"{n_features:,} columns")
+    are_names = names is None or [type(name) for name in names] == [str] * n_features
     require(are_names, f"the step {shown!r} does not have {n_features} feature names")
-    width: int | None
-    if kind == "Pipeline":
-        steps, width = restore_steps(stored["steps"], n_features, arrays, limits, f"{path}/")
-        has_any = any(not isinstance(step, str) for _, step in steps)
-        require(has_any, f"the step {shown!r} holds no steps")
-        step = Pipeline(steps, **restore_parameters(kind, stored["parameters"]))
-    elif kind == "ColumnTransformer":
-        step, width = _restored_columns(stored, n_features, names, arrays, limits, path)
-    else:
-        step = step_class(kind)(**restore_parameters(kind, stored["parameters"]))
-        step._validate_params()
-        found = unpack(stored["found"], arrays)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            width = _restore_found(step, n_features, found, limits)
-    if names is not None and kind != "Pipeline":
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if kind == "ColumnTransformer":
+            step, width = _restore_columns(stored, contents, path)
+        else:
+            step = step_class(kind)(**_restore_parameters(stored, contents))
+            step._validate_params()
+            found = unpack(stored["found"], contents)
+            restore: Any = {"SimpleImputer": _restore_imputer, "OneHotEncoder": _restore_encoder}
+            rows = restore.get(kind, _restore_other)(step, n_features, contents, **found)
+            width = step.transform(rows).shape[1]
+    if names is not None:
         step.feature_names_in_ = np.array(names, dtype=object)
-    if stored["output"] is not None:
-        is_known = stored["output"] in ("default", "pandas", "polars")
+    if output is not None:
+        is_known = output in ("default", "pandas", "polars")
         require(is_known, f"the output of the step {shown!r} is of no known kind")
-        step.set_output(transform=stored["output"])
-    limits.take(depth=-1, columns=width or 0)
+        step.set_output(transform=output)
+    contents.spend(COLUMN_BYTES * width, f"{width:,} columns")
     return step, width
 
 
-def _restore_found(step: Any, n_features: int, found: dict[str, Any], limits: Limits) -> int:
-    """Give a step what its fit has found; return how many features it gives."""
-    kind = type(step).__name__
-    if kind == "SimpleImputer":
-        _restore_imputer(step, n_features, **found)
-    elif kind == "OneHotEncoder":
-        _restore_encoder(step, n_features, limits, **found)
-    else:
-        n_components = len(found.get("components_", ()))
-        for name, value in found.items():
-            whole = (n_components, n_features)
-            allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
-            is_number = type(value) in (int, float, type(None))
-            fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
-            require(fits, f"{name} of a {kind} does not fit its {n_features} features")
-            is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
-            require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
-            vars(step)[name] = value
-        step.n_features_in_ = n_features
-        tried = step.transform(np.zeros((1, n_features)))
-        require(np.isfinite(tried).all(), f"what a {kind} gives is not finite")
-    return len(step.get_feature_names_out())
+def _restore_parameters(stored: dict[str, Any], contents: Contents) -> dict[str, Any]:
+    kind = stored["step"]
+    known = inspect.signature(step_class(kind)).parameters
+    parameters: dict[str, Any] = unpack(stored["parameters"], contents)
+    for name, value in parameters.items():
+        is_set = name in known and name not in NOT_STORED
+        require(
+            is_set and isinstance(value, ALLOWED.get(name, object)),
+            f"{kind} has no parameter {shortened(name, 40)!r} that a file may set so",
+        )
+    return parameters
+
+
+def _restore_pipeline(
+    stored: dict[str, Any], n_given: int | None, contents: Contents, path: str
+) -> tuple[Any, int | None]:
+    steps: list[tuple[str, Any]] = []
+    for name, held in stored["steps"]:
+        is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
+        require(is_own, f"the step {shortened(name, 40)!r} has no name of its own")
+        require(held != "drop", "only columns can be dropped, not all of them")
+        step, n_given = restore_step(held, n_given, contents, f"{path}/{name}".strip("/"))
+        steps.append((name, step))
+    has_any = any(not isinstance(step, str) for _, step in steps)
+    require(has_any, f"the pipeline {shortened(path, 80)!r} holds no steps")
+    return Pipeline(steps, **_restore_parameters(stored, contents)), n_given
+
+
+def _restore_other(step: Any, n_features: int, contents: Contents, **found: Any) -> Array:
+    """Set what a scaler or a decomposition has found; return a row that it can transform."""
+    kind, n_components = type(step).__name__, len(found.get("components_", ()))
+    for name, value in found.items():
+        whole = (n_components, n_features)
+        allowed = [whole] if name == "components_" else [(), *((length,) for length in whole)]
+        is_number = type(value) in (int, float, type(None))
+        fits = is_number or (value.dtype.kind in "iuf" and value.shape in allowed)
+        require(fits, f"{name} of a {kind} does not fit its {n_features} features")
+        is_public = name.isidentifier() and name[0] != "_" and name.endswith("_")
+        require(is_public, f"{shortened(name, 40)!r} is not found by a {kind}")
+        vars(step)[name] = value
+    step.n_features_in_ = n_features
+    return np.zeros((1, n_features))
 
 
 def _restore_imputer(
-    step: Any, n_features: int, statistics: Array, fitted_to: str, indicated: list[int]
-) -> None:
+    step: Any, n_features: int, contents: Contents, statistics: Array, fitted_to: str,
+    indicated: list[int],
+) -> Array:  # fmt: skip
     """Fit an imputer to rows that lack the same cells; the other values do not matter."""
     is_whole = statistics.shape == (n_features,) and fitted_to in (*NUMBERS, "object")
     require(is_whole, f"an imputer has no statistics for {n_features} features")
@@ -265,12 +225,13 @@ def _restore_imputer(
     found = step.indicator_.features_.tolist() if step.add_indicator else []
     require(found == indicated, "an imputer indicates other missing values than it has met")
     step.statistics_ = statistics
+    return rows
 
 
 def _restore_encoder(
-    step: Any, n_features: int, limits: Limits, categories: list[Array],
+    step: Any, n_features: int, contents: Contents, categories: list[Array],
     infrequent: list[list[int]] | None,
-) -> None:  # fmt: skip
+) -> Array:  # fmt: skip
     """Fit an encoder to rows of its categories; infrequent ones occur once, the others twice."""
     is_whole = len(categories) == n_features and all(known.ndim == 1 for known in categories)
     require(is_whole, f"an encoder does not have categories for {n_features} features")
@@ -279,7 +240,7 @@ def _restore_encoder(
             is_sorted = np.array_equal(np.unique(known), known, equal_nan=known.dtype.kind == "f")
             require(is_sorted, "the categories of an encoder are not in ascending order")
     n_rows = 1 if infrequent is None else 2 * max(map(len, categories))
-    limits.take(cells=n_rows * n_features)
+    contents.spend(64 * n_rows * n_features, f"an encoder of {n_features:,} columns")
     rows = np.empty((n_rows, n_features), dtype=object)
     for column, known in enumerate(categories):
         rare = set() if infrequent is None else set(infrequent[column])
@@ -293,47 +254,42 @@ def _restore_encoder(
     step.set_params(categories=[known.tolist() for known in categories], **limits_of_fit).fit(rows)
     step.set_params(**asked)
     step.categories_ = categories
+    return rows[:1]
 
 
-def _restored_columns(
-    stored: dict[str, Any], n_features: int, names: Any, arrays: Arrays, limits: Limits, path: str
-) -> tuple[Any, int]:
+def _restore_columns(stored: dict[str, Any], contents: Contents, path: str) -> tuple[Any, int]:
     """A ``ColumnTransformer`` of restored parts, fitted first to pass all its columns through."""
-    given = SimpleNamespace(n_features_in_=n_features, feature_names_in_=names)
-    parts: list[Any] = []
-    for name, held, columns in stored["parts"]:
-        columns = unpack(columns, {})
-        indices = column_indices(columns, given)
-        limits.take(columns=len(indices))
-        parts.append((name, *_restored(held, len(indices), arrays, limits, f"{path}/{name}"),
-                      columns, indices))  # fmt: skip
-    covered = {index for part in parts for index in part[-1]}
-    left = [index for index in range(n_features) if index not in covered]
-    rest, width = _restored(stored["remainder"], len(left), arrays, limits, f"{path}/remainder")
-    step = ColumnTransformer(
-        [(name, held if isinstance(held, str) else "passthrough", indices)
-         for name, held, _, _, indices in parts],
-        remainder=rest if isinstance(rest, str) else "passthrough",
-    ).fit(np.zeros((1, n_features)))  # fmt: skip
-    step.transformers = [
-        (name, clone(held, safe=False), columns) for name, held, _, columns, _ in parts
+    n_features, names = stored["n_features"], stored["feature_names"]
+    left, parts, outputs, width = set(range(n_features)), [], {}, 0
+    for name, held, chosen in [*stored["parts"], ["remainder", stored["remainder"], None]]:
+        columns = sorted(left) if chosen is None else chosen
+        if isinstance(chosen, dict):
+            columns = slice(*chosen["slice"])
+        indices = range(n_features)[columns] if isinstance(columns, slice) else columns
+        contents.spend(COLUMN_BYTES * len(indices), f"{len(indices):,} columns")
+        are_indices = all(type(index) is int and 0 <= index < n_features for index in indices)
+        require(are_indices, f"the step {shortened(path, 80)!r} takes columns that there are not")
+        left -= set(indices)
+        part, made = restore_step(held, len(indices), contents, f"{path}/{name}")
+        parts.append((name, part, columns))
+        n_made = made or 0
+        outputs[name] = slice(width, width + n_made) if n_made else slice(0, 0)
+        width += n_made
+    *first, rest = [
+        (name, part if isinstance(part, str) else "passthrough", columns)
+        for name, part, columns in parts
     ]
-    step.remainder = clone(rest, safe=False)
-    vars(step).update(restore_parameters("ColumnTransformer", stored["parameters"]))
-    step._validate_params()
-    weights = (step.transformer_weights or {}).values()
-    are_numbers = all(type(weight) in (int, float) and abs(weight) < 1e300 for weight in weights)
-    require(are_numbers, "the weights of columns are not numbers")
-    parts.append(("remainder", rest, width, left, left))
+    step = ColumnTransformer(first, remainder=rest[1]).fit(np.zeros((1, n_features)))
     step.transformers_ = [
-        (name, passing if isinstance(held, str) else held, columns)
-        for (name, held, _, columns, _), (_, passing, _) in zip(
-            parts, step.transformers_, strict=False
-        )
+        (name, passing if isinstance(part, str) else part, columns)
+        for (name, part, _), (_, passing, columns) in zip(parts, step.transformers_, strict=False)
     ]
-    step.sparse_output_ = stored["sparse"] is True
-    step.output_indices_, start = {}, 0
-    for name, _, given_by, _, _ in parts:
-        step.output_indices_[name] = slice(start, start + given_by) if given_by else slice(0, 0)
-        start += given_by
-    return step, start
+    if names is not None:
+        named = np.array(names, dtype=object)
+        parts = [(name, part, named[columns].tolist()) for name, part, columns in parts]
+    step.transformers = [(name, clone(part, safe=False), columns) for name, part, columns in parts]
+    step.remainder = step.transformers.pop()[1]
+    vars(step).update(_restore_parameters(stored, contents))
+    step._validate_params()
+    step.sparse_output_, step.output_indices_ = stored["sparse"] is True, outputs
+    return step, width

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,62 +11,53 @@ from torch import Tensor
 from latentmetric.validation.parameters import Integer
 
 
-def check_counts(latents_per_class: int | Sequence[int], n_classes: int) -> list[int]:
+def check_counts(latents_per_class: Any, n_classes: int) -> list[int]:
     """The number of latent examples of each class."""
-    if isinstance(latents_per_class, np.ndarray | Tensor):
-        latents_per_class = latents_per_class.tolist()
-    if not isinstance(latents_per_class, Sequence) or isinstance(latents_per_class, str):
-        return [Integer(1).check("latents_per_class", latents_per_class)] * n_classes
-    if len(latents_per_class) != n_classes:
+    counts = np.atleast_1d(latents_per_class).tolist()
+    if np.ndim(latents_per_class) == 0:
+        return [Integer(1).check("latents_per_class", counts[0])] * n_classes
+    if len(counts) != n_classes:
         raise ValueError(
-            f"latents_per_class has {len(latents_per_class)} numbers, but there are {n_classes} "
-            "classes; pass one number for each class, or one for all"
+            f"latents_per_class has {len(counts)} numbers, but there are {n_classes} classes; "
+            "pass one number for each class, or one for all"
         )
-    return [
-        Integer(1).check(f"latents_per_class of class {code}", count)
-        for code, count in enumerate(latents_per_class)
-    ]
+    names = [f"latents_per_class of class {code}" for code in range(n_classes)]
+    return list(map(Integer(1).check, names, counts))
 
 
 def check_rows(embeddings: Tensor, n_features: int) -> None:
     """Raise unless these are embeddings of this length."""
-    if not isinstance(embeddings, Tensor):
-        raise TypeError(f"embeddings must be a tensor, got {type(embeddings).__name__}")
+    is_tensor = isinstance(embeddings, Tensor)
+    if not is_tensor or not embeddings.is_floating_point():
+        given = embeddings.dtype if is_tensor else type(embeddings).__name__
+        raise TypeError(f"embeddings must be a tensor of floating point numbers, got {given}")
     if embeddings.ndim != 2 or embeddings.shape[1] != n_features:
         raise ValueError(
             f"embeddings have shape {tuple(embeddings.shape)}, but this loss was made for "
             f"{n_features} features: expected (rows, {n_features})"
         )
-    if not embeddings.is_floating_point():
-        raise TypeError(f"embeddings must be floating point numbers, got {embeddings.dtype}")
 
 
-def check_batch(embeddings: Tensor, labels: Tensor, n_classes: int, n_features: int) -> None:
-    """Raise unless these are embeddings of this length with the code of a class each.
+def check_labels(labels: Any, n_rows: int, n_classes: int) -> None:
+    """Raise unless these are the codes of classes of so many rows.
 
     Codes are looked at on a CPU only: a GPU would have to be waited for.
     """
-    check_rows(embeddings, n_features)
-    if not isinstance(labels, Tensor):
-        raise TypeError(f"labels must be a tensor, got {type(labels).__name__}")
-    if labels.shape != embeddings.shape[:1]:
+    is_tensor = isinstance(labels, Tensor)
+    if not is_tensor or labels.is_floating_point() or labels.dtype == torch.bool:
+        given = labels.dtype if is_tensor else type(labels).__name__
+        raise TypeError(f"labels must be a tensor of integer codes of classes, got {given}")
+    if labels.shape != (n_rows,):
         raise ValueError(
-            f"labels have shape {tuple(labels.shape)}, but there are {len(embeddings)} embeddings; "
-            "pass one label for each"
+            f"labels have shape {tuple(labels.shape)}, but there are {n_rows} embeddings; pass one "
+            "label for each"
         )
-    if not len(embeddings):
+    if not n_rows:
         raise ValueError("the batch is empty; pass at least one row")
-    if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise TypeError(f"labels must be integer codes of classes, got {labels.dtype}")
     if labels.device.type == "cpu" and not torch.compiler.is_compiling():
-        check_codes(labels, n_classes)
-
-
-def check_codes(codes: Any, n_classes: int) -> None:
-    """Raise unless codes are those of the classes."""
-    low, high = int(codes.min()), int(codes.max())
-    if low < 0 or high >= n_classes:
-        raise ValueError(
-            f"labels are from {low} to {high}, but this loss was made for {n_classes} classes, "
-            f"with codes from 0 to {n_classes - 1}"
-        )
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= n_classes:
+            raise ValueError(
+                f"labels are from {low} to {high}, but this loss was made for {n_classes} classes, "
+                f"with codes from 0 to {n_classes - 1}"
+            )

@@ -6,14 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from latentmetric.core.types import Floats
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.parameters import Integer
 
 
-class MahalanobisLinear(nn.Module):
+class MahalanobisLinear(nn.Linear):
     """x → L x without a shift: Euclidean distances after it are distances under M = LᵀL.
 
     Its weight is what ``components_`` is in an estimator. It starts as the Euclidean metric of
@@ -46,29 +46,10 @@ class MahalanobisLinear(nn.Module):
     """
 
     def __init__(self, n_features: int, n_components: int | None = None) -> None:
-        super().__init__()
-        self.n_features = Integer(1).check("n_features", n_features)
-        rank = self.n_features if n_components is None else n_components
-        self.n_components = Integer(1, self.n_features).check("n_components", rank)
-        self.weight = nn.Parameter(torch.eye(self.n_components, self.n_features))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Map rows to the space in which Euclidean distances are those of the metric.
-
-        Parameters
-        ----------
-        rows : Tensor of shape (n_rows, n_features)
-            Rows to map.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_components)
-        """
-        return nn.functional.linear(rows, self.weight)
-
-    def extra_repr(self) -> str:
-        """What ``print`` shows."""
-        return f"n_features={self.n_features}, n_components={self.n_components}"
+        n_features = Integer(1).check("n_features", n_features)
+        rank = n_features if n_components is None else n_components
+        super().__init__(n_features, Integer(1, n_features).check("n_components", rank), bias=False)
+        nn.init.eye_(self.weight)
 
     def components(self) -> Floats:
         """The factor of the metric as an array, like ``components_`` of an estimator."""

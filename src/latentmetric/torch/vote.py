@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Self
 
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
-from latentmetric.estimators.assembled import LearnedLatents, assembled, disassembled
-from latentmetric.torch.checks import check_batch, check_codes, check_counts, check_rows
+from latentmetric.estimators.exchange import LearnedLatents, from_estimator, to_estimator
+from latentmetric.torch.checks import check_counts, check_labels, check_rows
 from latentmetric.torch.latents import (
     LATENT_RATE,
     RARE,
-    Layout,
     State,
     batch_logits,
     class_logits,
@@ -93,6 +92,8 @@ class LatentVoteLoss(nn.Module):
         The latent examples, sorted by class. They are initialised with the first training rows.
     counts : Tensor of shape (n_latents,)
         The number of rows that each latent example stands for.
+    latent_labels : Tensor of shape (n_latents,)
+        The class of each latent example.
     spreads : Tensor of shape (n_classes,)
         E[D²(x, z)] of each class.
 
@@ -114,11 +115,8 @@ class LatentVoteLoss(nn.Module):
     latents: Tensor
     counts: Tensor
     spreads: Tensor
-    sizes: Tensor
     temperature: Tensor
-    of_latents: Tensor
-    members: Tensor
-    exists: Tensor
+    latent_labels: Tensor
 
     def __init__(
         self,
@@ -147,7 +145,8 @@ class LatentVoteLoss(nn.Module):
         self.distortion = Number(0).check("distortion", distortion)
         temperature = Number(*FLOAT32_RANGE).check("temperature", temperature)
         sizes = torch.tensor(check_counts(latents_per_class, self.n_classes))
-        start = torch.randn(int(sizes.sum()), self.n_features) / sqrt(self.n_features)
+        self.register_buffer("latent_labels", torch.arange(self.n_classes).repeat_interleave(sizes))
+        start = torch.randn(len(self.latent_labels), self.n_features) / sqrt(self.n_features)
         if self.update == "gradient":
             self.latents = nn.Parameter(start)
         else:
@@ -155,12 +154,6 @@ class LatentVoteLoss(nn.Module):
         self.register_buffer("counts", torch.zeros(len(start)))
         self.register_buffer("spreads", torch.zeros(self.n_classes))
         self.register_buffer("temperature", torch.tensor(temperature))
-        self.register_buffer("sizes", sizes)
-        for name, part in Layout.of(sizes)._asdict().items():
-            self.register_buffer(name, part, persistent=False)
-        hooked: Any = self
-        hooked.register_load_state_dict_pre_hook(_check_sizes)
-        hooked.register_load_state_dict_post_hook(_set_layout)
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""
@@ -219,7 +212,8 @@ class LatentVoteLoss(nn.Module):
                 "ref_emb and ref_labels were passed, but this loss compares rows with its latent "
                 "examples only; leave them out, and pass all rows that count as embeddings"
             )
-        check_batch(embeddings, labels, self.n_classes, self.n_features)
+        check_rows(embeddings, self.n_features)
+        check_labels(labels, len(embeddings), self.n_classes)
         with torch.autocast(embeddings.device.type, enabled=False):
             rows, labels = self._as_floats(embeddings), labels.long()
             weights = row_weights(indices_tuple, rows)
@@ -232,7 +226,7 @@ class LatentVoteLoss(nn.Module):
         if self.training and self.distortion > 0:
             rows = add_noise(rows, self.distortion * spreads)
         squared = self._leave_one_out_distances(rows, state, own)
-        logits = class_logits(squared, state, self._layout, self.temperature)
+        logits = class_logits(squared, state, self.latent_labels, self.temperature)
         added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
         if self.training and self.batch_votes:
@@ -277,8 +271,9 @@ class LatentVoteLoss(nn.Module):
         """
         check_rows(embeddings, self.n_features)
         with torch.autocast(embeddings.device.type, enabled=False):
-            squared = squared_distances(self._as_floats(embeddings), self._state().latents)
-            return class_logits(squared, self._state(), self._layout, self.temperature)
+            state = self._state()
+            squared = squared_distances(self._as_floats(embeddings), state.latents)
+            return class_logits(squared, state, self.latent_labels, self.temperature)
 
     def predict(self, embeddings: Tensor) -> Tensor:
         """The code of the class with the most votes.
@@ -337,16 +332,19 @@ class LatentVoteLoss(nn.Module):
         if not isinstance(metric, MahalanobisLinear | None):
             raise TypeError(f"metric must be a MahalanobisLinear, got {type(metric).__name__}")
         components = None if metric is None else metric.components()
-        codes = checked_labels(as_array(labels), "labels")
-        if codes.dtype.kind not in "iu":
-            raise TypeError(f"labels must be integer codes of classes, got {codes.dtype}")
-        if len(codes):
-            check_codes(codes, self.n_classes)
-        names = self._class_names(classes)
+        codes = torch.as_tensor(np.asarray(as_array(labels)))
+        check_labels(codes, len(features), self.n_classes)
+        names = np.arange(self.n_classes) if classes is None else checked_labels(classes, "classes")
+        n_different = len(np.unique(names))
+        if not len(names) == n_different == self.n_classes:
+            raise ValueError(
+                f"classes has {len(names)} labels, {n_different} of them different, but this loss "
+                f"was made for {self.n_classes} classes; pass one label for each code"
+            )
         points, sizes = self._voters()
         learned = LearnedLatents(points, sizes, float(self.temperature), components)
         positions = np.unique(names, return_inverse=True)[1]
-        return assembled(learned.reordered(positions), as_array(features), names[codes])
+        return to_estimator(learned.reordered(positions), as_array(features), names[codes.numpy()])
 
     @classmethod
     def from_estimator(cls, model: Any, **parameters: Any) -> Self:
@@ -367,7 +365,7 @@ class LatentVoteLoss(nn.Module):
         -------
         LatentVoteLoss
         """
-        known = disassembled(model)
+        known = from_estimator(model)
         degree = {"temperature": known.temperature} if known.temperature > 0 else {}
         sizes = known.sizes.tolist()
         loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
@@ -378,34 +376,17 @@ class LatentVoteLoss(nn.Module):
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
 
-    def _class_names(self, classes: Sequence[Any] | None) -> np.ndarray[Any, Any]:
-        """The label of each code."""
-        if classes is None:
-            return np.arange(self.n_classes)
-        names = checked_labels(classes, "classes")
-        n_different = len(np.unique(names))
-        if not len(names) == n_different == self.n_classes:
-            raise ValueError(
-                f"classes has {len(names)} labels, {n_different} of them different, but this loss "
-                f"was made for {self.n_classes} classes; pass one label for each code"
-            )
-        return names
-
     def _voters(self) -> tuple[Any, Any]:
         """The latent examples that have a vote, and how many each class has."""
         known = as_array(self.counts) > 0
         known |= not known.any()
-        sizes = np.bincount(as_array(self.of_latents)[known], minlength=self.n_classes)
+        sizes = np.bincount(as_array(self.latent_labels)[known], minlength=self.n_classes)
         if not sizes.all():
             raise ValueError(
                 f"class {sizes.argmin()} has no latent example yet, because the loss has not seen "
                 "a row of it in training; train with rows of every class"
             )
         return as_array(self.latents)[known], sizes
-
-    @property
-    def _layout(self) -> Layout:
-        return Layout(self.of_latents, self.members, self.exists)
 
     def _as_floats(self, embeddings: Tensor) -> Tensor:
         """Embeddings in the dtype that is computed in, at least float32."""
@@ -416,13 +397,13 @@ class LatentVoteLoss(nn.Module):
 
     def _update_state(self, rows: Tensor, labels: Tensor) -> tuple[State, Tensor]:
         """The state after a batch in training mode, and the latent example of each row."""
-        state, layout = self._state(), self._layout
+        state, of_latents = self._state(), self.latent_labels
         if not self.training:
-            return state, nearest_of_class(rows, labels, state.latents, layout)
+            return state, nearest_of_class(rows, labels, state.latents, of_latents)
         everyone, codes, own_rows = gather_batches(rows, labels)
-        filled = refill_empty(state, everyone, codes, layout)
+        filled = refill_empty(state, everyone, codes, of_latents)
         moves = self.update == "mean"
-        state, own = update_state(filled, everyone, codes, layout, self.memory, moves)
+        state, own = update_state(filled, everyone, codes, of_latents, self.memory, moves)
         with torch.no_grad():
             self.latents.copy_(state.latents)
             self.counts.copy_(state.counts)
@@ -458,19 +439,3 @@ def row_weights(indices_tuple: Any, rows: Tensor) -> Tensor:
     chosen = torch.cat([numbers.reshape(-1) for numbers in indices_tuple])
     times = rows.new_zeros(len(rows)).index_add(0, chosen, rows.new_ones(len(chosen)))
     return times / times.max().clamp(min=1)
-
-
-def _check_sizes(loss: LatentVoteLoss, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
-    """Refuse the state of another number of latent examples before any of it is copied."""
-    sizes = state.get(f"{prefix}sizes")
-    if sizes is not None and int(sizes.sum()) != len(loss.latents):
-        raise ValueError(
-            f"the state is of {int(sizes.sum())} latent examples, but this loss has "
-            f"{len(loss.latents)}; make it with latents_per_class={sizes.tolist()}"
-        )
-
-
-def _set_layout(loss: LatentVoteLoss, keys: Any) -> None:
-    """Follow the sizes of classes that a state dict brought."""
-    for name, part in Layout.of(loss.sizes)._asdict().items():
-        setattr(loss, name, part)

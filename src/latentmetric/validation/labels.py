@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from latentmetric.characters import shortened
-from latentmetric.core.types import Bools, Ints
+from latentmetric.core.types import Ints
 from latentmetric.validation.parameters import Number
 
 Labels = np.ndarray[Any, Any]
@@ -37,26 +37,20 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    labels: Labels = column_or_1d(_as_array(y, name), warn=True)
-    _refuse_missing(labels, f"Input {name}", start)
-    return labels
-
-
-def _as_array(y: Any, name: str) -> Any:
-    """Labels as NumPy should take them: it would turn numbers beside words into words.
-
-    Nullable integers of pandas become plain integers, where scikit-learn would make floats.
-    """
-    if isinstance(y, list | tuple):
+    numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
         objects = np.array(y, dtype=object)
         words = [isinstance(label, str) for label in objects.ravel()]
         if all(words):
-            return text_array(objects.ravel().tolist(), name).reshape(objects.shape)
-        return objects if any(words) else y
-    numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    if numpy_dtype is None or np.dtype(numpy_dtype).kind not in "iub":
-        return y
-    return np.asarray(y, dtype=object if y.isna().any() else numpy_dtype)
+            y = text_array(objects.ravel().tolist()).reshape(objects.shape)
+        elif any(words):
+            y = objects
+    elif numpy_dtype is not None and np.dtype(numpy_dtype).kind in "iub":
+        # pandas' nullable integers, of which scikit-learn would make floats
+        y = np.asarray(y, dtype=object if y.isna().any() else numpy_dtype)
+    labels: Labels = column_or_1d(y, warn=True)
+    _refuse_missing(labels, f"Input {name}", start)
+    return labels
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
@@ -106,26 +100,27 @@ def check_same_length(n_rows: int, n_labels: int) -> None:
         )
 
 
+def find_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
+    """The code of each label, -1 if it is not among the model's classes.
+
+    Raise if they are of another kind: True is not the class 1, nor is "1".
+    """
+    given, indices = _distinct(labels, classes, name)
+    codes: Ints = np.searchsorted(classes, given)
+    codes[~np.isin(given, classes)] = -1
+    return codes[indices]
+
+
 def known_codes(labels: Labels, classes: Labels, name: str = "y") -> Ints:
     """The code of each label; raise on labels that are not among the model's classes."""
-    given, indices = _distinct(labels, classes, name)
-    unknown = np.setdiff1d(given, classes)
-    if len(unknown):
+    codes = find_codes(labels, classes, name)
+    unknown = np.unique(labels[codes < 0]).tolist()
+    if unknown:
         raise ValueError(
             f"{name} holds {len(unknown)} label(s) that the model does not know, "
-            f"such as {unknown.tolist()[0]!r}; it knows {len(classes)} classes"
+            f"such as {unknown[0]!r}; it knows {len(classes)} classes"
         )
-    codes: Ints = np.searchsorted(classes, given)[indices]
     return codes
-
-
-def check_same_classes(given: Labels, classes: Labels) -> None:
-    """Raise unless these are the classes of the first call."""
-    if not np.array_equal(np.unique(given), classes):
-        raise ValueError(
-            f"classes={given.tolist()!r:.60} is not the same as on the last call to partial_fit, "
-            f"which was: {classes.tolist()!r:.60}; add_classes takes rows of new classes"
-        )
 
 
 def joined_classes(classes: Labels, labels: Labels) -> Labels:
@@ -134,24 +129,6 @@ def joined_classes(classes: Labels, labels: Labels) -> Labels:
     if joined.dtype.kind == "f":
         check_classification_targets(np.repeat(joined, 3))
     return joined
-
-
-def are_known(labels: Labels, classes: Labels) -> Bools:
-    """Which labels are among the model's classes; raise if they are not of one kind."""
-    given, indices = _distinct(labels, classes)
-    known: Bools = np.isin(given, classes)[indices]
-    return known
-
-
-def refuse_known(labels: Labels, classes: Labels) -> None:
-    """Raise if any label is among the model's classes."""
-    known = np.intersect1d(_distinct(labels, classes)[0], classes)
-    if len(known):
-        raise ValueError(
-            f"y holds {len(known)} of the model's {len(classes)} classes, such as "
-            f"{known.tolist()[0]!r}; add_classes takes rows of new classes only, partial_fit takes "
-            "rows of known ones"
-        )
 
 
 def kind_of(labels: Labels) -> str:
@@ -164,10 +141,7 @@ def kind_of(labels: Labels) -> str:
 
 
 def _distinct(labels: Labels, classes: Labels, name: str = "y") -> tuple[Labels, Ints]:
-    """As ``classes_and_codes``, in the dtype of the classes if they are integers.
-
-    Raise if they are of another kind: True is not the class 1, nor is "1".
-    """
+    """As ``classes_and_codes``, in the dtype of the classes if they are integers."""
     given, indices = classes_and_codes(labels)
     if len(given) and len(classes) and kind_of(given) != kind_of(classes):
         raise TypeError(
@@ -191,20 +165,13 @@ def predicted_dtype(
             raise ValueError(f"reject_label={reject_label!r} needs reject_below, a score")
         return np.dtype(classes.dtype)
     Number(-inf).check("reject_below", reject_below)
-    if np.ndim(reject_label):
-        raise TypeError(f"reject_label must be one label, got {reject_label!r:.60}")
-    if reject_label is None or reject_label in classes.tolist():
-        example = "unknown" if kind_of(classes) == "text" else -1
+    kind, label = kind_of(classes), np.array([reject_label])
+    same_kind = {kind_of(label), kind} in ({kind}, {"numbers", "Booleans"})
+    if label.ndim > 1 or not same_kind or reject_label in classes.tolist():
         raise ValueError(
-            "reject_label must be a label that is not one of the model's classes, such as "
-            f"{example!r}, got {reject_label!r}"
-        )
-    label = np.array([reject_label])
-    kinds = {kind_of(label), kind_of(classes)}
-    if len(kinds) > 1 and kinds != {"numbers", "Booleans"}:
-        raise TypeError(
-            f"reject_label must be of the same kind as the classes, which are {kind_of(classes)}, "
-            f"got {reject_label!r} of type {type(reject_label).__name__}"
+            f"reject_label must be one label of the kind of the classes, which are {kind}, but "
+            f"none of them, such as {'unknown' if kind == 'text' else -1!r}, got "
+            f"{reject_label!r:.60}"
         )
     dtype: np.dtype[Any] = np.result_type(classes, np.min_scalar_type(label[0]))
     return dtype
@@ -214,7 +181,7 @@ def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
     """Objects as text; raise if any is missing, which would become a word such as None."""
     objects = np.asarray(values, dtype=object)
     _refuse_missing(objects.ravel(), name, 0)
-    return text_array(words_of(objects.ravel().tolist(), name), name).reshape(objects.shape)
+    return text_array(words_of(objects.ravel().tolist(), name)).reshape(objects.shape)
 
 
 def words_of(values: list[Any], name: str) -> list[str]:
@@ -228,11 +195,7 @@ def words_of(values: list[Any], name: str) -> list[str]:
         ) from error
 
 
-def text_array(texts: list[str], name: str, n_labels: int = 0) -> Labels:
-    """Texts as an array of fixed width, or of objects if one text is long and there are many.
-
-    ``n_labels`` is how many labels will be taken from the array, if more than it holds.
-    """
+def text_array(texts: list[str], name: str = "") -> Labels:
+    """Texts as an array of fixed width, or of objects if one text is long and there are many."""
     width = 4 * max(map(len, texts), default=0)
-    padded = width * max(len(texts), n_labels) <= MAX_PADDED_BYTES
-    return np.array(texts, dtype=str if padded else object)
+    return np.array(texts, dtype=str if width * len(texts) <= MAX_PADDED_BYTES else object)

@@ -7,7 +7,7 @@ numbers of NumPy's small types, or fractions, would compute in their own ways.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Integral, Real
@@ -28,21 +28,20 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer (not a bool) from ``low`` to ``high``."""
+    """An integer (not a bool, unless ``or_bool``) from ``low`` to ``high``."""
 
     low: int
     high: int = MAX_COUNT
+    or_bool: bool = False
 
     def check(self, name: str, value: Any) -> int:
         """See ``Rule``."""
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        is_bool = isinstance(value, bool | np.bool_)
+        if not (self.or_bool if is_bool else isinstance(value, Integral)):
             raise _wrong_type(name, "an integer", value)
         number = int(value)
         if not self.low <= number <= self.high:
-            accepted = f"at least {self.low}"
-            if self.high != MAX_COUNT or number > self.high:
-                accepted += f" and at most {self.high}"
-            raise ValueError(f"{name} must be {accepted}, got {value!r:.40}")
+            raise _out_of_range(name, f"at least {self.low}", self.high, value)
         return number
 
 
@@ -62,11 +61,19 @@ class Number:
         if not isfinite(number):
             raise ValueError(f"{name} must be finite, got {value!r}")
         if not self.low <= number <= self.high or (self.open_low and number == self.low):
-            accepted = f"above {self.low}" if self.open_low else f"at least {self.low}"
-            if self.high != inf:
-                accepted += f" and at most {self.high}"
-            raise ValueError(f"{name} must be {accepted}, got {value!r}")
+            accepted = f"{'above' if self.open_low else 'at least'} {self.low}"
+            raise _out_of_range(name, accepted, self.high, value)
         return number
+
+
+def _wrong_type(name: str, accepted: str, value: Any) -> TypeError:
+    return TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
+
+
+def _out_of_range(name: str, accepted: str, high: float, value: Any) -> ValueError:
+    if value > high or high not in (MAX_COUNT, inf):
+        accepted += f" and at most {high}"
+    return ValueError(f"{name} must be {accepted}, got {value!r:.40}")
 
 
 @dataclass(frozen=True)
@@ -98,20 +105,11 @@ class OneOf:
 class OrNone:
     """None, or what another rule accepts."""
 
-    rule: Integer | Number
+    rule: Rule
 
-    def check(self, name: str, value: Any) -> float | None:
+    def check(self, name: str, value: Any) -> Any:
         """See ``Rule``."""
         return None if value is None else self.rule.check(name, value)
-
-
-@dataclass(frozen=True)
-class Verbosity:
-    """An integer of at least 0, or True or False, as in scikit-learn."""
-
-    def check(self, name: str, value: Any) -> int:
-        """See ``Rule``."""
-        return Integer(0).check(name, int(value) if isinstance(value, bool | np.bool_) else value)
 
 
 @dataclass(frozen=True)
@@ -122,43 +120,36 @@ class Jobs:
         """See ``Rule``."""
         if value is None:
             return None
-        n_jobs = Integer(-(2**31), 2**31 - 1).check(name, value)
-        if n_jobs == 0:
+        if value == 0:
             raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
-        return n_jobs
+        return Integer(-(2**31), 2**31 - 1).check(name, value)
 
 
 @dataclass(frozen=True)
-class CountOrShare:
+class Accepted:
+    """What a function accepts: ``check(name, value)`` returns the value or raises."""
+
+    check: Callable[[str, Any], Any]
+
+
+def count_or_share(name: str, value: Any) -> Any:
     """A count for each class (int), a share of its rows (float), or counts by class (mapping)."""
-
-    def check(self, name: str, value: Any) -> Any:
-        """See ``Rule``; the keys of a mapping are checked once the classes are known."""
-        if isinstance(value, Mapping):
-            for label, count in value.items():
-                Integer(1).check(f"{name} of class {label!r}", count)
-            return value
-        if isinstance(value, Integral):
-            return Integer(1).check(f"{name} as a number for each class", value)
-        return Number(0, 1, open_low=True).check(name, value)
+    if isinstance(value, Mapping):
+        return {
+            label: Integer(1).check(f"{name} of class {label!r}", value[label]) for label in value
+        }
+    if isinstance(value, Integral):
+        return Integer(1).check(f"{name} as a number for each class", value)
+    return Number(0, 1, open_low=True).check(name, value)
 
 
-@dataclass(frozen=True)
-class AnyLabel:
-    """None, or a label: a whole number, a word or a Boolean."""
-
-    def check(self, name: str, value: Any) -> Any:
-        """See ``Rule``."""
-        plain = value.item() if isinstance(value, np.generic) else value
-        if plain is None or isinstance(plain, Integral | str):
-            return plain
-        if isinstance(plain, float) and plain.is_integer():
-            return plain
+def label(name: str, value: Any) -> Any:
+    """A label: a whole number, a word or a Boolean."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    whole = isinstance(plain, float) and plain.is_integer()
+    if not whole and not isinstance(plain, Integral | str):
         raise _wrong_type(name, "None or a label", value)
-
-
-def _wrong_type(name: str, accepted: str, value: Any) -> TypeError:
-    return TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
+    return plain
 
 
 Estimator = TypeVar("Estimator")
@@ -186,15 +177,20 @@ def validated_copy(estimator: Estimator, names: Iterable[str] | None = None) -> 
     return checked
 
 
-def check_counts_by_class(name: str, counts: Mapping[Any, Any], classes: list[Any]) -> None:
-    """Raise unless ``counts`` has every class and no other as a key."""
+def check_keys(
+    name: str, by_class: Mapping[Any, Any], classes: list[Any], *, every: bool = False
+) -> None:
+    """Raise unless the keys are classes, with ``every`` all of them."""
     known = set(classes)
-    missing = [label for label in classes if label not in counts]
-    unknown = [label for label in counts if label not in known]
-    if missing or unknown:
-        lacks = f"it lacks {len(missing)}, such as {missing[0]!r}" if missing else ""
-        has = f"it has {len(unknown)} more, such as {unknown[0]!r}" if unknown else ""
+    unknown = [label for label in by_class if label not in known]
+    if unknown:
         raise ValueError(
-            f"{name} must have exactly the {len(classes)} classes of y as keys: "
-            f"{' and '.join(part for part in (lacks, has) if part)}"
+            f"{name} has {len(unknown)} labels that y does not have, such as {unknown[0]!r}; y has "
+            f"{len(classes)} classes, from {classes[0]!r} to {classes[-1]!r}"
+        )
+    missing = [label for label in classes if label not in by_class]
+    if every and missing:
+        raise ValueError(
+            f"{name} has {len(by_class)} of the {len(classes)} classes of y; it lacks "
+            f"{len(missing)}, such as {missing[0]!r}"
         )

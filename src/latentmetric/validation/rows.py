@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _check_n_features, check_array
 
 from latentmetric.core.types import Floats
 
@@ -58,17 +58,12 @@ def check_features(
     estimator: Any, n_features: int, names: Sequence[str] | None, *, reset: bool
 ) -> None:
     """Set the estimator's feature attributes or compare with them, as ``validate_data`` does."""
+    _check_n_features(estimator, np.empty((0, n_features)), reset=reset)
     if reset:
-        estimator.n_features_in_ = n_features
         vars(estimator).pop("feature_names_in_", None)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return
-    if n_features != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
-        )
     known = getattr(estimator, "feature_names_in_", None)
     if names is None or known is None or list(names) == known.tolist():
         return
@@ -107,13 +102,12 @@ class Fault:
     row: int
     column: int
     what: str
-    advice: str
 
     def error(self, start: int) -> ValueError:
         """The error to raise; ``start`` is the number of the first of the checked rows."""
         return ValueError(
             f"Input X contains {self.what}: row {start + self.row}, column {self.column} "
-            f"(counted from 0); {self.advice}"
+            "(counted from 0); fill or rescale it, or remove the row"
         )
 
 
@@ -121,13 +115,12 @@ def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
     """The first NaN or infinity; else the largest value, if it is too large even for float64."""
     index = first_not_finite(rows)
     if index is not None:
-        what = "NaN" if np.isnan(rows[index]) else "infinity"
-        return Fault(*index, what, "fill it or remove the row")
+        return Fault(*index, "NaN" if np.isnan(rows[index]) else "infinity")
     if has_room(rows, np.dtype(np.float64)):
         return None
     row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
     what = f"{rows[row, column]!s}, which is too large to compute with"
-    return Fault(int(row), int(column), what, "rescale the column or remove the row")
+    return Fault(int(row), int(column), what)
 
 
 def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:

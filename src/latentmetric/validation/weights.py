@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.labels import Labels
-from latentmetric.validation.parameters import Number
+from latentmetric.validation.parameters import Number, check_keys
 
 BALANCED = "balanced"
 """All classes weigh the same."""
@@ -27,22 +27,17 @@ MIN_WEIGHT = 1e-30
 """What a weight above 0 counts as at least, so that it is not 0 in float32."""
 
 
-@dataclass(frozen=True)
-class ClassWeights:
-    """None, "balanced", or a weight for each of some classes."""
-
-    def check(self, name: str, value: Any) -> Any:
-        """See ``Rule``; the keys of a mapping are checked once the classes are known."""
-        if value is None or (isinstance(value, str) and value == BALANCED):
-            return value
-        if not isinstance(value, Mapping):
-            raise ValueError(
-                f"{name} must be None, {BALANCED!r} or a dict with a weight for each class, got "
-                f"{value!r:.60}"
-            )
-        for label, weight in value.items():
-            Number(0, MAX_WEIGHT, open_low=True).check(f"{name} of class {label!r}", weight)
+def class_weights(name: str, value: Any) -> Any:
+    """The word "balanced", or a weight for each of some classes."""
+    if isinstance(value, str) and value == BALANCED:
         return value
+    if not isinstance(value, Mapping):
+        raise ValueError(
+            f"{name} must be None, {BALANCED!r} or a dict with a weight for each class, got "
+            f"{value!r:.60}"
+        )
+    rule = Number(0, MAX_WEIGHT, open_low=True)
+    return {label: rule.check(f"{name} of class {label!r}", value[label]) for label in value}
 
 
 @dataclass(frozen=True)
@@ -69,12 +64,8 @@ def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     return weights
 
 
-def row_weights(
-    sample_weight: Any, class_weight: Any, codes: Ints, classes: Labels
-) -> RowWeights | None:
-    """What each row counts as; None without weights."""
-    if sample_weight is None and class_weight is None:
-        return None
+def row_weights(sample_weight: Any, class_weight: Any, codes: Ints, classes: Labels) -> RowWeights:
+    """What each row counts as."""
     given: Floats = np.ones(len(codes))
     if sample_weight is not None:
         given = checked_weights(sample_weight, len(codes))
@@ -85,7 +76,7 @@ def row_weights(
             f"sample_weight is zero for all rows of {len(without)} of {len(classes)} classes, such "
             f"as class {without[0]!r}; leave their rows out of X and y"
         )
-    of_classes = _class_weights(class_weight, totals, classes)
+    of_classes = _of_classes(class_weight, totals, classes)
     weights = given * of_classes[codes]
     mean = float(weights.sum()) / np.count_nonzero(given)
     units = mean / of_classes
@@ -94,16 +85,11 @@ def row_weights(
     return RowWeights(np.where(given > 0, np.maximum(weights / mean, MIN_WEIGHT), 0.0), units)
 
 
-def _class_weights(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
+def _of_classes(class_weight: Any, totals: Ints | Floats, classes: Labels) -> Floats:
     """The weight of each class, whose rows weigh ``totals`` without it."""
     if class_weight == BALANCED:
         balanced: Floats = totals.sum() / len(totals) / totals
         return balanced
-    given, known = dict(class_weight or {}), classes.tolist()
-    unknown = [label for label in given if label not in set(known)]
-    if unknown:
-        raise ValueError(
-            f"class_weight has {len(unknown)} labels that y does not have, such as "
-            f"{unknown[0]!r}; y has {len(classes)} classes, from {known[0]!r} to {known[-1]!r}"
-        )
+    given, known = class_weight or {}, classes.tolist()
+    check_keys("class_weight", given, known)
     return np.array([float(given.get(label, 1.0)) for label in known])

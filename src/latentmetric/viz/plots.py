@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentmetric.core.types import Ints
+from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.summaries import (
     busiest_clusters,
+    check_image_shape,
     class_errors,
     curve,
     last_before_refinement,
@@ -193,31 +194,33 @@ def plot_latents(
     latents = model.model_.points(model.latent_examples_)
     plane = widest_plane(latents, codes)
     ax = _axes(ax)
+
+    def draw(points: Floats, labels: Any, **style: Any) -> None:
+        flat = plane.project(points)
+        for code, label in enumerate(model.classes_):
+            own = flat[labels == label]
+            marker = MARKERS[(code + code // len(COLOURS)) % len(MARKERS)]
+            look: Any = {
+                "color": COLOURS[code % len(COLOURS)],
+                "marker": marker,
+                "label": str(code),
+            }
+            ax.scatter(own[:, 0], own[:, 1], marker=marker, **look, **style)
+
     if X is not None:
-        _draw_rows(model, plane, X, y, ax)
-    flat = plane.project(latents)
-    for code in range(len(model.classes_)):
-        own = flat[codes == code]
-        ax.scatter(own[:, 0], own[:, 1], s=36, label=str(code), linewidths=0.6,
-                   edgecolors="white", **_style(code))  # fmt: skip
+        rows, labels = labelled_queries(X, y, model, "plot_latents")
+        which = _spread(np.arange(len(rows)), MAX_POINTS)
+        draw(model.model_.points(rows[which]), labels[which], s=5, alpha=0.35, linewidths=0)
+    draw(latents, model.latent_labels_, s=36, linewidths=0.6, edgecolors="white")
     if len(model.classes_) <= max_legend:
-        legend = ax.legend(
-            frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5)
-        )
+        handles = ax.collections[-len(model.classes_) :]
+        beside: Any = {"fontsize": "small", "loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        legend = ax.legend(handles=handles, frameon=False, **beside)
         # Set here, because a legend skips names that begin with an underscore.
         for text, label in zip(legend.get_texts(), model.classes_, strict=True):
             text.set(text=str(label), parse_math=False)
     ax.set(xticks=[], yticks=[], aspect="equal")
     return ax
-
-
-def _draw_rows(model: Any, plane: Any, X: Any, y: Any, ax: Axes) -> None:
-    rows, labels = labelled_queries(X, y, model, "plot_latents")
-    which = _spread(np.arange(len(rows)), MAX_POINTS)
-    flat = plane.project(model.model_.points(rows[which]))
-    for code, label in enumerate(model.classes_):
-        own = flat[labels[which] == label]
-        ax.scatter(own[:, 0], own[:, 1], s=5, alpha=0.35, linewidths=0, **_style(code))
 
 
 def plot_latent_examples(
@@ -257,11 +260,7 @@ def plot_latent_examples(
     """
     check_latents(model)
     X, y = labelled_queries(X, y, model, "plot_latent_examples")
-    if X.shape[1] != int(np.prod(image_shape)):
-        raise ValueError(
-            f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "
-            f"but X has {X.shape[1]} features"
-        )
+    check_image_shape(image_shape, X.shape[1])
     strips = [
         (model.latent_examples_[cluster.latent], X[_spread(cluster.rows, n_originals)])
         for label in model.classes_
@@ -290,11 +289,6 @@ def plot_latent_examples(
         for edge in line[0].spines.values():
             edge.set(color="tab:red", linewidth=2)
     return figure
-
-
-def _style(code: int) -> dict[str, Any]:
-    marker = MARKERS[(code + code // len(COLOURS)) % len(MARKERS)]
-    return {"color": COLOURS[code % len(COLOURS)], "marker": marker}
 
 
 def _spread(indices: Ints, n_shown: int) -> Ints:

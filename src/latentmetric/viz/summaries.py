@@ -20,21 +20,14 @@ from latentmetric.core.types import Bools, Floats, Ints
 
 LARGEST = 1e150  # is drawn: the squares of larger numbers would overflow
 FAR = 10.0  # a point is far if its distance to the median is this many times the median distance
-TAIL = 0.005  # the share of the points on each side that may lie outside a view
-SQUEEZED = 2.5  # a view of all points this many times as wide as one without tails is not used
-FEW = 20  # points: a view of fewer shows all of them
-ROOM = 0.1  # around a view without the tails, as a share of it
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One measured quantity over the rounds of a fit."""
+class Curve(NamedTuple):
+    """A quantity over the rounds of MaPML, or over the iterations of another algorithm."""
 
     rounds: list[int]
-    """Rounds of MaPML, iterations of other algorithms."""
     values: list[float]
     unit: str = "round"
-    """What ``rounds`` counts: "round" or "iteration"."""
 
 
 def curve(history: Sequence[Mapping[str, Any]], quantity: str) -> Curve:
@@ -54,7 +47,7 @@ def last_before_refinement(history: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 class Starts(NamedTuple):
-    """The starts of the metric that a fit tried, and what each led to on rows not seen."""
+    """The start of the metric, and what each start that was tried led to on rows not seen."""
 
     chosen: str | None
     losses: Mapping[str, float]
@@ -109,8 +102,7 @@ def spectrum(components: Floats) -> Spectrum:
 
 def feature_effects(components: Floats, deviations: Floats) -> Floats:
     """How far a step of one standard deviation in each feature moves a row under the metric."""
-    effects: Floats = np.linalg.norm(components.astype(np.float64), axis=0) * deviations
-    return effects
+    return np.asarray(np.linalg.norm(components.astype(np.float64), axis=0) * deviations)
 
 
 def leading_directions(
@@ -215,8 +207,7 @@ def order_by_confusion(pairs: Iterable[ConfusedPair], n_classes: int) -> list[in
 
 def latent_codes(model: Any) -> Ints:
     """The index in ``classes_`` of each latent example's label."""
-    codes: Ints = np.searchsorted(model.classes_, np.asarray(model.latent_labels_))
-    return codes
+    return np.asarray(np.searchsorted(model.classes_, np.asarray(model.latent_labels_)))
 
 
 @dataclass(frozen=True)
@@ -316,16 +307,16 @@ def usual(points: Floats) -> Bools:
     return near
 
 
-def view_of(flat: Floats) -> tuple[Floats, Floats]:
-    """Low and high corner of a view of points on a plane; a few may lie outside."""
-    low, high = flat.min(axis=0), flat.max(axis=0)
-    if len(flat) < FEW:
-        return low, high
-    tail = max(2, int(TAIL * len(flat)))
-    inner_low, inner_high = np.sort(flat, axis=0)[[tail, -1 - tail]]
-    room = ROOM * (inner_high - inner_low)
-    squeezed = high - low > SQUEEZED * (inner_high - inner_low)
-    return (
-        np.where(squeezed, np.maximum(low, inner_low - room), low),
-        np.where(squeezed, np.minimum(high, inner_high + room), high),
-    )
+def check_image_shape(image_shape: tuple[int, ...], n_features: int) -> None:
+    """Refuse a shape that is not height, width and 1, 3 or 4 channels, or does not fit."""
+    whole = all(isinstance(side, (int, np.integer)) and side > 0 for side in image_shape)
+    if not whole or len(image_shape) not in (2, 3) or image_shape[2:] not in ((), (1,), (3,), (4,)):
+        raise ValueError(
+            "image_shape must be height and width, and 1, 3 or 4 channels if there are any, "
+            f"got {image_shape}"
+        )
+    if int(np.prod(image_shape)) != n_features:
+        raise ValueError(
+            f"image_shape {image_shape} has {int(np.prod(image_shape))} pixels, "
+            f"but the model has {n_features} features"
+        )

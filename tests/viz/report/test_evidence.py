@@ -27,7 +27,7 @@ def test_votes_agree_with_predict(fitted, weights):
     before = dict(vars(model))
     evidence = gathered(model, X[200:], y[200:], X_train=X[:200], y_train=y[:200])
     assert vars(model) == before
-    votes = {vote.name: vote for vote in evidence.votes}
+    votes = {vote.name: vote for vote in (evidence.verdict, *evidence.others)}
     assert evidence.verdict is votes["MaPML"]
     np.testing.assert_array_equal(votes["MaPML"].predicted, model.predict(X[200:]))
     shares = model.predict_proba(X[200:])
@@ -43,13 +43,13 @@ def test_votes_agree_with_predict(fitted, weights):
     assert evidence.verdict.name == "MaPML-O", "references set by the user vote"
 
 
-def test_too_few_rows_to_hold_out_are_classified_without_a_comparison(fitted):
+def test_rows_without_training_rows_are_classified_without_a_comparison(fitted):
     model, X, _ = fitted
     evidence = gathered(model, X[:3], np.arange(3))
-    assert [vote.name for vote in evidence.votes] == ["MaPML"]
+    assert (evidence.verdict.name, evidence.others) == ("MaPML", [])
     assert len(evidence.queries) == 3
     alone = gathered(Euclidean().fit(X, np.arange(300) % 3), X[:1], [0])
-    assert (alone.verdict.voters, alone.verdict.at_zero) == ("own", 1)
+    assert (alone.verdict.voters, alone.others) == ("own", [])
 
 
 def test_rows_in_a_file_are_read_and_a_dask_array_is_refused(fitted, tmp_path):
@@ -69,8 +69,10 @@ def test_rivals_are_announced_and_fitted_to_training_rows_only(fitted):
     rows = {"X_train": X[:200], "y_train": 2 * (y[:200] > 0)}  # a class without rows
     evidence = gathered(model, X[200:], y[200:], **rows, quick=False, on_start=steps.append)
     assert steps == ["votes", *RIVALS, "doubtful labels"]
-    for baseline in evidence.baselines:
-        rival = fit_rival(RIVALS[baseline.name], rows["X_train"], rows["y_train"])
-        np.testing.assert_array_equal(baseline.predicted, rival.pipeline.predict(X[200:]))
-        assert (baseline.n_rows, baseline.chosen) == (200, rival.chosen)
-    assert gathered(model, X, y, quick=False).baselines == []
+    rivals = [method for method in evidence.others if method.n_rows is not None]
+    assert [rival.name for rival in rivals] == list(RIVALS)
+    for found in rivals:
+        rival = fit_rival(RIVALS[found.name], rows["X_train"], rows["y_train"])
+        np.testing.assert_array_equal(found.predicted, rival.pipeline.predict(X[200:]))
+        assert (found.n_rows, found.about) == (200, rival.chosen)
+    assert gathered(model, X, y, quick=False).others == []

@@ -1,7 +1,6 @@
 """What the page shows of rows that are tables: features, directions, values, doubtful labels."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from page_reader import Page
 from sklearn.datasets import load_breast_cancer
@@ -49,24 +48,6 @@ def test_the_strongest_features_are_drawn_and_directions_listed(cancer, page):
         assert sorted(ends) == ["benign", "malignant"]
 
 
-def test_misclassified_rows_show_their_values_beside_their_neighbours(cancer, page):
-    model, _, _, X_test, y_test = cancer
-    cards = list(page.section("mistakes").all("article"))
-    wrong = np.flatnonzero(model.predict(X_test) != y_test)
-    assert len(cards) == len(wrong) > 0
-    latents = pd.DataFrame(model.latent_examples_, columns=X_test.columns)
-    for card in cards:
-        row = int(card.one("bdi", class_="name").text.removeprefix("row "))
-        near, far = (model.predict(X_test.iloc[[row]])[0], y_test[row])
-        for line in card.one("tbody").all("tr"):
-            feature = line.one("th").text
-            values = [float(cell.attributes["data-value"]) for cell in line.all("td")]
-            assert values[0] == X_test.iloc[row][feature]
-            for label, value in zip((near, far), values[1:], strict=True):
-                own = latents[model.latent_labels_ == label][feature]
-                assert np.isclose(own, value).any()
-
-
 def test_of_many_tables_the_first_are_seen_and_the_others_can_be_opened(long_names_page):
     section = long_names_page.section("mistakes")
     first, rest = section.all("div", class_="mistakes")
@@ -112,3 +93,6 @@ def test_the_doubtful_labels_are_those_with_the_lowest_scores(cancer, page):
     assert len(shown) > 0
     listed = [float(list(line.all("td"))[2].attributes["data-value"]) for line in lines]
     assert listed == sorted(listed)
+    cut_off = "a score below 5\N{NO-BREAK SPACE}%"
+    assert cut_off in page.section("doubts").text
+    assert f"doubtful ({cut_off})" in page.section("verdict").text

@@ -1,4 +1,9 @@
-"""Where the model fails: errors by class, confused classes, and how reliable probabilities are."""
+"""Where the model fails: classes, confused pairs, misclassified rows, and its probabilities.
+
+Where rows are a table, the values of a misclassified row stand beside those of two references that
+explain the mistake: the nearest of the predicted class, and the nearest of its own. Time O(m·r) a
+row for m references and a metric of rank r.
+"""
 
 from __future__ import annotations
 
@@ -6,64 +11,56 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import distinct_names
+from latentmetric.core.types import Floats, Ints
 from latentmetric.evaluation.calibration import BINS
 from latentmetric.viz.report import limits
-from latentmetric.viz.report.charts import reliability_chart
+from latentmetric.viz.report.charts import matrix_chart
 from latentmetric.viz.report.evidence import Evidence
+from latentmetric.viz.report.rows import Row
+from latentmetric.viz.report.text import is_numeric, value_text
 from latentmetric.viz.summaries import order_by_confusion
 
-MATRIX_NAMES = 40, 24, 12
-"""Lengths of the names in the matrix, which takes the longest that fit."""
+References = tuple[Floats, Row, Ints]
+"""Rows that vote: in the metric's units, in those given, and their codes."""
 
 
 def class_section(evidence: Evidence) -> dict[str, Any]:
     """Errors, latent examples and the most frequent confusion of each class, the hardest first."""
-    n_classes = len(evidence.labels)
-    errors = evidence.errors
-    n_latents = None
-    if evidence.latent_codes is not None:
-        n_latents = np.bincount(evidence.latent_codes, minlength=n_classes)
+    errors, codes = evidence.errors, evidence.latent_codes
     return {
         "errors": errors,
         "order": errors.hardest[: limits.MAX_CLASSES].tolist(),
         "highest": float(np.nanmax(errors.shares)) or 1.0,
         "n_clean": int((errors.shares == 0).sum()),
         "n_absent": int(np.isnan(errors.shares).sum()),
-        "n_latents": n_latents,
+        "n_latents": None if codes is None else np.bincount(codes, minlength=len(evidence.labels)),
         "confusions": {pair.true: pair for pair in reversed(evidence.confused)},
     }
 
 
 def confusion_section(evidence: Evidence) -> dict[str, Any]:
-    """The matrix, and the pairs of classes with the most errors.
-
-    The page's script draws the matrix from the cells that are not empty.
-    """
-    pairs, labels = evidence.confused, evidence.labels
-    sizes, right = evidence.errors.rows, evidence.errors.rows - evidence.errors.wrong
-    order = order_by_confusion(pairs, len(labels))
-    if len(order) > limits.MAX_CLASSES:
-        confused = np.zeros(len(order), dtype=np.intp)
-        for pair in pairs:
-            confused[[pair.true, pair.predicted]] += pair.count
-        kept = set(np.argsort(-confused, kind="stable")[: limits.MAX_CLASSES].tolist())
-        order = [code for code in order if code in kept]
+    """The matrix of the classes that are confused most, and the pairs with the most errors."""
+    pairs, sizes = evidence.confused, evidence.errors.rows
+    order = order_by_confusion(pairs, len(sizes))
+    confused = np.zeros(len(sizes), dtype=np.intp)
+    for pair in pairs:
+        confused[[pair.true, pair.predicted]] += pair.count
+    kept = np.argsort(-confused, kind="stable")[: limits.MAX_MATRIX]
+    order = [code for code in order if code in kept]
     position = {code: index for index, code in enumerate(order)}
-    cells = [[index, index, int(right[code])] for index, code in enumerate(order) if right[code]]
-    shown = [pair for pair in pairs if pair.true in position and pair.predicted in position]
-    for pair in shown[: limits.MAX_CELLS]:
-        cells.append([position[pair.true], position[pair.predicted], pair.count])
-    names = [labels[code] for code in order]
+    counts = {(pair.true, pair.predicted): pair.count for pair in pairs}
+    counts |= {(code, code): int(sizes[code] - evidence.errors.wrong[code]) for code in order}
+    cells = [
+        {"row": row, "column": column, "true": true, "predicted": predicted, "count": count,
+         "share": count / sizes[true]}
+        for true, row in position.items()
+        for predicted, column in position.items()
+        if (count := counts.get((true, predicted), 0))
+    ]  # fmt: skip
+    labels = [evidence.labels[code] for code in order]
     return {
-        "script": {
-            "labels": names,
-            "shorter": [distinct_names(names, length) for length in MATRIX_NAMES],
-            "sizes": [int(sizes[code]) for code in order],
-            "cells": cells,
-        },
+        "matrix": matrix_chart(labels, cells),
         "n_wrong": sum(pair.count for pair in pairs),
-        "n_shown": len(order),
         "sizes": sizes,
     }
 
@@ -71,11 +68,100 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
 def reliability_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
     found = evidence.calibration
-    groups = zip(found.promised.tolist(), found.kept.tolist(), found.counts.tolist(), strict=True)
+    groups = zip(
+        found.confidence.tolist(), found.accuracy.tolist(), found.counts.tolist(), strict=True
+    )
     return {
-        "chart": reliability_chart(found),
         "error": found.error,
         "surplus": 0.0 if abs(found.surplus) < limits.NOTICEABLE else found.surplus,
         "groups": list(groups),
-        "n_empty": BINS - len(found.counts),
+        "n_bins": BINS,
     }
+
+
+def mistake_section(evidence: Evidence) -> dict[str, Any]:
+    """Misclassified queries, each with its values beside those of two references if that helps."""
+    references = _references(evidence)
+    chosen = _chosen(evidence)
+    if references is None:
+        return {"cards": [(query, None) for query in chosen], "more_cards": []}
+    cards = [(query, _values(query, evidence, references)) for query in chosen]
+    n_open = limits.MAX_OPEN_MISTAKES
+    return {"cards": cards[:n_open], "more_cards": cards[n_open:]}
+
+
+def _chosen(evidence: Evidence) -> list[int]:
+    """Mistakes to show: the first of each of the most confused pairs, then the second of each, …"""
+    true, predicted = evidence.true, evidence.verdict.predicted
+    waiting = [
+        np.flatnonzero((true == pair.true) & (predicted == pair.predicted)).tolist()
+        for pair in evidence.confused[: limits.MAX_MISTAKES]
+    ]
+    longest = max(map(len, waiting), default=0)
+    in_turn = [found[turn] for turn in range(longest) for found in waiting if turn < len(found)]
+    return in_turn[: limits.MAX_MISTAKES]
+
+
+def _references(evidence: Evidence) -> References | None:
+    """The rows that voted, in the metric's units and in those given, and their codes.
+
+    None where single values cannot explain a mistake: they can where rows are a table, no step
+    mixes columns, and the voters' values are known.
+    """
+    mixed = any(column.given is None for column in evidence.columns)
+    if mixed or not evidence.is_metric or not evidence.is_table:
+        return None
+    if evidence.verdict.voters == "latent" and evidence.latents is not None:
+        codes = evidence.latent_codes
+        assert codes is not None
+        return evidence.model.latent_examples_, evidence.latents, codes
+    if evidence.verdict.voters == "original":
+        rows = evidence.originals
+        return rows.rows, rows.given, rows.codes
+    return None
+
+
+def _values(query: int, evidence: Evidence, references: References) -> dict[str, Any]:
+    """The values of a query and of two references, the features that mislead most first.
+
+    Distances are those after the steps of a pipeline: the part of a given column in a squared
+    distance is that of all columns that are made of it.
+    """
+    rows, given, codes = references
+    row = evidence.queries[query]
+    components = evidence.model.components_.astype(np.float64)
+    position = evidence.given.rows[row].astype(np.float64)
+    shown, heads, pull = [evidence.given.given[row]], [], np.zeros(len(position))
+    for code, sign in ((evidence.verdict.predicted[query], -1), (evidence.true[query], 1)):
+        own = np.flatnonzero(codes == code)
+        if not len(own):
+            continue
+        apart = position - rows[own].astype(np.float64)
+        nearest = int(np.square(apart @ evidence.model.components_.T).sum(axis=1).argmin())
+        pull += sign * apart[nearest] * (apart[nearest] @ components.T @ components)
+        shown.append(given[own[nearest]])
+        heads.append(evidence.labels[code])
+    pulls: dict[int, float] = {}
+    for column, part in zip(evidence.columns, pull.tolist(), strict=True):
+        assert column.given is not None
+        pulls[column.given] = pulls.get(column.given, 0.0) + part
+    misleading = sorted(pulls, key=lambda given: (-pulls[given], given))[
+        : limits.MAX_MISTAKE_VALUES
+    ]
+    names = evidence.feature_names
+    return {
+        "heads": heads,
+        "lines": [
+            {
+                "name": f"feature {feature:,}" if names is None else names[feature],
+                "cells": [_cell(values[feature]) for values in shown],
+            }
+            for feature in misleading
+        ],
+    }
+
+
+def _cell(value: Any) -> tuple[str, str | None]:
+    """A value as it is shown, and the number to save; None where it is none."""
+    known = is_numeric(value) and value == value
+    return value_text(value), repr(float(value)) if known else None

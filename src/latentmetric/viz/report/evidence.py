@@ -1,20 +1,20 @@
 """What the report is based on: the rows, which of them are queries, and how they were classified.
 
-With training rows, the given rows are the queries, and the training rows are references beside the
-latent examples, and what rivals are fitted to. Without them, the given rows are split into both,
-and the page says so. Time O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies
+The given rows are the queries. Training rows are references beside the latent examples, and what
+rivals are fitted to. Time O(q·(n + m)·d) for q queries; memory O(n·d) for the rows and two copies
 of them under a metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from latentmetric.characters import distinct_names
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
@@ -23,16 +23,16 @@ from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.evaluation.calibration import Calibration, calibration
 from latentmetric.evaluation.rivals import fit_rival
-from latentmetric.evaluation.sampling import hold_out, sample
+from latentmetric.evaluation.sampling import sample
 from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 from latentmetric.viz.report import limits
-from latentmetric.viz.report.pictures import check_image_shape
-from latentmetric.viz.report.rows import Column, LabelledRows, Row, columns_after, labelled
+from latentmetric.viz.report.rows import Column, LabelledRows, columns_after, labelled
 from latentmetric.viz.report.text import counted, distinct
 from latentmetric.viz.summaries import (
     ClassErrors,
     ConfusedPair,
+    check_image_shape,
     class_errors,
     confused_pairs,
     latent_codes,
@@ -52,51 +52,40 @@ RIVALS = {
 
 
 @dataclass(frozen=True)
-class Vote:
-    """One way to classify the queries, and its results."""
+class Method:
+    """One way to classify the queries: a vote of references, or a rival."""
 
     name: str
-    voters: str
-    """What voted: ``latent``, ``original`` or ``own`` for references only the model knows."""
-    n_references: int
     predicted: Ints
-    neighbors: Ints
-    """The nearest voters of each query; rows of ``originals`` or latent examples."""
-    distances: Floats
-    confidence: Floats
-    """The share of the vote that the predicted class of each query has."""
-    own_share: Floats
-    """The share of the vote that the true class of each query has."""
-    at_zero: int
-    """Queries at distance 0 from a voter: most likely the same row."""
-
-    @property
-    def references(self) -> str:
-        """How many references of which kind voted, in words."""
-        kinds = {"latent": "latent example", "original": "original row", "own": "stored row"}
-        return counted(self.n_references, kinds[self.voters])
+    about: str
+    """The references that vote, or the parameters that were chosen for a rival, in words."""
+    n_rows: int | None = None
+    """Training rows that a rival was fitted on; None for votes."""
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """A rival, tuned and fitted on training rows alone, and what it said about the queries."""
+class Vote(Method):
+    """A vote, with what is known of each query."""
 
-    name: str
-    predicted: Ints
-    n_rows: int
-    """Training rows that it was fitted on."""
-    chosen: str
-    """The parameters that were chosen, in words."""
+    voters: str = "own"
+    """What voted: ``latent``, ``original`` or ``own`` for references only the model knows."""
+    n_voters: int = 1
+    """How many references vote on a query."""
+    neighbors: Ints = field(kw_only=True)
+    """The nearest voters of each query; training rows or latent examples."""
+    distances: Floats = field(kw_only=True)
+    confidence: Floats = field(kw_only=True)
+    """The share of the vote that the predicted class has."""
+    own_share: Floats = field(kw_only=True)
+    """The share of the vote that the true class has."""
 
 
 @dataclass(frozen=True)
 class DoubtfulLabel:
     """A row whose label is unlikely."""
 
+    rows: LabelledRows
     row: int
-    training: bool
-    """Whether it is one of ``originals``, and not of ``given``."""
-    code: int
     score: float
     likelier: int
     """The class that the model would give the row."""
@@ -119,26 +108,20 @@ class Evidence:
 
     model: Any
     """The estimator; of a pipeline, its last step."""
-    voting: Any
-    """A copy of it whose parameters of the vote are checked."""
     piped: SplitPipeline
     given: LabelledRows
     originals: LabelledRows
     """The training rows, or ``given`` where there are none."""
     queries: Ints
     """Rows of ``given`` that are classified."""
-    has_training_rows: bool
-    references: Ints
-    """Rows of ``originals`` that vote, under the Euclidean distance and under the metric."""
-    votes: list[Vote]
     verdict: Vote
-    """The vote that the tables show: the one ``predict`` makes."""
+    """The vote that ``predict`` makes."""
+    others: list[Method]
+    """Rivals, then other votes; both need training rows."""
     latents: np.ndarray[Any, Any] | None
     """The latent examples in the units that the caller gave, where the steps can be undone."""
     why_no_latents: str
     """Why latent examples are not shown; empty if they are."""
-    baselines: list[Baseline]
-    """Rivals that were fitted to the training rows; none without training rows."""
     label_quality: LabelQuality | None
     """None where there are no latent examples to judge by."""
     image_shape: tuple[int, ...] | None = None
@@ -152,6 +135,11 @@ class Evidence:
     def labels(self) -> list[str]:
         """The classes as text, in the order of their codes."""
         return distinct(self.model.classes_.tolist())
+
+    @cached_property
+    def short_labels(self) -> list[str]:
+        """Labels for a narrow box, which are as different."""
+        return distinct_names(self.labels, limits.MAX_OPTION)
 
     @cached_property
     def feature_names(self) -> list[str] | None:
@@ -170,24 +158,20 @@ class Evidence:
         return self.piped.steps is not None
 
     @property
+    def has_training_rows(self) -> bool:
+        """Whether the caller gave training rows."""
+        return self.originals is not self.given
+
+    @property
     def is_table(self) -> bool:
         """Whether single features mean something: they have names, or are few and no pixels."""
         few = self.originals.given.shape[1] <= limits.MAX_NAMELESS
         return self.image_shape is None and (self.feature_names is not None or few)
 
-    @property
-    def latent_model(self) -> Any:
-        """The model if it has latent examples, else None."""
-        return self.model if hasattr(self.model, "latent_examples_") else None
-
     @cached_property
     def latent_codes(self) -> Ints | None:
-        """The class of each latent example."""
-        return None if self.latent_model is None else latent_codes(self.model)
-
-    def latent_row(self, latent: int) -> Row | None:
-        """A latent example in the units that the caller gave; None if these are not known."""
-        return None if self.latents is None else self.latents[latent]
+        """The class of each latent example; None if the model has none."""
+        return latent_codes(self.model) if hasattr(self.model, "latent_examples_") else None
 
     @cached_property
     def true(self) -> Ints:
@@ -216,12 +200,15 @@ class Evidence:
         return calibration(self.verdict.confidence, self.right)
 
     @property
+    def euclid(self) -> Vote | None:
+        """The vote of all training rows under the Euclidean distance."""
+        votes = (one for one in (self.verdict, *self.others) if isinstance(one, Vote))
+        return next((v for v in votes if v.name == EUCLID and v.voters == "original"), None)
+
+    @property
     def n_seen(self) -> int:
-        """Queries that are also among the training rows; known only where these were given."""
-        if not self.has_training_rows:
-            return 0
-        euclid = (vote for vote in self.votes if vote.name == EUCLID and vote.voters == "original")
-        return next((vote.at_zero for vote in euclid), 0)
+        """Queries that are also among the training rows: at distance 0 from one of them."""
+        return 0 if self.euclid is None else int((self.euclid.distances[:, 0] == 0).sum())
 
     @property
     def is_test(self) -> bool:
@@ -253,40 +240,27 @@ def gather(
     piped = split_pipeline(model)
     estimator = piped.estimator
     fitted_model(estimator)
-    has_training_rows = X_train is not None
-    if has_training_rows != (y_train is not None):
+    if (X_train is None) != (y_train is None):
         missing = "y_train" if y_train is None else "X_train"
         raise ValueError(f"X_train and y_train belong together, but {missing} is missing")
     given = originals = labelled(piped, X, y, row_names)
     if image_shape is not None:
         image_shape = tuple(image_shape)
         check_image_shape(image_shape, given.given.shape[1])
-    if has_training_rows:
+    if X_train is not None:
         originals = labelled(piped, X_train, y_train, train_names, "_train")
-        queries = np.sort(sample(given.codes, max_queries, generator))
-        references = np.arange(len(originals))
-    else:
-        queries, references = hold_out(given.codes, max_queries, generator)
+    queries = np.sort(sample(given.codes, max_queries, generator))
     rows, voting = given.rows[queries], validated_copy(estimator, VOTING)
+    training = None if X_train is None else originals
     on_start("votes")
-    votes, verdict = _votes(voting, rows, given.codes[queries], originals, references)
-    baselines: list[Baseline] = []
-    n_classes = len(np.unique(originals.codes))
-    for name, rival_name in RIVALS.items():
-        if not has_training_rows or quick or n_classes < 2:
-            break
-        if name == SVC and n_classes > limits.MAX_SVC_CLASSES:
-            continue
-        on_start(name)
-        rival = fit_rival(
-            rival_name, originals.rows, originals.codes, n_jobs=voting.n_jobs, bounded=True
-        )
-        predicted = rival.pipeline.predict(rows)
-        baselines.append(Baseline(name, predicted, rival.n_rows, rival.chosen))
+    verdict, votes = _votes(voting, rows, given.codes[queries], training)
+    rivals = []
+    if training is not None and not quick:
+        rivals = _rivals(rows, training, voting.n_jobs, on_start)
     quality = None
     if hasattr(estimator, "latent_counts_"):
         on_start("doubtful labels")
-        quality = _label_quality(voting, given, originals, generator)
+        quality = _label_quality(voting, given, originals)
     latents, why_not = None, ""
     if hasattr(estimator, "latent_examples_"):
         try:
@@ -294,51 +268,52 @@ def gather(
         except NotInvertibleError as error:
             why_not = str(error)
     return Evidence(
-        model=estimator,
-        voting=voting,
-        piped=piped,
-        given=given,
-        originals=originals,
-        queries=queries,
-        has_training_rows=has_training_rows,
-        references=references,
-        votes=votes,
-        verdict=verdict,
-        latents=latents,
-        why_no_latents=why_not,
-        baselines=baselines,
-        label_quality=quality,
-        image_shape=image_shape,
-    )
+        estimator, piped, given, originals, queries, verdict, [*rivals, *votes],
+        latents, why_not, quality, image_shape,
+    )  # fmt: skip
+
+
+def _rivals(
+    queries: Floats, training: LabelledRows, n_jobs: Any, on_start: Callable[[str], None]
+) -> list[Method]:
+    """Rivals that are tuned and fitted on the training rows."""
+    n_classes = len(np.unique(training.codes))
+    rivals = []
+    for name, rival_name in RIVALS.items():
+        if n_classes < 2 or (name == SVC and n_classes > limits.MAX_SVC_CLASSES):
+            continue
+        on_start(name)
+        rival = fit_rival(rival_name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
+        rivals.append(Method(name, rival.pipeline.predict(queries), rival.chosen, rival.n_rows))
+    return rivals
 
 
 def _votes(
-    estimator: Any, queries: Floats, true: Ints, originals: LabelledRows, references: Ints
-) -> tuple[list[Vote], Vote]:
-    """The votes of Euclid and of the model, and the one among them that ``predict`` makes."""
+    estimator: Any, queries: Floats, true: Ints, training: LabelledRows | None
+) -> tuple[Vote, list[Method]]:
+    """The vote that ``predict`` makes; those of Euclid, latent examples and training rows."""
     model: FittedModel = estimator.model_
-    rows, codes = originals.rows[references], originals.codes[references]
-    comparable = len(np.unique(codes)) > 1
     name = type(estimator).__name__
     own_name = name if estimator._learns else EUCLID
     has_latents = hasattr(estimator, "latent_examples_")
     votes: list[Vote] = []
-    verdict = None
-    if comparable and estimator._learns:
-        euclid = euclidean_model(rows, codes, model.n_classes)
-        votes.append(_vote(estimator, queries, true, euclid, EUCLID, "original", references))
+
+    def add(voters: FittedModel, called: str, kind: str) -> None:
+        votes.append(_vote(estimator, queries, true, voters, called, kind))
+
+    if training is not None and estimator._learns:
+        euclid = euclidean_model(training.rows, training.codes, model.n_classes)
+        add(euclid, EUCLID, "original")
     if has_latents:
-        votes.append(_vote(estimator, queries, true, _latent_voters(estimator), name, "latent"))
-        verdict = votes[-1] if estimator.reference_ == "latent" else None
-    if comparable:
-        by_rows = model.with_references(rows, codes)
-        called = f"{name}-O" if has_latents else own_name
-        votes.append(_vote(estimator, queries, true, by_rows, called, "original", references))
-        verdict = verdict or votes[-1]
-    if verdict is None:
-        verdict = _vote(estimator, queries, true, model, own_name, "own")
-        votes.append(verdict)
-    return votes, verdict
+        add(_latent_voters(estimator), name, "latent")
+    if training is not None:
+        by_rows = model.with_references(training.rows, training.codes)
+        add(by_rows, f"{name}-O" if has_latents else own_name, "original")
+    elif not has_latents or estimator.reference_ != "latent":
+        add(model, own_name, "own")
+    by_latents = has_latents and estimator.reference_ == "latent"
+    verdict = next(vote for vote in reversed(votes) if not by_latents or vote.voters == "latent")
+    return verdict, [vote for vote in votes if vote is not verdict]
 
 
 def _latent_voters(estimator: Any) -> FittedModel:
@@ -350,10 +325,9 @@ def _latent_voters(estimator: Any) -> FittedModel:
 
 
 def _vote(
-    estimator: Any, queries: Floats, true: Ints, model: FittedModel, name: str, voters: str,
-    references: Ints | None = None,
-) -> Vote:  # fmt: skip
-    """Let the references of a model vote; ``references`` are their rows in ``originals``."""
+    estimator: Any, queries: Floats, true: Ints, model: FittedModel, name: str, voters: str
+) -> Vote:
+    """Let the references of a model vote."""
     n_references, weights = len(model.references), estimator.weights
     k = n_voters(weights, estimator.n_neighbors, n_references)
     neighbors = model.nearest(queries, k, estimator.n_jobs)
@@ -364,42 +338,35 @@ def _vote(
         shares = np.minimum(model.shares(some, weights), 1)
         confidence[block] = shares.max(axis=1)
         own_share[block] = np.take_along_axis(shares, true[block, None], axis=1)[:, 0]
+    kinds = {"latent": "latent example", "original": "original row", "own": "stored row"}
     return Vote(
         name,
-        voters,
-        n_references,
-        predicted=model.vote(neighbors, weights),
-        neighbors=nearest.indices if references is None else references[nearest.indices],
+        model.vote(neighbors, weights),
+        counted(n_references, kinds[voters]),
+        voters=voters,
+        n_voters=k,
+        neighbors=nearest.indices,
         distances=model.distances(nearest.squared),
         confidence=confidence,
         own_share=own_share,
-        at_zero=int(np.count_nonzero(neighbors.squared[:, 0] == 0)),
     )
 
 
-def _label_quality(
-    estimator: Any, given: LabelledRows, originals: LabelledRows, generator: np.random.Generator
-) -> LabelQuality:
+def _label_quality(estimator: Any, given: LabelledRows, originals: LabelledRows) -> LabelQuality:
     """Judge labels: those of training rows with each row left out of its own latent example."""
-    n_judged, n_doubtful, found = 0, 0, []
-    pools = [(originals, True)] + ([(given, False)] if given is not originals else [])
-    for rows, training in pools:
-        judged = np.sort(sample(rows.codes, limits.MAX_JUDGED, generator))
-        scores = scores_of_labels(estimator, rows.rows[judged], rows.codes[judged], training)
+    pools = [originals] if given is originals else [originals, given]
+    found = []
+    for rows in pools:
+        scores = scores_of_labels(estimator, rows.rows, rows.codes, rows is originals)
         doubtful = np.flatnonzero(scores < limits.DOUBTFUL_SCORE)
-        n_judged += len(judged)
-        n_doubtful += len(doubtful)
-        worst = doubtful[np.argsort(scores[doubtful], kind="stable")][: limits.MAX_DOUBTFUL]
-        found += [(float(scores[index]), training, int(judged[index])) for index in worst]
+        found += [(float(scores[row]), rows is given, int(row)) for row in doubtful]
     model = _latent_voters(estimator)
     k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
-    listed = []
-    for score, training, row in sorted(found)[: limits.MAX_DOUBTFUL]:
-        rows = originals if training else given
-        code = int(rows.codes[row])
+    worst = []
+    for score, is_given, row in sorted(found)[: limits.MAX_DOUBTFUL]:
+        rows = given if is_given else originals
         shares = model.shares(model.nearest(rows.rows[[row]], k), estimator.weights)[0]
-        shares[code] = 0
+        shares[rows.codes[row]] = 0
         likelier = int(shares.argmax())
-        share = float(shares[likelier])
-        listed.append(DoubtfulLabel(row, training, code, score, likelier, share))
-    return LabelQuality(n_judged, n_doubtful, listed)
+        worst.append(DoubtfulLabel(rows, row, score, likelier, float(shares[likelier])))
+    return LabelQuality(sum(map(len, pools)), len(found), worst)

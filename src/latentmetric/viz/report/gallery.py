@@ -1,33 +1,33 @@
-"""The gallery: latent examples beside rows that they represent."""
+"""The gallery: latent examples beside rows that they represent, and thumbnails of all images.
+
+Thumbnails are in one PNG inside the page and share a byte budget: once it is spent, further rows
+are shown as text.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Hashable
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import distinct_names
 from latentmetric.core.types import Floats, Ints
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.rows import Row
+from latentmetric.viz.report.rows import LabelledRows, Row
 from latentmetric.viz.report.text import number, value_text
-from latentmetric.viz.summaries import (
-    busiest_clusters,
-    last_before_refinement,
-)
+from latentmetric.viz.summaries import busiest_clusters, last_before_refinement
 
-
-def options(evidence: Evidence, codes: list[int]) -> list[tuple[int, str, str]]:
-    """Classes to choose from: code, label, and a short label that is as different."""
-    short = distinct_names(evidence.labels, limits.MAX_OPTION)
-    return [(code, evidence.labels[code], short[code]) for code in codes]
+COLUMNS = 48
+"""Thumbnails side by side in the sheet."""
 
 
 def gallery_section(evidence: Evidence) -> dict[str, Any]:
     """The latent examples with the most rows, each with the rows nearest to it, class by class."""
-    model, latent_codes = evidence.latent_model, evidence.latent_codes
-    if model is None or latent_codes is None:
+    model, latent_codes = evidence.model, evidence.latent_codes
+    if latent_codes is None:
         return {"classes": None}
     n_classes, originals = len(evidence.labels), evidence.originals
     per_class = min(limits.MAX_PER_CLASS, max(1, limits.MAX_GALLERY // n_classes))
@@ -45,7 +45,6 @@ def gallery_section(evidence: Evidence) -> dict[str, Any]:
     before = last_before_refinement(model.history_)
     return {
         "classes": classes,
-        "options": options(evidence, codes),
         "per_class": per_class,
         "n_shown": sum(map(len, classes.values())),
         "values": values,
@@ -87,3 +86,73 @@ class UnusualValues:
         ]
         words = self._words[: limits.MAX_LATENT_VALUES]
         return listed + [(self._names[index], value_text(row[index]), None) for index in words]
+
+
+class Pictures:
+    """The thumbnails of a page, each stored once; none if rows are not images."""
+
+    def __init__(self, image_shape: tuple[int, ...] | None, lowest: float, highest: float) -> None:
+        self._shape = image_shape
+        self._lowest, self._range = lowest, (highest - lowest) or 1.0
+        self._indices: dict[Hashable, int] = {}
+        self._thumbnails: list[Any] = []
+        self._bytes_left = limits.MAX_PICTURE_BYTES
+
+    def __len__(self) -> int:
+        return len(self._thumbnails)
+
+    def index(self, key: Hashable, row: Row | None) -> int | None:
+        """The index of this row's thumbnail; None where there is none or the budget is spent.
+
+        A row that is None cannot be shown in the units that the caller gave.
+        """
+        if self._shape is None or row is None:
+            return None
+        if key not in self._indices:
+            thumbnail = self._thumbnail(row)
+            n_bytes = thumbnail.width * thumbnail.height * len(thumbnail.getbands())
+            if n_bytes > self._bytes_left:
+                return None
+            self._bytes_left -= n_bytes
+            self._indices[key] = len(self._thumbnails)
+            self._thumbnails.append(thumbnail)
+        return self._indices[key]
+
+    def of_row(self, rows: LabelledRows, row: int) -> int | None:
+        """The index of the thumbnail of one of the caller's rows."""
+        return self.index((rows.kind, int(row)), rows.given[row])
+
+    def of_latent(self, evidence: Evidence, latent: int) -> int | None:
+        """The index of the thumbnail of a latent example."""
+        row = None if evidence.latents is None else evidence.latents[latent]
+        return self.index(("latent", int(latent)), row)
+
+    def style_sheet(self) -> str:
+        """All thumbnails in one image; the page's script shows the right part of it."""
+        from PIL import Image
+
+        width, height = self._thumbnails[0].size
+        lines = -(-len(self) // COLUMNS)
+        sheet = Image.new(self._thumbnails[0].mode, (COLUMNS * width, lines * height))
+        for index, thumbnail in enumerate(self._thumbnails):
+            sheet.paste(thumbnail, (index % COLUMNS * width, index // COLUMNS * height))
+        png = BytesIO()
+        sheet.save(png, "PNG")
+        return (
+            f":root{{--columns:{COLUMNS};--lines:{lines};--aspect:{width}/{height}}}"
+            ".picture{background-image:url(data:image/png;base64,"
+            f"{b64encode(png.getvalue()).decode('ascii')})}}"
+        )
+
+    def _thumbnail(self, row: Row) -> Any:
+        from PIL import Image
+
+        assert self._shape is not None
+        height, width, n_channels = (*self._shape, 1)[:3]
+        values = np.nan_to_num(row.astype(np.float64)).reshape(height, width, n_channels)
+        values = np.clip((values[:, :, :3] - self._lowest) / self._range, 0, 1)
+        pixels = np.rint(255 * values).astype(np.uint8)
+        image = Image.fromarray(pixels[:, :, 0] if n_channels == 1 else pixels)
+        shrink = max(1.0, max(height, width) / limits.MAX_THUMBNAIL)
+        size = max(1, round(width / shrink)), max(1, round(height / shrink))
+        return image.resize(size, Image.Resampling.BOX)

@@ -5,7 +5,6 @@ MAX_TEXT = 60  # characters of a label or name; longer ones are cut in the middl
 MAX_OPTION = 24  # characters of a label in a box to choose from, which is narrow
 MAX_SEEN = 0.5  # if more of the queries than this share are training rows, they are no test
 MAX_NAMELESS = 64  # rows with more features than this, and no names for them, are no table
-MAX_JUDGED = 100_000  # labels that are judged; of more training rows, a sample by class
 DOUBTFUL_SCORE = 0.05  # a label with a lower score is doubtful
 MAX_DOUBTFUL = 30  # doubtful labels in the table
 N_NEIGHBORS = 5  # nearest neighbours of a misclassified row
@@ -21,17 +20,16 @@ MIN_PAIR_ERRORS = 3  # and at least so many of them
 MAX_MORE_ROWS = 20  # more test rows are advised up to this many times those there are
 
 # Classes, confusion, reliability, mistakes
-MAX_CLASSES = 1000  # in the table and in the matrix; if there are more, the hardest
+MAX_CLASSES = 1000  # in the table; if there are more, the hardest
+MAX_MATRIX = 60  # classes in the matrix; if there are more, those that are confused most
 MAX_PAIRS = 12  # in the table of confused pairs
-MAX_CELLS = 20_000  # of the matrix away from its diagonal; if there are more, the fullest
 NOTICEABLE = 0.01  # probabilities that are off by less are called neither too high nor too low
 MAX_MISTAKES = 24  # misclassified rows
 MAX_OPEN_MISTAKES = 6  # of those with tables of values, so many are seen at once
 MAX_MISTAKE_VALUES = 6  # features in the table of a misclassified row
 
 # Map and gallery
-MAX_MAP_ROWS = 1000  # points of each kind; if there are more, a stratified sample
-MAX_MAP_TESTED = 1000
+MAX_MAP_ROWS = 1000  # training rows, and tested rows; if there are more, a stratified sample
 MAX_MAP_LATENTS = 2000
 N_NEAREST = 3  # nearest latent examples that a point's card lists
 MAX_CLOSEST = 8  # pairs of neighbouring classes in the table below the map

@@ -2,7 +2,7 @@
 
 It is a linear projection of the space under the metric, so distances on the map are never longer
 than real ones. A metric of rank 2 gives a second view of the same points. The page's script gets
-points and neighbours as JSON.
+the points as JSON.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation.sampling import sample
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.gallery import options
-from latentmetric.viz.report.pictures import Pictures
+from latentmetric.viz.report.gallery import Pictures
 from latentmetric.viz.report.rows import LabelledRows
-from latentmetric.viz.summaries import class_means, starts, usual, view_of, widest_plane
+from latentmetric.viz.summaries import class_means, starts, usual, widest_plane
 
 COLOURS, SHAPES = 10, 5
 """Colours and shapes of the classes, of which no pair occurs twice up to their product."""
@@ -34,29 +33,16 @@ GRID = 10_000
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one kind on the map."""
+    """A sample of points of one kind: ``row``, ``tested`` or ``latent``."""
 
     kind: str
-    """``row``, ``tested`` or ``latent``."""
-    pool: LabelledRows | None
-    """Where the rows are; None for latent examples."""
     n_all: int
     """How many there are, of which the map shows a sample."""
-    indices: Ints
-    """In drawing order: the classes in turn, so that none covers the others."""
-    codes: Ints
     rows: Floats
     """As the model takes them."""
-    positions: Floats
-    """Their coordinates under the metric."""
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-def appearance(code: int) -> tuple[int, int]:
-    """The numbers of a class's colour and shape."""
-    return code % COLOURS, (code + code // COLOURS) % SHAPES
+    codes: Ints
+    records: list[tuple[Any, ...]]
+    """For the script: kind, code, predicted code, name and picture of each point."""
 
 
 def map_section(
@@ -66,68 +52,89 @@ def map_section(
     quick: bool,
     on_start: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The points for the canvas, and a table of the closest classes."""
+    """The points for the script, and a table of the closest classes."""
     if not evidence.is_metric:
         return {"script": None}
-    kinds = _all_points(evidence, generator)
-    spanning = kinds[-1]
-    near = usual(spanning.positions)
-    spread = spanning.positions[near]
-    plane = widest_plane(spread, spanning.codes[near])
+    kinds = _all_points(evidence, pictures, generator)
+    positions = [evidence.model.model_.points(points.rows) for points in kinds]
+    near = usual(positions[-1])
+    spread = positions[-1][near]
+    plane = widest_plane(spread, kinds[-1].codes[near])
     variance = float(np.var(spread, axis=0, dtype=np.float64).sum())
     kept = float(np.var(plane.project(spread), axis=0).sum())
-    views = {"projection": np.concatenate([plane.project(points.positions) for points in kinds])}
+    views = {"projection": plane.project(np.concatenate(positions))}
     fitted = None if quick else _fit_plane(evidence, on_start)
     if fitted is not None:
         rows = np.concatenate([fitted.transform(points.rows) for points in kinds], dtype=np.float64)
         views["learned"] = np.pad(rows, ((0, 0), (0, 2 - rows.shape[1])))
+    nearest = iter(_nearest_latents(evidence, pictures, np.concatenate(positions)))
+    points = []
+    for kind in kinds:
+        first = 1 if kind.kind == "latent" else 0  # the nearest latent example is itself
+        end = first + limits.N_NEAREST
+        points += [(*record, next(nearest)[first:end]) for record in kind.records]
     n_wrong = int((~evidence.right).sum())
     return {
-        "script": _script_data(evidence, pictures, views, kinds),
+        "script": {
+            "labels": evidence.labels,
+            "looks": [
+                (code % COLOURS, (code + code // COLOURS) % SHAPES)
+                for code in range(len(evidence.labels))
+            ],
+            "views": {name: _view(flat) for name, flat in views.items()},
+            "points": points,
+        },
         "kinds": kinds,
-        "n_points": sum(map(len, kinds)),
         "n_wrong": n_wrong,
-        "n_ringed": min(n_wrong, limits.MAX_MAP_TESTED // 2),
+        "n_ringed": min(n_wrong, limits.MAX_MAP_ROWS // 2),
         "n_looks": COLOURS * SHAPES,
         "share": kept / variance if variance else 1.0,
         "has_learned": fitted is not None,
-        "options": options(evidence, list(range(len(evidence.labels)))),
-        "closest": _closest_classes(spanning, evidence),
+        "closest": _closest_classes(evidence, kinds[-1].codes, positions[-1]),
     }
 
 
-def _all_points(evidence: Evidence, generator: np.random.Generator) -> list[Points]:
-    """Rows, tested rows and latent examples, where there are any."""
-    model, pool = evidence.model, evidence.originals
+def _all_points(
+    evidence: Evidence, pictures: Pictures, generator: np.random.Generator
+) -> list[Points]:
+    """Training rows, tested rows and latent examples, where there are any."""
 
-    def points(kind: str, rows: LabelledRows | None, n_all: int, indices: Ints) -> Points:
-        if rows is None:
-            own, codes = model.latent_examples_[indices], evidence.latent_codes
-            assert codes is not None
-        else:
-            own, codes = rows.rows[indices], rows.codes
-        positions = model.model_.points(own)
-        return Points(kind, rows, n_all, indices, codes[indices], own, positions)
+    def of_rows(kind: str, word: str, pool: LabelledRows, n_all: int, chosen: Ints) -> Points:
+        codes = pool.codes[chosen]
+        said = predicted[chosen] if kind == "tested" else codes
+        records = [
+            (kind, code, other, f"{word} {pool.name(index)}", pictures.of_row(pool, index))
+            for index, code, other in zip(chosen, codes.tolist(), said.tolist(), strict=True)
+        ]
+        return Points(kind, n_all, pool.rows[chosen], codes, records)
 
-    others = np.arange(len(pool)) if evidence.has_training_rows else evidence.references
-    chosen = others[sample(pool.codes[others], limits.MAX_MAP_ROWS, generator)]
-    kinds = [points("row", pool, len(others), chosen)]
+    predicted = np.zeros(len(evidence.given), dtype=np.intp)
+    predicted[evidence.queries] = evidence.verdict.predicted
+    training, kinds = evidence.originals, []
+    if evidence.has_training_rows:
+        chosen = sample(training.codes, limits.MAX_MAP_ROWS, generator)
+        kinds.append(of_rows("row", "training", training, len(training), chosen))
     # Up to half of the tested rows are misclassified ones if there are so many.
     right, wrong = np.flatnonzero(evidence.right), np.flatnonzero(~evidence.right)
-    wrong = wrong[sample(evidence.true[wrong], limits.MAX_MAP_TESTED // 2, generator)]
-    right = right[sample(evidence.true[right], limits.MAX_MAP_TESTED - len(wrong), generator)]
-    chosen = evidence.queries[np.concatenate((right, wrong))]
-    kinds.append(points("tested", evidence.given, len(evidence.queries), chosen))
+    wrong = wrong[sample(evidence.true[wrong], limits.MAX_MAP_ROWS // 2, generator)]
+    right = right[sample(evidence.true[right], limits.MAX_MAP_ROWS - len(wrong), generator)]
+    chosen, n_tested = evidence.queries[np.concatenate((right, wrong))], len(evidence.queries)
+    kinds.append(of_rows("tested", "tested", evidence.given, n_tested, chosen))
     if evidence.latent_codes is not None:
         chosen = sample(evidence.latent_codes, limits.MAX_MAP_LATENTS, generator)
-        kinds.append(points("latent", None, len(evidence.latent_codes), chosen))
-    return [one for one in kinds if len(one)]
+        rows, codes = evidence.model.latent_examples_[chosen], evidence.latent_codes[chosen]
+        records = [
+            ("latent", code, code, f"latent example {index:,}", pictures.of_latent(evidence, index))
+            for index, code in zip(chosen.tolist(), codes.tolist(), strict=True)
+        ]
+        kinds.append(Points("latent", len(evidence.latent_codes), rows, codes, records))
+    return kinds
 
 
 def _fit_plane(evidence: Evidence, on_start: Callable[[str], None]) -> Any:
     """A MaPML of rank 2, fitted to a sample; None where it would tell nothing new."""
-    model = evidence.latent_model
-    if model is None or not evidence.has_training_rows:
+    model = evidence.model
+    if evidence.latent_codes is None or not evidence.has_training_rows:
         return None
     rows, codes = evidence.originals.rows, evidence.originals.codes
     if len(model.components_) <= 2 or len(np.unique(codes)) < 2:
@@ -140,77 +147,39 @@ def _fit_plane(evidence: Evidence, on_start: Callable[[str], None]) -> Any:
     return learner.fit(rows[chosen], codes[chosen])
 
 
-def _script_data(
-    evidence: Evidence, pictures: Pictures, views: dict[str, Floats], kinds: list[Points]
-) -> dict[str, Any]:
-    predicted = np.zeros(len(evidence.given), dtype=np.intp)
-    predicted[evidence.queries] = evidence.verdict.predicted
-    named, thumbnails, tested = [], [], []
-    for points in kinds:
-        for index in points.indices.tolist():
-            if points.pool is None:
-                thumbnails.append(pictures.of_latent(evidence, index))
-            else:
-                named.append(points.pool.name(index))
-                thumbnails.append(pictures.of_row(points.pool, index))
-        if points.kind == "tested":
-            tested = predicted[points.indices].tolist()
-    data: dict[str, Any] = {
-        "labels": evidence.labels,
-        "looks": [appearance(code) for code in range(len(evidence.labels))],
-        "views": {name: _view(flat) for name, flat in views.items()},
-        "code": np.concatenate([points.codes for points in kinds]).tolist(),
-        "kinds": {points.kind: len(points) for points in kinds},
-        "names": named,
-        "predicted": tested,
-        "training": evidence.has_training_rows,
-        "picture": [-1 if index is None else index for index in thumbnails],
-    }
-    if kinds[-1].kind == "latent":
-        data |= {"latents": kinds[-1].indices.tolist(), **_nearest(evidence, pictures, kinds)}
-    return data
-
-
 def _view(flat: Floats) -> dict[str, Any]:
-    """Coordinates from the corner of what is shown first; outliers may lie outside."""
-    low, high = view_of(flat)
+    """Coordinates from the corner of what is shown first; points far from the others may not be."""
+    near = flat[usual(flat)]
+    low, high = near.min(axis=0), near.max(axis=0)
     span = float((high - low).max()) or 1.0
     across, up = np.clip(np.rint((flat - low) / span * GRID), -(10**7), 10**7).astype(int).T
     wide, tall = np.maximum(np.rint((high - low) / span * GRID), 1).astype(int).tolist()
     return {"x": across.tolist(), "y": (tall - up).tolist(), "wide": wide, "high": tall}
 
 
-def _nearest(evidence: Evidence, pictures: Pictures, kinds: list[Points]) -> dict[str, Any]:
-    """The nearest latent examples of every point, other than the point itself."""
-    model, codes = evidence.model, evidence.latent_codes
-    assert codes is not None
-    points = np.concatenate([one.positions for one in kinds])
-    latents = model.model_.points(model.latent_examples_)
-    squared, found = k_nearest(
-        points, References.of(latents), min(limits.N_NEAREST + 1, len(latents))
-    )
-    distances = model.model_.distances(squared)
-    itself = np.full(len(points), -1)
-    itself[len(points) - len(kinds[-1]) :] = kinds[-1].indices
-    near: list[list[list[float]]] = []
-    known: dict[str, list[int]] = {}
-    for own, indices, lengths in zip(
-        itself.tolist(), found.tolist(), distances.tolist(), strict=True
-    ):
-        others = [pair for pair in zip(indices, lengths, strict=True) if pair[0] != own][
-            : limits.N_NEAREST
+def _nearest_latents(evidence: Evidence, pictures: Pictures, positions: Floats) -> list[Any]:
+    """Code, picture and distance of the latent examples nearest to each point, itself included."""
+    codes = evidence.latent_codes
+    if codes is None:
+        return [[]] * len(positions)
+    model = evidence.model.model_
+    latents = model.points(evidence.model.latent_examples_)
+    n_nearest = min(limits.N_NEAREST + 1, len(latents))
+    squared, found = k_nearest(positions, References.of(latents), n_nearest)
+    return [
+        [
+            (int(codes[index]), pictures.of_latent(evidence, index), float(f"{distance:.4g}"))
+            for index, distance in zip(*one, strict=True)
         ]
-        near.append([[latent, float(f"{distance:.4g}")] for latent, distance in others])
-        for latent, _ in others:
-            if str(latent) not in known:
-                picture = pictures.of_latent(evidence, latent)
-                known[str(latent)] = [int(codes[latent]), -1 if picture is None else picture]
-    return {"near": near, "known": known}
+        for one in zip(found.tolist(), model.distances(squared).tolist(), strict=True)
+    ]
 
 
-def _closest_classes(points: Points, evidence: Evidence) -> list[tuple[str, str, float]]:
+def _closest_classes(
+    evidence: Evidence, codes: Ints, positions: Floats
+) -> list[tuple[str, str, float]]:
     """Each class and the nearest other one, closest pairs first."""
-    present, means, _ = class_means(points.positions, points.codes)
+    present, means, _ = class_means(positions, codes)
     if len(present) < 2:
         return []
     squared, found = k_nearest(means, References.of(means), 2)

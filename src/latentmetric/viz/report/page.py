@@ -17,20 +17,21 @@ import numpy as np
 
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
-from latentmetric.viz.report import limits
-from latentmetric.viz.report.charts import FRAME
-from latentmetric.viz.report.errors import class_section, confusion_section, reliability_section
+from latentmetric.viz.report import charts, limits
+from latentmetric.viz.report.errors import (
+    class_section,
+    confusion_section,
+    mistake_section,
+    reliability_section,
+)
 from latentmetric.viz.report.evidence import gather
-from latentmetric.viz.report.fit import data_section, fit_section
-from latentmetric.viz.report.gallery import gallery_section
+from latentmetric.viz.report.gallery import Pictures, gallery_section
+from latentmetric.viz.report.learned import data_section, fit_section, metric_section
 from latentmetric.viz.report.map import map_section
-from latentmetric.viz.report.metric import metric_section
-from latentmetric.viz.report.mistakes import mistake_section
-from latentmetric.viz.report.pictures import Pictures
 from latentmetric.viz.report.text import FILTERS, shown
 from latentmetric.viz.report.verdict import verdict_section
 
-SCRIPTS = ("page.js", "drawing.js", "matrix.js", "map.js")
+SCRIPTS = ("page.js", "map.js")
 
 TITLES = {
     "verdict": "Verdict",
@@ -162,8 +163,7 @@ def write_report(
         mapped = map_section(evidence, pictures, generator, quick, on_start)
         written["map"] = render("map", evidence=evidence, **mapped)
     heading = shown(title, 200) if title else f"What {evidence.name} learned"
-    script_data = {"matrix": sections["confusion"]["script"], "map": mapped["script"]}
-    page = _page(heading, [written[name] for name in TITLES], script_data, pictures)
+    page = _page(heading, [written[name] for name in TITLES], pictures)
     with replacing(path) as file:
         file.write(page.encode())
     return Path(path)
@@ -189,12 +189,13 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )
     templates.filters.update(FILTERS)
-    templates.globals.update(FRAME, limits=limits)
+    frame = {name: value for name, value in vars(charts).items() if name.isupper()}
+    templates.globals.update(frame, limits=limits)
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return templates
 
 
-def _page(heading: str, sections: list[str], script_data: Any, pictures: Pictures) -> str:
+def _page(heading: str, sections: list[str], pictures: Pictures) -> str:
     """The whole file. Its policy allows only the scripts and styles listed by hash."""
     from latentmetric import __version__
 
@@ -206,7 +207,7 @@ def _page(heading: str, sections: list[str], script_data: Any, pictures: Picture
     )
     return render(
         "page", heading=heading, policy=policy, styles=styles, titles=TITLES, sections=sections,
-        script_data=script_data, script=script, version=__version__,
+        script=script, version=__version__,
     )  # fmt: skip
 
 

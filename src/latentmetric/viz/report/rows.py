@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory, in_this_process
 from latentmetric.io.rows import is_lazy
 from latentmetric.validation.labels import checked_labels
-from latentmetric.validation.pipelines import SplitPipeline, fitted_columns
+from latentmetric.validation.pipelines import SplitPipeline
 from latentmetric.viz.report.text import distinct, is_numeric, shown
 
 Row = np.ndarray[Any, Any]
@@ -107,56 +108,28 @@ def columns_after(piped: SplitPipeline, names: list[str] | None, n_given: int) -
     """The columns that the metric sees, in their order; ``names`` are those of the given ones."""
     if names is None:
         names = [f"feature {index:,}" for index in range(n_given)]
-    given = [Column(name, index) for index, name in enumerate(names)]
-    found = _traced(piped.steps, given)
+    if piped.steps is None:
+        return [Column(name, index) for index, name in enumerate(names)]
+    known = piped.feature_names or [f"x{index}" for index in range(n_given)]
+    indices = {name: index for index, name in enumerate(known)}
+    found = [
+        _traced(made, names, indices) for made in piped.steps.get_feature_names_out(known).tolist()
+    ]
     unique = distinct(column.name for column in found)
     return [Column(name, column.given) for name, column in zip(unique, found, strict=True)]
 
 
-def _traced(step: Any, columns: list[Column]) -> list[Column]:
-    """The columns that a step makes: scalers keep them, encoders multiply and PCA mixes them."""
-    kind = type(step).__name__
-    if kind == "Pipeline":
-        for _, inner in step.steps:
-            columns = _traced(inner, columns)
-    elif kind == "ColumnTransformer":
-        columns = [
-            column
-            for _, inner, indices in fitted_columns(step)
-            if not (isinstance(inner, str) and inner == "drop")
-            for column in _traced(inner, [columns[index] for index in indices])
-        ]
-    elif kind == "SimpleImputer":
-        columns = _imputed(step, columns)
-    elif kind == "OneHotEncoder":
-        columns = _encoded(step, columns)
-    elif kind in ("PCA", "TruncatedSVD"):
-        columns = [Column(str(name), None) for name in step.get_feature_names_out()]
-    return columns
-
-
-def _imputed(step: Any, columns: list[Column]) -> list[Column]:
-    """Columns without any number may be left out; columns that say what was missing come last."""
-    kept = [
-        column
-        for column, filling in zip(columns, step.statistics_, strict=True)
-        if filling == filling or step.keep_empty_features
-    ]
-    marked = [columns[index] for index in step.indicator_.features_] if step.add_indicator else []
-    return kept + [Column(f"{column.name} is missing", column.given) for column in marked]
-
-
-def _encoded(step: Any, columns: list[Column]) -> list[Column]:
-    """A column for each category, or group of infrequent ones, that is not dropped."""
-    prefixes = getattr(step, "feature_names_in_", [f"x{index}" for index in range(len(columns))])
-    names = iter(step.get_feature_names_out())
-    infrequent = getattr(step, "infrequent_categories_", None) or [None] * len(columns)
-    found = []
-    for index, (column, prefix) in enumerate(zip(columns, prefixes, strict=True)):
-        rare = infrequent[index]
-        dropped = step.drop_idx_ is not None and step.drop_idx_[index] is not None
-        n_made = len(step.categories_[index]) - dropped
-        n_made -= 0 if rare is None else len(rare) - 1
-        for name in (str(next(names)) for _ in range(n_made)):
-            found.append(Column(f"{column.name} = {name.removeprefix(f'{prefix}_')}", column.given))
-    return found
+def _traced(made: str, names: list[str], indices: dict[str, int]) -> Column:
+    """The column behind a name that scikit-learn made, such as ``step__color_red``."""
+    for start in [0, *(found.end() for found in re.finditer("__", made))]:
+        rest = made[start:].removeprefix("missingindicator_")
+        ends = [len(rest), *(found.start() for found in re.finditer("_", rest))]
+        for end in sorted(ends, reverse=True):
+            index = indices.get(rest[:end])
+            if index is None:
+                continue
+            if len(rest) < len(made) - start:
+                return Column(f"{names[index]} is missing", index)
+            value = f" = {rest[end + 1 :]}" if end < len(rest) else ""
+            return Column(names[index] + value, index)
+    return Column(made, None)

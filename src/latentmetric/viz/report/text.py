@@ -29,11 +29,6 @@ def _visible(value: Any, longest: int) -> str:
     return visible(shortened(value, 4 * longest)) or "(empty)"
 
 
-def name_parts(name: str) -> list[str]:
-    """A name in parts: a line may end after an underscore, a slash or a dot, not inside a word."""
-    return re.split(r"(?<=[_/.\\])(?=\w)", name)
-
-
 def number(value: float) -> str:
     """A number with about three digits, with commas between thousands."""
     if value != value:
@@ -68,19 +63,9 @@ def share(part: float) -> str:
     return f"{100 * part:g}{NBSP}%"
 
 
-def points(difference: float) -> str:
-    """A difference of two shares in percentage points."""
-    return f"{abs(100 * difference):.2f} percentage points"
-
-
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A count with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def commas(count: int) -> str:
-    """A count with commas between thousands."""
-    return f"{count:,}"
 
 
 def coordinate(value: float) -> str:
@@ -88,11 +73,15 @@ def coordinate(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def signed(value: float) -> str:
-    """A number with its sign and one decimal."""
-    return f"{value:+.1f}".replace("-", "−")
-
-
-_SHOWN = (commas, coordinate, counted, name_parts, number, percent, points, share, signed)
-FILTERS = {function.__name__: function for function in _SHOWN}
+FILTERS = {
+    "commas": "{:,}".format,
+    "coordinate": coordinate,
+    "counted": counted,
+    "name_parts": re.compile(r"(?<=[_/.\\])(?=\w)").split,  # not inside a word
+    "number": number,
+    "percent": percent,
+    "points": lambda difference: f"{abs(100 * difference):.2f} percentage points",
+    "share": share,
+    "signed": lambda value: f"{value:+.1f}".replace("-", "−"),
+}
 """What the templates may call."""

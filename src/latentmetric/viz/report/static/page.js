@@ -1,137 +1,77 @@
-/* The theme follows the system until the reader chooses one. */
+/* Pictures, tables, the gallery, the confusion matrix, and buttons that save what is seen. */
 "use strict";
 
 document.documentElement.dataset.script = "";
-const reportData = JSON.parse(document.getElementById("report-data").textContent);
 
 const element = (name, className, ...parts) => {
   const made = document.createElement(name);
-  if (className) made.className = className;
+  made.className = className;
   made.append(...parts);
   return made;
 };
-const svgElement = (name, attributes, ...parts) => {
+const svgElement = (name, attributes) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
-  made.append(...parts);
+  return made;
+};
+const button = (act, said, ...parts) => {
+  const made = element("button", "", ...parts);
+  made.type = "button";
+  if (said) made.setAttribute("aria-label", said);
+  made.addEventListener("click", act);
   return made;
 };
 
-/* The way back to the contents is offered where they are out of sight. */
-new IntersectionObserver(([contents]) => {
-  document.querySelector(".to-top").classList.toggle("away", !contents.isIntersecting);
-}).observe(document.querySelector("nav"));
-
-const theme = (() => {
-  const root = document.documentElement;
-  const button = document.querySelector(".theme");
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const listeners = [];
-
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const remembered = () => {
-    try { return window.localStorage.getItem("latentmetric-theme"); } catch { return null; }
-  };
-  const remember = (value) => {
-    try { window.localStorage.setItem("latentmetric-theme", value); } catch { /* not for files */ }
-  };
-  const update = () => {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Use the ${isDark() ? "light" : "dark"} theme`);
-    listeners.forEach((listener) => listener());
-  };
-
-  button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    remember(root.dataset.theme);
-    update();
-  });
-  system.addEventListener("change", update);
-  if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
-  update();
-  return { onChange: (listener) => listeners.push(listener) };
-})();
-
-/* Shows in every picture element its part of the one sheet that holds all pictures. */
-const showPicture = (() => {
+/* Every picture is a part of the one sheet that holds all of them. */
+const showPicture = (picture, number) => {
   const style = getComputedStyle(document.documentElement);
-  const columns = Number(style.getPropertyValue("--columns"));
-  const lines = Number(style.getPropertyValue("--lines"));
-  const along = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
+  const [columns, lines] = ["--columns", "--lines"].map((name) => Number(style.getPropertyValue(name)));
+  const across = (100 * (number % columns)) / Math.max(1, columns - 1);
+  const down = (100 * Math.floor(number / columns)) / Math.max(1, lines - 1);
+  picture.style.backgroundPosition = `${across}% ${down}%`;
+  return picture;
+};
+document.querySelectorAll("[data-picture]").forEach((one) => showPicture(one, Number(one.dataset.picture)));
 
-  return (element, number) => {
-    const across = along(number % columns, columns);
-    const down = along(Math.floor(number / columns), lines);
-    element.style.backgroundPosition = `${across}% ${down}%`;
-  };
-})();
-
-document.querySelectorAll("[data-picture]").forEach((element) => {
-  showPicture(element, Number(element.dataset.picture));
-});
-
-/* Sorts a table by the clicked heading, hides lines that do not match the search, and shows where
-   a table goes on beyond the edge of the screen. */
+/* A click on a heading sorts the table; the search hides lines that do not match. */
 document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
-  const value = (line, column) => Number.parseFloat(line.cells[column].dataset.value || "NaN");
-
-  const sort = (column, descending) => {
-    const sign = descending ? -1 : 1;
-    const lines = [...body.rows].map((line) => [value(line, column), line]);
-    lines.sort(([left], [right]) => {
-      if (Number.isNaN(left) || Number.isNaN(right)) return Number.isNaN(left) - Number.isNaN(right);
-      return sign * (left - right);
+  const sort = (head, column) => {
+    const sorted = head.getAttribute("aria-sort");
+    const descending = sorted ? sorted === "ascending" : head.classList.contains("number");
+    const value = (line) => Number.parseFloat(line.cells[column].dataset.value || "NaN");
+    const lines = [...body.rows].sort((left, right) => {
+      const [one, other] = [value(left), value(right)];
+      if (Number.isNaN(one) || Number.isNaN(other)) return Number.isNaN(one) - Number.isNaN(other);
+      return descending ? other - one : one - other;
     });
-    body.append(...lines.map(([, line]) => line));
-    heads.forEach((head, index) => {
-      if (index === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
-    });
+    body.append(...lines);
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
   };
-
   heads.forEach((head, column) => {
-    head.querySelector("button")?.addEventListener("click", () => {
-      const sorted = head.getAttribute("aria-sort");
-      sort(column, sorted ? sorted === "ascending" : head.classList.contains("number"));
-    });
+    head.querySelector("button")?.addEventListener("click", () => sort(head, column));
   });
-});
-
-document.querySelectorAll("input.filter").forEach((input) => {
-  const lines = [...document.querySelector("table.sortable").tBodies[0].rows];
-  input.addEventListener("input", () => {
-    const wanted = input.value.toLocaleLowerCase();
-    lines.forEach((line) => {
+  document.querySelector("input.filter")?.addEventListener("input", ({ target }) => {
+    const wanted = target.value.toLocaleLowerCase();
+    [...body.rows].forEach((line) => {
       line.hidden = !line.cells[0].textContent.toLocaleLowerCase().includes(wanted);
     });
   });
 });
 
-document.querySelectorAll(".table").forEach((frame) => {
-  const scroller = frame.querySelector(".scroll");
-  const update = () => {
-    const left = scroller.scrollLeft;
-    frame.classList.toggle("more-left", left > 1);
-    frame.classList.toggle("more-right", left + scroller.clientWidth < scroller.scrollWidth - 1);
-  };
-  scroller.addEventListener("scroll", update, { passive: true });
-  new ResizeObserver(update).observe(scroller);
-  new ResizeObserver(update).observe(scroller.firstElementChild);
-});
-
-/* Shows one class of the gallery at a time. */
+/* The gallery shows one class at a time. */
 document.querySelectorAll(".chooser").forEach((chooser) => {
   const choose = () => {
     document.querySelectorAll(".gallery-class").forEach((part) => {
       part.classList.toggle("chosen", part.dataset.class === chooser.value);
     });
   };
-  document.querySelectorAll(".step").forEach((button) => {
-    button.addEventListener("click", () => {
+  document.querySelectorAll(".step").forEach((step) => {
+    step.addEventListener("click", () => {
       const count = chooser.options.length;
-      chooser.selectedIndex = (chooser.selectedIndex + Number(button.dataset.step) + count) % count;
+      chooser.selectedIndex = (chooser.selectedIndex + Number(step.dataset.step) + count) % count;
       choose();
     });
   });
@@ -139,64 +79,66 @@ document.querySelectorAll(".chooser").forEach((chooser) => {
   choose();
 });
 
-/* Buttons that save what is seen: figures as SVG and PNG, tables as CSV. Nothing leaves the page. */
+/* The words of the matrix tell what a cell means that is pointed at or reached by arrow keys. */
+document.querySelectorAll("svg.matrix").forEach((matrix) => {
+  const cells = [...matrix.querySelectorAll(".cell")];
+  let current = null;
+  const show = (cell) => {
+    if (!cell) return;
+    current?.classList.remove("chosen");
+    cell.classList.add("chosen");
+    current = cell;
+    document.querySelector(".matrix-words").textContent = cell.querySelector("title").textContent;
+  };
+  matrix.addEventListener("pointerover", ({ target }) => show(target.closest(".cell")));
+  matrix.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    show(cells[Math.max(0, Math.min(cells.length - 1, cells.indexOf(current) + by))]);
+  });
+});
 
-const drawers = new Map();
-/* Figures on a canvas register here a function that returns their SVG. */
-
+/* Buttons save figures as PNG and SVG, tables as CSV. Nothing leaves the page. */
 (() => {
   const STYLES = [
-    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-family",
-    "font-size", "font-weight", "text-anchor", "vector-effect", "opacity",
+    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-family", "font-size",
+    "font-weight", "text-anchor", "vector-effect", "opacity", "display",
   ];
-  const SHARPNESS = 2;
-
-  const fileName = (name, ending) => {
-    const title = document.title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40);
-    return `${title.replace(/^-|-$/g, "") || "report"}-${name}.${ending}`;
-  };
 
   const save = (blob, name) => {
+    const title = document.title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
-    link.download = name;
+    link.download = `${title.replace(/^-|-$/g, "") || "report"}-${name}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
 
-  /* The style sheet stays behind, so that every element takes its computed style along. */
-  const styled = (drawn) => {
+  /* The style sheet stays behind, so every element takes its computed style along. */
+  const svgOf = (figure) => {
+    const drawn = figure.querySelector("svg");
     const copy = drawn.cloneNode(true);
-    const [, , wide, high] = drawn.getAttribute("viewBox").split(" ").map(Number);
     const originals = [drawn, ...drawn.querySelectorAll("*")];
-    [copy, ...copy.querySelectorAll("*")].forEach((element, index) => {
+    [copy, ...copy.querySelectorAll("*")].forEach((part, index) => {
       const style = getComputedStyle(originals[index]);
-      STYLES.forEach((name) => element.setAttribute(name, style.getPropertyValue(name)));
-      element.removeAttribute("class");
+      STYLES.forEach((name) => part.setAttribute(name, style.getPropertyValue(name)));
+      if (style.transform !== "none") part.setAttribute("transform", style.transform);
+      ["class", "style"].forEach((name) => part.removeAttribute(name));
     });
-    copy.setAttribute("width", 2 * wide);
-    copy.setAttribute("height", 2 * high);
-    copy.prepend(svgElement("rect", { width: wide, height: high, fill: colour("paper") }));
+    const { x, y, width, height } = drawn.viewBox.baseVal;
+    copy.prepend(svgElement("rect", { x, y, width, height, fill: getComputedStyle(document.body).backgroundColor }));
+    const box = drawn.getBoundingClientRect();
+    ["width", "height"].forEach((name) => copy.setAttribute(name, box[name]));
     return new XMLSerializer().serializeToString(copy);
   };
-
-  const svgOf = (figure) => {
-    const drawer = drawers.get(figure.dataset.name);
-    return drawer ? drawer() : styled(figure.querySelector("svg.chart"));
-  };
-
-  const saveSvg = (figure) => {
-    save(new Blob([svgOf(figure)], { type: "image/svg+xml" }), fileName(figure.dataset.name, "svg"));
-  };
-
-  const savePng = (figure) => {
+  const savePng = (figure, name) => {
     const image = new Image();
     image.addEventListener("load", () => {
       const canvas = document.createElement("canvas");
-      canvas.width = SHARPNESS * image.width;
-      canvas.height = SHARPNESS * image.height;
+      Object.assign(canvas, { width: 2 * image.width, height: 2 * image.height });
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((blob) => save(blob, fileName(figure.dataset.name, "png")), "image/png");
+      canvas.toBlob((blob) => save(blob, name), "image/png");
     });
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgOf(figure))}`;
   };
@@ -209,35 +151,26 @@ const drawers = new Map();
     const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-
-  const saveCsv = (table) => {
-    const heads = [...table.tHead.rows[0].cells];
-    const columns = heads.map((head, index) => index).filter((index) => !heads[index].classList.contains("bar-cell"));
+  const csvOf = (table) => {
+    const bars = [...table.tHead.rows[0].cells].map((head) => head.classList.contains("bar-cell"));
     const lines = [...table.rows].filter((line) => !line.hidden);
-    const text = lines.map((line) => columns.map((index) => cellText(line.cells[index])).join(",")).join("\r\n");
-    save(new Blob(["\ufeff", text, "\r\n"], { type: "text/csv" }), fileName(table.dataset.name, "csv"));
-  };
-
-  const button = (text, said, act) => {
-    const made = element("button", "", text);
-    made.type = "button";
-    made.setAttribute("aria-label", said);
-    made.addEventListener("click", act);
-    return made;
+    const written = lines.map((line) => [...line.cells].filter((_, column) => !bars[column]).map(cellText).join(","));
+    return new Blob(["\ufeff", written.join("\r\n"), "\r\n"], { type: "text/csv" });
   };
 
   document.querySelectorAll("figure[data-name]").forEach((figure) => {
     const { name } = figure.dataset;
+    const saveSvg = () => save(new Blob([svgOf(figure)], { type: "image/svg+xml" }), `${name}.svg`);
     figure.firstElementChild.after(element("div", "exports",
-      button("PNG", `Save ${name} as PNG`, () => savePng(figure)),
-      button("SVG", `Save ${name} as SVG`, () => saveSvg(figure))));
+      button(() => savePng(figure, `${name}.png`), `Save ${name} as PNG`, "PNG"),
+      button(saveSvg, `Save ${name} as SVG`, "SVG")));
   });
   document.querySelectorAll("table[data-name]").forEach((table) => {
     const { name } = table.dataset;
     const frame = table.closest(".scroll") ?? table;
-    const rows = `${table.tBodies[0].rows.length.toLocaleString("en")} rows, scroll for more`;
+    const count = table.tBodies[0].rows.length.toLocaleString("en");
     frame.after(element("div", "exports",
-      element("span", "", frame.classList.contains("tall") ? rows : ""),
-      button("CSV", `Save ${name} as CSV`, () => saveCsv(table))));
+      element("span", "", frame.classList.contains("tall") ? `${count} rows, scroll for more` : ""),
+      button(() => save(csvOf(table), `${name}.csv`), `Save ${name} as CSV`, "CSV")));
   });
 })();

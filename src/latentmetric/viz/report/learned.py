@@ -1,4 +1,7 @@
-"""How the metric was learned and on what: what was chosen and why, the rounds, the data."""
+"""What was learned, how and on what: the metric, what was chosen and why, the rounds, the data.
+
+Of a pipeline, the metric's features are columns after its steps.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,22 @@ import numpy as np
 
 from latentmetric.core.starts import STARTS
 from latentmetric.core.tuning import MIN_GAIN, REL_TOL
+from latentmetric.core.types import Floats
 from latentmetric.viz.report import limits
-from latentmetric.viz.report.charts import line_chart
+from latentmetric.viz.report.charts import Bar, bar_chart, line_chart
 from latentmetric.viz.report.evidence import Evidence
-from latentmetric.viz.report.text import number, percent, shown
-from latentmetric.viz.summaries import Curve, curve, last_before_refinement, starts
+from latentmetric.viz.report.text import NBSP, number, percent, share, shown
+from latentmetric.viz.summaries import (
+    Curve,
+    Spectrum,
+    class_means,
+    curve,
+    feature_effects,
+    last_before_refinement,
+    leading_directions,
+    spectrum,
+    starts,
+)
 
 CURVES = (
     ("objective", "Objective", False),
@@ -21,6 +35,73 @@ CURVES = (
     ("loo_error", "Leave-one-out error", True),
 )
 """What is drawn over the rounds if it was measured: name in the history, title, in percent."""
+
+
+def metric_section(evidence: Evidence) -> dict[str, Any]:
+    """The features that it weighs, and its eigenvalues beside the Euclidean 1."""
+    if not evidence.is_metric:
+        return {"spectrum": None}
+    found = spectrum(evidence.model.components_)
+    if not found.rank:
+        return {"spectrum": found}
+    return {
+        "spectrum": found,
+        "chart": _eigenvalue_chart(found),
+        "n_stretched": int((found.values > 1.001).sum()),
+        "n_shrunk": int((found.values < 0.999).sum()),
+        "weights": _weights(evidence) if evidence.is_table else None,
+    }
+
+
+def _eigenvalue_chart(found: Spectrum) -> dict[str, Any]:
+    n_drawn = min(found.rank, limits.MAX_EIGENVALUES)
+    indices = np.unique(np.linspace(0, found.rank - 1, n_drawn).astype(int))
+    values = found.values[indices].tolist()
+    return line_chart(
+        Curve((indices + 1).tolist(), values),
+        "Eigenvalues of the metric",
+        f"from {number(values[0])} down to {number(values[-1])}, "
+        f"rank {found.rank} of {len(found.values)}",
+        "direction, strongest first",
+        level=(1.0, "Euclid: 1"),
+        logarithmic=True,
+        dots=len(values) <= 40,
+    )
+
+
+def _weights(evidence: Evidence) -> dict[str, Any] | None:
+    """A chart of the features and the leading directions; None if no feature has an effect."""
+    components, columns = evidence.model.components_, evidence.columns
+    deviations: Floats = evidence.originals.rows.std(axis=0, dtype=np.float64)
+    effects = feature_effects(components, deviations)
+    if not effects.any():
+        return None
+    shares = effects / effects.max()
+    strongest = np.argsort(-effects, kind="stable")[: limits.MAX_FEATURES]
+    bars = [
+        Bar(columns[feature].name, part, f"{100 * part:.0f}{NBSP}%")
+        for feature, part in zip(strongest, shares[strongest].tolist(), strict=True)
+    ]
+    present, means, _ = class_means(evidence.originals.rows, evidence.originals.codes)
+    scaled = means / np.where(deviations > 0, deviations, 1)
+    directions = []
+    for part, loadings in leading_directions(components, deviations, limits.MAX_DIRECTIONS):
+        along = scaled @ loadings
+        largest = np.argsort(-np.abs(loadings), kind="stable")[: limits.MAX_LOADINGS]
+        directions.append(
+            {
+                "share": part,
+                "low": evidence.labels[present[along.argmin()]],
+                "high": evidence.labels[present[along.argmax()]],
+                "features": [
+                    ("+" if loadings[feature] >= 0 else "−", columns[feature].name,
+                     f"{abs(loadings[feature]):.2f}")
+                    for feature in largest
+                ],
+            }
+        )  # fmt: skip
+    title = "Effect of one standard deviation, % of largest"
+    return {"chart": bar_chart(title, bars), "directions": directions}
 
 
 def fit_section(evidence: Evidence) -> dict[str, Any]:
@@ -62,21 +143,13 @@ def _round_chart(measured: Curve, title: str, as_percent: bool, model: Any) -> d
     divided = None
     if before is not None and rounds[0] <= before < rounds[-1]:
         described += f"; the refinement begins after round {before}"
-        divided = before + 0.5
-    mark_text = ""
+        divided = before + 0.5, "refinement begins"
+    marked = None
     if kept in rounds:
-        mark_text = f"kept: {unit} {kept}, {write(measured.values[rounds.index(kept)])}"
-    return line_chart(
-        measured,
-        title,
-        described,
-        unit,
-        marked=kept if kept in rounds else None,
-        mark_text=mark_text,
-        divided=divided,
-        divided_text="refinement begins",
-        as_percent=as_percent,
-    )
+        value = write(measured.values[rounds.index(kept)])
+        marked = kept, f"kept: {unit} {kept}, {value}"
+    texts: dict[str, Any] = {"write": percent, "write_tick": share} if as_percent else {}
+    return line_chart(measured, title, described, unit, marked=marked, divided=divided, **texts)
 
 
 def data_section(evidence: Evidence, source: str | None) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from latentmetric.viz.report import pictures
-from latentmetric.viz.report.pictures import Pictures
+from latentmetric.viz.report.gallery import COLUMNS, Pictures
 
 
 def sheet_of(album):
@@ -22,7 +21,7 @@ def test_pictures_are_stored_once_and_in_order(rng):
     assert album.index(("row", 3), rows[3]) == 3
     assert len(album) == 60
     sheet = sheet_of(album)
-    assert sheet.shape == (2 * 4, pictures.COLUMNS * 6)
+    assert sheet.shape == (2 * 4, COLUMNS * 6)
     expected = np.rint(255 * rows[50].reshape(4, 6))
     np.testing.assert_array_equal(sheet[4:8, 12:18], expected)
 
@@ -33,7 +32,7 @@ def test_large_colour_images_are_averaged_down():
     album = Pictures((64, 96, 3), 0, 200)
     album.index("one", image.ravel())
     sheet = sheet_of(album)
-    assert sheet.shape == (21, pictures.COLUMNS * 32, 3)
+    assert sheet.shape == (21, COLUMNS * 32, 3)
     sheet = sheet[:, :32]
     assert set(sheet[0, :, 0]) == {255}
     assert set(sheet[20, :, 0]) == {0}

@@ -23,7 +23,7 @@ from latentmetric.engines.dispatch import check_in_memory, validate
 from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
-from latentmetric.estimators.progress import ReadingLog
+from latentmetric.estimators.progress import reading_log
 from latentmetric.estimators.setup import QUANTILES
 
 
@@ -61,29 +61,22 @@ class LearnedLatents:
         return LearnedLatents(self.points[order], sizes, self.temperature, self.components)
 
 
-def assembled(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
+def to_estimator(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     """A fitted MaPML with these latent examples; rows of all their classes say what it needs."""
     check_in_memory("to_estimator", "arrays in memory", X=X, y=y)
-    sizes = learned.sizes
-    equal = bool((sizes == sizes[0]).all())
-    estimator = MaPML(n_latents=int(sizes[0]), start="euclidean")
+    sizes, estimator = learned.sizes.tolist(), MaPML(start="euclidean")
     with np.errstate(under="ignore"):
         labelled = validate(X, y, estimator)
-        if len(labelled.classes) != len(sizes):
+        n_classes, width = len(labelled.classes), learned.n_features
+        if (n_classes, estimator.n_features_in_) != (len(sizes), width):
             raise ValueError(
-                f"latent examples of {len(sizes)} classes were learned, but y has "
-                f"{len(labelled.classes)} classes; pass rows of every class"
+                f"latent examples of {len(sizes)} classes were learned with {width} features, but "
+                f"y has {n_classes} classes and X has {estimator.n_features_in_} features; pass "
+                "rows of every class, as the network that was trained gives them"
             )
-        if not equal:
-            named = zip(labelled.classes.tolist(), sizes.tolist(), strict=True)
-            estimator.n_latents = dict(named)
-        width = learned.n_features
-        if estimator.n_features_in_ != width:
-            raise ValueError(
-                f"X has {estimator.n_features_in_} features, but the latent examples were learned "
-                f"with {width}; pass the outputs of the network that they were learned with"
-            )
-        partition = labelled.engine.partition(labelled, 1, ReadingLog("MaPML", 0))
+        named = dict(zip(labelled.classes.tolist(), sizes, strict=True))
+        estimator.n_latents = sizes[0] if len(set(sizes)) == 1 else named
+        partition = labelled.engine.partition(labelled, 1, reading_log("MaPML", 0))
         attributes = _attributes(learned, partition, labelled.classes)
     estimator.__dict__.update(attributes)
     return estimator
@@ -136,12 +129,11 @@ def _in_row_space(learned: LearnedLatents, rows: Floats, factor: Floats, codes: 
     if learned.components is None:
         return points
     own, _ = _own(rows @ factor.T, codes, points, learned.codes)
-    centre = rows.mean(axis=0, dtype=np.float64)
-    sums = np.zeros((len(points), rows.shape[1]))
+    sums, counts = np.zeros((len(points), rows.shape[1])), np.bincount(own, minlength=len(points))
     np.add.at(sums, own, rows)
-    counts = np.bincount(own, minlength=len(points))[:, None]
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), centre).astype(rows.dtype)
-    return preimages(means, factor, points)
+    means = np.broadcast_to(rows.mean(axis=0, dtype=np.float64), sums.shape).copy()
+    np.divide(sums, counts[:, None], out=means, where=counts[:, None] > 0)
+    return preimages(means.astype(rows.dtype), factor, points)
 
 
 def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tuple[Ints, Floats]:
@@ -154,7 +146,7 @@ def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tupl
     return own, squared
 
 
-def disassembled(model: Any) -> LearnedLatents:
+def from_estimator(model: Any) -> LearnedLatents:
     """The latent examples of a fitted MaPML under its metric."""
     check_latents(model)
     fitted = fitted_model(model)

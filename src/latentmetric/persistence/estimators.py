@@ -1,0 +1,219 @@
+"""A fitted estimator as JSON and arrays, and back.
+
+Everything that predictions are computed from is stored exactly. What comes back is checked by one
+table of arrays, and parameters by the estimator's own checks.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from latentmetric.characters import shortened
+from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.model import FittedModel
+from latentmetric.core.starts import STARTS
+from latentmetric.persistence.model_file import (
+    Arrays,
+    Contents,
+    ModelFileError,
+    one_line,
+    pack,
+    require,
+    unpack,
+)
+from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import validated_copy
+
+ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "centre": (np.float64, ("features",)),
+    "references": (None, ("references", "rank")),
+    "codes": (np.int64, ("references",)),
+    "components_": (None, ("rank", "features")),
+    "similarity_": (None, ("features", "features")),
+    "latent_examples_": (None, ("latents", "features")),
+    "latent_labels_": (np.int64, ("latents",)),
+    "latent_counts_": (np.float64, ("latents",)),
+    "margins_": (np.float64, ("classes",)),
+    "score_quantiles_": (np.float64, ("quantiles",)),
+}
+"""Dtype (None: that of the references) and axes of each array; axes of one name are as long."""
+
+COUNTS = ("n_features_in_", "n_iter_", "best_iter_")
+OTHERS = ("classes_", "history_", "feature_names_in_", "columns_in_", "reference_")
+"""Attributes that are no arrays of numbers."""
+
+NEEDED = {
+    "MaPML": ("latent_examples_", "latent_labels_", "latent_counts_", "margins_", "reference_"),
+    "OASIS": ("similarity_",),
+}
+"""Attributes that an estimator answers from, beside those that all have."""
+
+
+def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
+    """An estimator of this package as JSON; its arrays are added to ``arrays``."""
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or type(estimator) is not estimator_class(name):
+        found = "; save its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
+        raise TypeError(
+            f"{type(estimator).__module__}.{type(estimator).__qualname__} cannot be saved: a model "
+            f"file holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline "
+            f"that ends in one{found}"
+        )
+    values = dict(vars(estimator))
+    classes, model = values["classes_"], values["model_"]
+    if classes.dtype.kind not in "biufU" and not all(type(one) is str for one in classes.tolist()):
+        raise TypeError(
+            "a model file holds labels that are integers, floats, booleans or strings, but the "
+            f"classes are {classes.dtype.name}, such as {classes.tolist()[0]!r}; fit with labels "
+            "converted to strings"
+        )
+    parameters = {key: values[key] for key in signature(type(estimator)).parameters}
+    if not isinstance(parameters.get("random_state"), int | np.integer):
+        parameters["random_state"] = None
+    attributes = {key: values[key] for key in (*COUNTS, *OTHERS, *ARRAYS) if key in values}
+    if "latent_labels_" in attributes:
+        attributes["latent_labels_"] = np.searchsorted(classes, attributes["latent_labels_"])
+    voting = {
+        "centre": model.coordinates.centre,
+        "scale": float(model.coordinates.scale),
+        "temperature": float(model.temperature),
+        "references": model.references.rows,
+        "codes": model.codes.astype(np.int64, copy=False),
+    }
+    return {
+        "estimator": name,
+        "parameters": pack(parameters, {}, "parameters"),
+        "attributes": {
+            key: pack(value, arrays, key.removesuffix("_")) for key, value in attributes.items()
+        },
+        "voting": {key: pack(value, arrays, key) for key, value in voting.items()},
+    }
+
+
+def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
+    """The estimator that ``pack_estimator`` stored, checked."""
+    name = stored["estimator"]
+    require(
+        name in ESTIMATORS,
+        f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}",
+    )
+    kind, parameters = estimator_class(name), unpack(stored["parameters"], contents)
+    unknown = [key for key in parameters if key not in signature(kind).parameters]
+    require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
+    seed = parameters.get("random_state")
+    is_seed = seed is None or (type(seed) is int and 0 <= seed < 2**32)
+    require(is_seed, "random_state is not a seed from 0 to 2**32 - 1")
+    attributes, voting = unpack(stored["attributes"], contents), unpack(stored["voting"], contents)
+    lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
+    require(not lacking, f"a {name} lacks {', '.join(lacking)}")
+    _check_attributes(attributes)
+    _check_arrays(attributes | voting)
+    classes = attributes["classes_"]
+    if "latent_labels_" in attributes:
+        codes = attributes["latent_labels_"]
+        contents.spend(len(codes) * classes.itemsize, "labels as wide as the longest")
+        attributes["latent_labels_"] = classes[codes]
+    estimator = kind(**parameters)
+    vars(estimator).update(attributes, model_=_restore_model(attributes, voting))
+    try:
+        validated_copy(estimator)
+        estimator._check_against(classes, fitting=False)
+        estimator._voting()
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ModelFileError(f"a parameter is not valid: {one_line(error)}") from error
+    return estimator
+
+
+def _check_attributes(attributes: dict[str, Any]) -> None:
+    """Raise unless the attributes that are no arrays of numbers are what they must be."""
+    unknown = [name for name in attributes if name not in (*COUNTS, *OTHERS, *ARRAYS)]
+    require(not unknown, f"the attribute {shortened(unknown[:1], 40)} is unknown")
+    for name in COUNTS:
+        value = attributes[name]
+        require(type(value) is int and 0 <= value < 2**63, f"{name} is not a count")
+    classes, n_features = attributes["classes_"], attributes["n_features_in_"]
+    is_sorted = len(classes) >= 2 and np.array_equal(np.unique(classes), classes)
+    require(is_sorted, "the classes are not at least two distinct labels in ascending order")
+    if "feature_names_in_" in attributes:
+        types = [type(name) for name in attributes["feature_names_in_"].tolist()]
+        require(types == [str] * n_features, f"the feature names are not {n_features} strings")
+    words = [word for pair in attributes.get("columns_in_", {}).items() for word in pair]
+    require(all(isinstance(word, str) for word in words), "the columns are not names by name")
+    is_known = attributes.get("reference_", "set") in ("latent", "original", "set")
+    require(is_known, "reference_ is not one of latent, original, set")
+    require(attributes["history_"], "the history holds no round")
+    for record in attributes["history_"]:
+        has_number = type(record["round"]) is int and record["round"] >= 0
+        require(has_number, "a round of the history has no number")
+        is_known = record.get("start", STARTS[0]) in STARTS
+        require(is_known, f"the start of a round is not one of {', '.join(STARTS)}")
+        for value in (record | {"start": 0}).values():
+            for number in value.values() if isinstance(value, dict) else [value]:
+                is_number = type(number) is float or (type(number) is int and abs(number) < 2**63)
+                require(is_number, "a round of the history holds something that is not a number")
+
+
+def _check_arrays(values: dict[str, Any]) -> None:
+    """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
+    n_features, dtype = values["n_features_in_"], values["references"].dtype
+    require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
+    lengths = {"features": n_features, "classes": len(values["classes_"]), "quantiles": 101}
+    for name, (kind, axes) in ARRAYS.items():
+        if name not in values:
+            continue
+        array, kind = values[name], kind or dtype
+        pairs = zip(axes, array.shape, strict=False)
+        wanted = tuple(lengths.setdefault(axis, length) for axis, length in pairs)
+        require(
+            array.shape == wanted and array.ndim == len(axes),
+            f"{name!r} has shape {array.shape}; the others require {wanted}",
+        )
+        require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
+        require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
+        if kind is np.int64:
+            outside = (array < 0) | (array >= lengths["classes"])
+            require(not outside.any(), f"{name!r} holds a code outside the classes")
+    least, rank = 1 if "components_" in values else n_features, lengths["rank"]
+    fits = least <= rank <= n_features
+    require(fits, f"the metric has the rank {rank}, but there are {n_features} features")
+    n_references, n_latents = lengths["references"], lengths.get("latents")
+    require(
+        n_references and (values.get("reference_") != "latent" or n_latents == n_references),
+        f"the {n_latents} latent examples are not the {n_references} references",
+    )
+    is_sorted = (np.diff(values.get("latent_labels_", ())) >= 0).all()
+    require(is_sorted, "latent_labels_ are not in ascending order")
+    counted = (np.asarray(values.get("latent_counts_", 0)) >= 0).all()
+    require(counted, "latent_counts_ holds a number below 0")
+
+
+def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
+    """The model that votes; its distances must not overflow in its dtype."""
+    scale, temperature = float(voting["scale"]), float(voting["temperature"])
+    is_valid = np.isfinite([scale, temperature]).all() and scale > 0 and temperature >= 0
+    require(is_valid, "scale and temperature are not finite numbers above 0")
+    rows, components = voting["references"], attributes.get("components_")
+    norms, similarity = squared_norms(rows), None
+    if components is None:
+        norms, similarity = np.zeros_like(norms), attributes["similarity_"]
+    model = FittedModel(
+        Coordinates(voting["centre"], scale), References(rows, norms),
+        voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"]), temperature,
+        components, similarity,
+    )  # fmt: skip
+    largest = float(np.finfo(model.dtype).max)
+    distances = [scale, np.abs(voting["centre"]).max()]
+    if model.is_metric:
+        distances.append(model.farthest * scale)
+    require(
+        model.dtype.type(scale) > 0 and max(distances) <= largest and model.reach >= 1,
+        f"distances would overflow in {model.dtype}: the scale {scale:g}, the metric or the "
+        "references are too large or too small",
+    )
+    if "latent_examples_" in attributes:
+        model.check_reach(attributes["latent_examples_"])
+    return model
