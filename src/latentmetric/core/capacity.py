@@ -43,6 +43,7 @@ from latentmetric.core.tuning import (
     TRIAL_NUMBERS,
     TRIAL_ROWS,
     TRIAL_ROWS_A_CLASS,
+    USUAL_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
 
@@ -57,10 +58,10 @@ RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)
 class Candidate:
     """A way to fit few rows."""
 
-    start: str
-    n_latents: int | float
-    ridge: float
-    bandwidth: str
+    start: str = "euclidean"
+    n_latents: int | float = USUAL_SHARE
+    ridge: float = 1.0
+    bandwidth: str = "shared"
 
     @property
     def complexity(self) -> int:

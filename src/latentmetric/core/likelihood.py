@@ -99,7 +99,8 @@ def judge(
 
 def label_likelihoods(
     points: Floats, codes: Ints, latents: References, of_latents: Ints, counts: Floats,
-    temperature: float, leave_out: bool = True,
+    temperature: float, leave_out: bool = True, log_scales: Floats | None = None,
+    log_weights: Floats | None = None,
 ) -> Floats:  # fmt: skip
     """P(y | x) of the label of each row, by the kernel vote of the latent examples.
 
@@ -112,13 +113,17 @@ def label_likelihoods(
     own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
     if leave_out:
         own_squared *= leave_one_out_factors(counts)[own]
-    log_weights = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
-    log_weights[:, :k][found == own[:, None]] = -np.inf  # it has the last column
-    log_weights -= log_weights.max(axis=1, keepdims=True)
-    log_weights /= max(temperature, float(np.finfo(np.float64).tiny))
+    exponents = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
+    if log_scales is not None and log_weights is not None:
+        voters = np.append(found, own[:, None], axis=1)
+        exponents *= np.exp(log_scales[voters])
+        exponents += temperature * log_weights[voters]
+    exponents[:, :k][found == own[:, None]] = -np.inf  # it has the last column
+    exponents -= exponents.max(axis=1, keepdims=True)
+    exponents /= max(temperature, float(np.finfo(np.float64).tiny))
     same = np.append(of_latents[found] == codes[:, None], np.ones((len(points), 1), bool), axis=1)
-    of_class = np.logaddexp.reduce(np.where(same, log_weights, -np.inf), axis=1)
-    likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(log_weights, axis=1))
+    of_class = np.logaddexp.reduce(np.where(same, exponents, -np.inf), axis=1)
+    likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(exponents, axis=1))
     return likelihoods
 
 

@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 
 from latentmetric.core.distances import squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
-from latentmetric.core.tuning import BANDWIDTH_PULL, CORRECTIONS, SETTLED_LOSS, WEIGHT_PULL
+from latentmetric.core.tuning import BANDWIDTH_PULL, SETTLED_LOSS, WEIGHT_PULL
 from latentmetric.core.types import Floats, Ints
 
 BANDWIDTHS = ("shared", "class", "latent")
@@ -75,7 +75,8 @@ class KernelVote:
         squared = squared_distances(rows @ self.components.T, self.points)
         shares = _shifted_exp(self.exponents(squared))
         totals: Floats = np.add.reduceat(shares, self.class_starts[:-1], axis=1)
-        return totals / totals.sum(axis=1, keepdims=True)
+        totals /= totals.sum(axis=1, keepdims=True)
+        return totals
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,9 @@ def _class_blocks(positions: Ints, class_starts: Ints) -> list[tuple[slice, int,
 
 
 def _shifted_exp(exponents: Floats) -> Floats:
-    shifted = exponents - exponents.max(axis=1, keepdims=True)
-    return np.exp(shifted, out=shifted)
+    shifted: Floats = exponents - exponents.max(axis=1, keepdims=True)
+    np.exp(shifted, out=shifted)
+    return shifted
 
 
 def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tuple[Floats, Floats]:
@@ -150,9 +152,7 @@ def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tupl
         total = of_class.sum(axis=1)
         lost = total < TINY  # all votes for the label are rounded to 0
         if lost.any():
-            of_class = np.where(
-                lost[:, None], _shifted_exp(exponents[block, first:end]), of_class
-            )
+            of_class = np.where(lost[:, None], _shifted_exp(exponents[block, first:end]), of_class)
         likelihood[block] = total
         slopes[block, first:end] += of_class / of_class.sum(axis=1, keepdims=True)
     return likelihood, slopes
@@ -257,6 +257,6 @@ def descend(objective: Objective, n_iterations: int) -> KernelVote:
     """The vote after so many iterations of L-BFGS, or fewer if the loss no longer falls."""
     found = minimize(
         objective, objective.first, jac=True, method="L-BFGS-B",
-        options={"maxiter": n_iterations, "maxcor": CORRECTIONS, "ftol": SETTLED_LOSS},
+        options={"maxiter": n_iterations, "ftol": SETTLED_LOSS},
     )  # fmt: skip
     return objective.vote(found.x)

@@ -75,6 +75,12 @@ class Plan:
     exponent: float
     """The power of P(y | x) that weights the gradient of a row."""
     n_threads: int
+    dense: bool = False
+    """Whether all rows are refined at once; see ``quasi_newton``. Passes are then iterations."""
+    ridge: float = 0.0
+    """Holds the factor and the points where they started, if all rows are refined at once."""
+    bandwidth: str = "shared"
+    """Whose bandwidths are learned then; see ``quasi_newton.BANDWIDTHS``."""
 
 
 @dataclass(frozen=True)
