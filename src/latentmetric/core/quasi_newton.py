@@ -35,7 +35,6 @@ from latentmetric.core.types import Floats, Ints
 BANDWIDTHS = ("shared", "class", "latent")
 """Whose bandwidths and weights are learned, the simplest first."""
 
-TINY = float(np.finfo(np.float64).tiny)
 
 TEMPERATURES = 2.0 ** np.arange(-5, 5)
 """Multiples of the usual squared distance that are tried as temperatures."""
@@ -150,7 +149,7 @@ def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tupl
     for block, first, end in blocks:
         of_class = p[block, first:end]
         total = of_class.sum(axis=1)
-        lost = total < TINY  # all votes for the label are rounded to 0
+        lost = total < np.finfo(total.dtype).tiny  # all votes for the label are rounded to 0
         if lost.any():
             of_class = np.where(lost[:, None], _shifted_exp(exponents[block, first:end]), of_class)
         likelihood[block] = total

@@ -28,11 +28,11 @@ DENSE_ITERATIONS = 20  # of L-BFGS for each pass of the refinement; tables.py
 SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
 BANDWIDTH_PULL, WEIGHT_PULL = 1.0, 0.1  # of log bandwidths and log weights to 0, as rows; tables.py
 TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are tried on; tables.py
-TRIAL_NUMBERS = 40_000  # numbers of that sample, if it may have more rows; small_tables.py
+TRIAL_NUMBERS = 20_000  # numbers of that sample, if it may have more rows; small_tables.py
 TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
 TRIAL_FOLDS = 3  # of that sample; tables.py
 TRIAL_ITERATIONS = 12  # of L-BFGS; tables.py
-FINALISTS = 4  # of starts and capacities, tried on all folds; tables.py
+FINALISTS = 3  # capacities for which several ridges are tried; tables.py
 SIMPLER = 0.005  # of the loss that each step away from the simplest candidate costs; tables.py
 MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
 DENOISED_FEATURES = 16  # from which on the denoised start is tried; picture.py
@@ -75,8 +75,10 @@ PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; qu
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 
 # Votes.
-ALL_VOTE = 128  # references: so few all vote by the kernel; tables.py
-OWN_BANDWIDTH_NEIGHBORS = 512  # references in a kernel vote with bandwidths of their own; tables.py
+ALL_VOTE = 1_024  # references: so few all vote by the kernel; tables.py
+OWN_BANDWIDTH_NEIGHBORS = (
+    1_024  # references in a kernel vote with bandwidths of their own; tables.py
+)
 LEAST_SHARE = 2.0**-23  # of a vote, for all references that are too far to count; tables.py
 KERNEL_NEIGHBORS = 20  # references in a kernel vote; the weight of others is negligible; quality.py
 TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py

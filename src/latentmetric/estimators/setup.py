@@ -100,10 +100,12 @@ def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the last fit or from rows of each class."""
     if is_warm(model):
         return _first_from_last_fit(model, data, settings)
-    counts = latent_counts(data.chosen.n_latents, data)
+    counts, init = latent_counts(data.chosen.n_latents, data), model.init
+    if init == "auto":
+        init = "spaced" if is_dense(model, data) else "random"
     if data.start is None:
-        return partial(begin, data.training, counts, model.init, settings, model.start)
-    return partial(begin_from, data.training, counts, model.init, settings, *data.start)
+        return partial(begin, data.training, counts, init, settings, model.start)
+    return partial(begin_from, data.training, counts, init, settings, *data.start)
 
 
 def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
@@ -127,7 +129,8 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
         chosen, record = _choose_capacity(model, rows, chosen, generator)
     elif wide:
         counts, settings = latent_counts(chosen.n_latents, data), settings_of(model)
-        name, record = choose_start(rows, model.start, counts, model.init, settings, generator)
+        init = "random" if model.init == "auto" else model.init
+        name, record = choose_start(rows, model.start, counts, init, settings, generator)
         chosen = replace(chosen, start=name)
     else:
         return replace(data, chosen=chosen)

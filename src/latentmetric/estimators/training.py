@@ -40,7 +40,7 @@ class TrainingData:
     """The basis that the training rows are written in, if they have more features than rows."""
     start: tuple[Start, Record] | None = None
     """The start, and what its choice measured, if round 0 does not choose it."""
-    chosen: Candidate = Candidate()
+    chosen: Candidate = field(default_factory=Candidate)
     """What is given or chosen of start, latent examples, ridge and bandwidth."""
     unlabelled: Floats | None = None
     """The weight of each of the caller's rows that has no label, 0 for the others."""
