@@ -260,11 +260,6 @@ def grown(
     requested = estimator.n_latents_ if estimator.n_latents == "auto" else estimator.n_latents
     init = "k-means++" if estimator.init == "k-means++" else "random"
     growth = Growth(init, estimator.latent_reg, estimator.max_passes, forget)
-        "random" if estimator.init in ("auto", "spaced") else estimator.init,
-        estimator.latent_reg,
-        estimator.max_passes,
-        forget,
-    )
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
     model, margins = with_classes(estimator, classes)
