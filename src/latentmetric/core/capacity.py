@@ -4,8 +4,8 @@ Too many latent examples learn the accidents of classes that overlap, too few mi
 classes that do not. Candidates differ in the start of the metric, the latent examples of a class,
 the ridge, and whether latent examples have bandwidths of their own. Each is a short fit by
 ``quasi_newton`` to two thirds of a sample of the rows, judged by the likelihood of the labels of
-the other third; error rates are too coarse a judge of few rows. For each capacity, one third chooses
-the start. All three thirds choose among these, then among ridges for the best few, then among
+the other third; error rates are too coarse a judge of few rows. One third chooses the start for each
+capacity. All three thirds choose among these, then among ridges for the best few, then among
 bandwidths. What is simpler wins unless it is worse by more than a little.
 
 Time: some 45 short fits, on a number of rows that does not grow with n.
@@ -25,7 +25,7 @@ from latentmetric.core.quasi_newton import (
     Labelled,
     Objective,
     descend,
-    likeliest_temperature,
+    first_temperature,
     squared_distances,
 )
 from latentmetric.core.race import distance_ratio
@@ -175,7 +175,7 @@ class _Part:
                 components, latents, class_starts, labelled.counts, rank
             )
             vote = replace(vote, components=components, points=latents @ components.T)
-        return replace(vote, temperature=likeliest_temperature(labelled, vote)), labelled
+        return replace(vote, temperature=first_temperature(labelled, vote)), labelled
 
     def judge(self, vote: KernelVote) -> float:
         """The mean loss of the labels of the rows left out."""

@@ -26,7 +26,7 @@ from latentmetric.core.quasi_newton import (
     Labelled,
     Objective,
     descend,
-    likeliest_temperature,
+    first_temperature,
 )
 from latentmetric.core.race import choose_start, estimate_start
 from latentmetric.core.refinement import Moments, Plan, preimages, refine
@@ -90,7 +90,7 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
     components, latents = reduced(state, settings.final_rank), state.start.into(state.latents)
     vote = KernelVote.equal(components, latents @ components.T, state.class_starts, 1.0)
     labelled = Labelled.of(inside, positions, rows.weights, vote)
-    vote = replace(vote, temperature=likeliest_temperature(labelled, vote))
+    vote = replace(vote, temperature=first_temperature(labelled, vote))
     record: Record = state.record | {"round": state.record["round"] + 1, "seconds": clock.laps}
     if not vote.temperature > 0:  # no distances to learn from
         return replace(state, record=record, finished=True)

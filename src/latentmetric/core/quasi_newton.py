@@ -27,10 +27,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.optimize import minimize
 
-from latentmetric.core.distances import squared_norms
+from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
 from latentmetric.core.tuning import BANDWIDTH_PULL, SETTLED_LOSS, WEIGHT_PULL
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.votes import temperature_from_references
 
 BANDWIDTHS = ("shared", "class", "latent")
 """Whose bandwidths and weights are learned, the simplest first."""
@@ -157,8 +158,12 @@ def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tupl
     return likelihood, slopes
 
 
-def likeliest_temperature(data: Labelled, vote: KernelVote) -> float:
-    """The temperature that makes the labels of the rows likeliest before anything is learned."""
+def first_temperature(data: Labelled, vote: KernelVote) -> float:
+    """The temperature that makes the labels of the rows likeliest before anything is learned.
+
+    Where classes are far apart, that would be so low that all labels are certain and nothing is
+    learned: it is at least the usual share of the spacing of the latent examples.
+    """
     squared = data.left_out(data.rows @ vote.components.T, vote.points)
     blocks = _class_blocks(data.positions, vote.class_starts)
     nearest = min(4, squared.shape[1]) - 1
@@ -169,7 +174,8 @@ def likeliest_temperature(data: Labelled, vote: KernelVote) -> float:
         float(data.weights @ loss_of(likelihoods(squared / -(share * usual), blocks)[0], 0.0))
         for share in TEMPERATURES
     ]
-    return float(usual * TEMPERATURES[np.argmin(losses)])
+    likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
+    return max(likeliest, temperature_from_references(References.of(vote.points)))
 
 
 class Objective:
