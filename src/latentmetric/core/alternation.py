@@ -97,6 +97,10 @@ class State:
     """Moments of the gradients of the refinement, which follows the rounds."""
     cached_latents: object = field(default=None, metadata=NOT_STORED)
     """Where the population keeps the latent examples; see ``LatentsUpdate``."""
+    log_scales: Floats = field(default_factory=lambda: np.empty(0))
+    """t of every latent example with a bandwidth of its own; none if all have the same."""
+    log_weights: Floats = field(default_factory=lambda: np.empty(0))
+    """b of every latent example with a weight of its own; none if all have the same."""
     finished: bool = False
 
 

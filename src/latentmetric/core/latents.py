@@ -295,6 +295,8 @@ def draw_starts(
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
     """
+    if init == "spaced":
+        return [np.arange(k) * n // k for k, n in zip(counts, sizes, strict=True)]
     if init == "k-means++":
         return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
     ones: Floats = np.ones(np.sum(sizes)) if weights is None else weights

@@ -18,12 +18,21 @@ from latentmetric.core.alternation import (
     reduced,
     with_judgement,
 )
-from latentmetric.core.distances import References
-from latentmetric.core.population import Population
+from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.likelihood import loss_of
+from latentmetric.core.population import Population, positions_of
+from latentmetric.core.quasi_newton import (
+    KernelVote,
+    Labelled,
+    Objective,
+    descend,
+    first_temperature,
+)
 from latentmetric.core.race import choose_start, estimate_start
-from latentmetric.core.refinement import Moments, Plan, refine
+from latentmetric.core.refinement import Moments, Plan, preimages, refine
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
+from latentmetric.core.tuning import CERTAIN_LIKELIHOOD, DENSE_ITERATIONS
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import temperature_from_references
 
@@ -59,6 +68,8 @@ def learning(
         done = state.record["round"]
         if done < max_iter:
             return next_state(state, generator, rows, settings)
+        if plan.dense:
+            return _refine_at_once(state, rows, settings, plan)
         return _next_pass(state, generator, rows, settings, done - max_iter, plan)
 
     def onward(best: State, last: State) -> State:
@@ -67,7 +78,60 @@ def learning(
             return last
         return replace(best, record=best.record | {"round": max_iter})
 
-    return Steps(first, following, max_iter + plan.n_passes, State, onward)
+    n_passes = 1 if plan.dense else plan.n_passes
+    return Steps(first, following, max_iter + n_passes, State, onward)
+
+
+def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Plan) -> State:
+    """The refinement of few rows, in one step."""
+    clock = Clock()
+    numbers = np.arange(int(rows.sizes.sum()))
+    inside, positions = state.start.into(rows.sample(numbers)), positions_of(rows, numbers)
+    components, latents = reduced(state, settings.final_rank), state.start.into(state.latents)
+    vote = KernelVote.equal(components, latents @ components.T, state.class_starts, 1.0)
+    labelled = Labelled.of(inside, positions, rows.weights, vote)
+    vote = replace(vote, temperature=first_temperature(labelled, vote))
+    record: Record = state.record | {"round": state.record["round"] + 1, "seconds": clock.laps}
+    if not vote.temperature > 0:  # no distances to learn from
+        return replace(state, record=record, finished=True)
+    objective = Objective(
+        labelled, vote, plan.ridge, plan.bandwidth, plan.exponent, plan.latent_reg
+    )
+    vote = descend(objective, DENSE_ITERATIONS * plan.n_passes)
+    moved = preimages(latents, vote.components, vote.points)
+    mapped, likelihood, predicted = objective.likelihoods(vote)
+    away = squared_norms(mapped - vote.points[labelled.own]).astype(np.float64)
+    shares = labelled.weights.astype(np.float64)
+    of_classes = np.bincount(positions, shares)
+    spreads = np.bincount(positions, shares * away) / of_classes
+    components, temperature = vote.components, vote.temperature
+    bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)
+    if length > bound:  # shorten all distances: no vote of the kernel changes
+        factor = components.dtype.type(sqrt(bound / length))
+        components, temperature = components * factor, temperature * float(factor) ** 2
+        spreads = spreads * float(factor) ** 2
+    clock.lap("refinement")
+    record |= {
+        "refinement": 1,
+        "active_share": float(shares @ (likelihood < CERTAIN_LIKELIHOOD)),
+        "norm": norm(components),
+        "rank": len(components),
+        "mean_margin": float((1 + spreads).mean()),
+        "seconds": clock.laps,
+    }
+    record.pop("objective", None)
+    if settings.judged:
+        record |= {
+            "loss": float(shares @ loss_of(likelihood, plan.exponent)),
+            "loo_error": float(shares @ (predicted != positions)),
+        }
+    own = plan.bandwidth != "shared"
+    return replace(
+        state, components=components, latents=state.latents + state.start.out_of(moved - latents),
+        spreads=spreads, counts=labelled.counts, temperature=temperature, record=record,
+        log_scales=vote.log_scales if own else np.empty(0),
+        log_weights=vote.log_weights if own else np.empty(0), cached_latents=None,
+    )  # fmt: skip
 
 
 def _next_pass(

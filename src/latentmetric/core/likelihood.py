@@ -36,7 +36,7 @@ class Judgement:
     """The share of rows whose label is not the likeliest."""
 
 
-def stretches(counts: Ints | Floats, weights: Floats | float = 1) -> Floats:
+def leave_one_out_factors(counts: Ints | Floats, weights: Floats | float = 1) -> Floats:
     """For a row of each latent example of c rows, (c/(c − 1))².
 
     A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
@@ -78,7 +78,7 @@ def judge(
         if leave_out:  # the nearest one of the same class is the row's own
             same = of_latents[found] == truth[:, None]
             own = same & (np.cumsum(same, axis=1) == 1)
-            stretch = stretches(counts[found], of_rows[block, None])
+            stretch = leave_one_out_factors(counts[found], of_rows[block, None])
             squared = np.where(own, squared * stretch, squared)
             order = np.argsort(squared, axis=1, kind="stable")
             squared = np.take_along_axis(squared, order, axis=1)
@@ -99,7 +99,8 @@ def judge(
 
 def label_likelihoods(
     points: Floats, codes: Ints, latents: References, of_latents: Ints, counts: Floats,
-    temperature: float, leave_out: bool = True,
+    temperature: float, leave_out: bool = True, log_scales: Floats | None = None,
+    log_weights: Floats | None = None,
 ) -> Floats:  # fmt: skip
     """P(y | x) of the label of each row, by the kernel vote of the latent examples.
 
@@ -111,14 +112,18 @@ def label_likelihoods(
     squared, found = k_nearest(points, latents, k)
     own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
     if leave_out:
-        own_squared *= stretches(counts)[own]
-    log_weights = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
-    log_weights[:, :k][found == own[:, None]] = -np.inf  # it has the last column
-    log_weights -= log_weights.max(axis=1, keepdims=True)
-    log_weights /= max(temperature, float(np.finfo(np.float64).tiny))
+        own_squared *= leave_one_out_factors(counts)[own]
+    exponents = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
+    if log_scales is not None and log_weights is not None:
+        voters = np.append(found, own[:, None], axis=1)
+        exponents *= np.exp(log_scales[voters])
+        exponents += temperature * log_weights[voters]
+    exponents[:, :k][found == own[:, None]] = -np.inf  # it has the last column
+    exponents -= exponents.max(axis=1, keepdims=True)
+    exponents /= max(temperature, float(np.finfo(np.float64).tiny))
     same = np.append(of_latents[found] == codes[:, None], np.ones((len(points), 1), bool), axis=1)
-    of_class = np.logaddexp.reduce(np.where(same, log_weights, -np.inf), axis=1)
-    likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(log_weights, axis=1))
+    of_class = np.logaddexp.reduce(np.where(same, exponents, -np.inf), axis=1)
+    likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(exponents, axis=1))
     return likelihoods
 
 
@@ -144,6 +149,6 @@ def left_out_distances(
     squared, found = k_nearest(points, latents, min(2, len(latents)))
     own_squared, own = _nearest_of_class(points, positions, latents, of_latents)
     others = np.where(found == own[:, None], np.inf, squared)
-    stretch = stretches(counts[own], 1 if weights is None else weights)
+    stretch = leave_one_out_factors(counts[own], 1 if weights is None else weights)
     nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretch)
     return nearest

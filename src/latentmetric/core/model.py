@@ -29,9 +29,15 @@ from latentmetric.core.parallel import (
     single_threaded_blas,
     thread_count,
 )
-from latentmetric.core.tuning import BLOCK_BYTES, TILE_ROWS
+from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.core.votes import VOTES, temperature_from_references, vote, vote_shares
+from latentmetric.core.votes import (
+    VOTES,
+    n_voters,
+    temperature_from_references,
+    vote,
+    vote_shares,
+)
 
 REACH = {"float32": 1e12, "float64": 1e140}
 """How far queries may be from the training rows, in units of their spread: squares must fit."""
@@ -73,17 +79,25 @@ class FittedModel:
     """The factor of the metric, M = componentsᵀ components; None for a similarity."""
     similarity: Floats | None = None
     """W of the similarity xᵀWx', if that is what was learned."""
+    log_scales: Floats | None = None
+    """t of each reference, whose squared distances count e^t times; None if all are 0."""
+    log_weights: Floats | None = None
+    """b of each reference, whose vote counts e^b times; None if all are 0."""
 
     @classmethod
     def of_metric(
         cls, coordinates: Coordinates, components: Floats, points: Floats, codes: Ints,
-        n_classes: int, temperature: float | None = None,
+        n_classes: int, temperature: float | None = None, log_scales: Floats | None = None,
+        log_weights: Floats | None = None,
     ) -> FittedModel:  # fmt: skip
         """A model with references at ``points`` under the metric; their spacing is T's default."""
         references = References.of(points)
         if temperature is None:
             temperature = temperature_from_references(references)
-        return cls(coordinates, references, codes, n_classes, temperature, components)
+        return cls(
+            coordinates, references, codes, n_classes, temperature, components, None, log_scales,
+            log_weights,
+        )  # fmt: skip
 
     @classmethod
     def of_similarity(
@@ -114,13 +128,28 @@ class FittedModel:
             np.concatenate((own.norms, more.norms)),
             own.factor,
         )
-        return replace(self, references=references, codes=np.concatenate((self.codes, codes)))
+        voters = self._with_mean_votes(len(codes))
+        return replace(voters, references=references, codes=np.concatenate((self.codes, codes)))
+
+    def _with_mean_votes(self, n_more: int) -> FittedModel:
+        """Bandwidths and weights for more references: the mean of those there are."""
+        if self.log_scales is None or self.log_weights is None:
+            return self
+        scales, weights = (
+            np.append(known, np.full(n_more, known.mean(), dtype=known.dtype))
+            for known in (self.log_scales, self.log_weights)
+        )
+        return replace(self, log_scales=scales, log_weights=weights)
 
     def with_some(self, which: Bools) -> FittedModel:
         """The same model with only some of its references."""
-        return replace(
-            self, references=self.references.some(np.flatnonzero(which)), codes=self.codes[which]
+        scales, weights = (
+            None if known is None else known[which] for known in (self.log_scales, self.log_weights)
         )
+        return replace(
+            self, references=self.references.some(np.flatnonzero(which)), codes=self.codes[which],
+            log_scales=scales, log_weights=weights,
+        )  # fmt: skip
 
     @property
     def is_metric(self) -> bool:
@@ -234,13 +263,34 @@ class FittedModel:
 
     def vote(self, neighbors: Neighbors, weights: str) -> Ints:
         """The code that the neighbours of each row vote for."""
-        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
-        return vote(self.codes[neighbors.indices], of_neighbors)
+        return vote(self.codes[neighbors.indices], self._ballots(neighbors, weights))
+
+    def n_voters(self, weights: str, n_neighbors: int) -> int:
+        """How many references vote on a row."""
+        own = self.log_scales is not None
+        return n_voters(weights, n_neighbors, len(self.references), own)
+
+    def _ballots(self, neighbors: Neighbors, weights: str) -> Floats:
+        """The weights of the votes of neighbours."""
+        kind = VOTES[weights]
+        if not kind.needs_temperature or self.log_scales is None or self.log_weights is None:
+            return kind.weigh(neighbors.squared, self.temperature)
+        scales = np.exp(self.log_scales.astype(np.float64)) / self.temperature
+        indices = neighbors.indices
+        exponents = self.log_weights[indices] - neighbors.squared * scales[indices]
+        ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return ballots
 
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:
         """Each class's share of the vote, (n, C)."""
-        of_neighbors = VOTES[weights].weigh(neighbors.squared, self.temperature)
-        return vote_shares(self.codes[neighbors.indices], of_neighbors, self.n_classes)
+        ballots, others = self._ballots(neighbors, weights), None
+        if VOTES[weights].needs_temperature:
+            # None of the references beyond the voters weighs more than the last of them. What they
+            # weigh together is not known; as much as the last voter is a guess within the bound.
+            others = LEAST_SHARE * ballots.sum(axis=1)
+            if ballots.shape[1] < len(self.references):
+                others = np.maximum(others, ballots[:, -1])
+        return vote_shares(self.codes[neighbors.indices], ballots, self.n_classes, others)
 
     def scores(self, neighbors: Neighbors) -> Floats:
         """Minus the distance to the nearest reference."""

@@ -24,7 +24,7 @@ from latentmetric.core.distances import (
     search,
     squared_norms,
 )
-from latentmetric.core.likelihood import stretches
+from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
@@ -153,7 +153,7 @@ def nearby_of(rows: OneClass, position: int, land: LatentPoints) -> Nearby:
     weights = None if rows.weights is None else rows.weights[visited]
     if land.visit.stride == 1:
         counts = np.bincount(own - first, weights, minlength=int(end - first))
-    stretch = stretches(counts[own - first], 1 if weights is None else weights)
+    stretch = leave_one_out_factors(counts[own - first], 1 if weights is None else weights)
     is_own = near == own[:, None]
     to_own = squared[is_own]
     if weights is None:

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from latentmetric.core.distances import row_blocks, squared_norms
-from latentmetric.core.likelihood import stretches
+from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
@@ -75,6 +75,12 @@ class Plan:
     exponent: float
     """The power of P(y | x) that weights the gradient of a row."""
     n_threads: int
+    dense: bool = False
+    """Whether all rows are refined at once; see ``quasi_newton``. Passes are then iterations."""
+    ridge: float = 0.0
+    """Holds the factor and the points where they started, if all rows are refined at once."""
+    bandwidth: str = "shared"
+    """Whose bandwidths are learned then; see ``quasi_newton.BANDWIDTHS``."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class Moments:
     points_steps: Ints
     n_steps: int
     unit: float
-    """What the rates are multiplied by: how much the factor stretches, in the mean.
+    """What the rates are multiplied by: how much the factor leave_one_out_factors, in the mean.
 
     A factor of low rank has fewer numbers to learn, and farther to go.
     """
@@ -276,7 +282,7 @@ class _Batches:
         first, end = self._class_starts[positions], self._class_starts[positions + 1]
         same = (near >= first[:, None]) & (near < end[:, None])
         weights = None if self._weights is None else self._weights[visited]
-        left_out = stretches(self.counts[own], 1 if weights is None else weights)
+        left_out = leave_one_out_factors(self.counts[own], 1 if weights is None else weights)
         own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, among = np.unique(near, return_inverse=True)

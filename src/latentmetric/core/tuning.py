@@ -21,7 +21,26 @@ MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; pictu
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_set.py
 
+# Few rows: what the fit chooses, and its refinement.
+DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
+DENSE_NUMBERS = 2**29  # rows times features squared, the most for that; tables.py
+DENSE_ITERATIONS = 20  # of L-BFGS for each pass of the refinement; tables.py
+SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
+BANDWIDTH_PULL, WEIGHT_PULL = 1.0, 0.1  # of log bandwidths and log weights to 0, as rows; tables.py
+TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are tried on; tables.py
+TRIAL_NUMBERS = 30_000  # numbers of that sample, if it may have more rows; small_tables.py
+TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
+TRIAL_FOLDS = 3  # of that sample; tables.py
+TRIAL_ITERATIONS = 12  # of L-BFGS; tables.py
+FINALISTS = 3  # capacities for which several ridges are tried; tables.py
+SIMPLER = 0.005  # of the loss that each step away from the simplest candidate costs; tables.py
+MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
+DENOISED_FEATURES = 16  # from which on the denoised start is tried; picture.py
+MEANS_PASSES = 5  # of k-means in a trial; tables.py
+
 # Rounds: Algs. 1 to 3.
+USUAL_SHARE = 0.1  # latent examples for each row, where many rows choose nothing; quality.py
+USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
 SETTLED_SHARE = 0.002  # Alg. 1 ends if no more of a class's rows change; passes.py
@@ -56,6 +75,11 @@ PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; qu
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 
 # Votes.
+ALL_VOTE = 1_024  # references: so few all vote by the kernel; tables.py
+OWN_BANDWIDTH_NEIGHBORS = (
+    1_024  # references in a kernel vote with bandwidths of their own; tables.py
+)
+LEAST_SHARE = 2.0**-23  # of a vote, for all references that are too far to count; tables.py
 KERNEL_NEIGHBORS = 20  # references in a kernel vote; the weight of others is negligible; quality.py
 TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py
 TEMPERATURE_SHARE = 0.14  # the multiple if no rows are held out; quality.py

@@ -13,8 +13,10 @@ import numpy as np
 
 from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.tuning import (
+    ALL_VOTE,
     FEW_CLASSES,
     KERNEL_NEIGHBORS,
+    OWN_BANDWIDTH_NEIGHBORS,
     TEMPERATURE_GRID,
     TEMPERATURE_RANK,
     TEMPERATURE_SAMPLE,
@@ -32,8 +34,7 @@ class Vote:
     needs_distances: bool = True
     """Whether the weights need distances, not only the ranks that a similarity gives."""
     needs_temperature: bool = False
-    neighbors: int | None = None
-    """How many references vote; None means ``n_neighbors``."""
+    """Whether it is the kernel's: how many references vote does not depend on ``n_neighbors``."""
 
 
 def _uniform(squared: Floats, temperature: float) -> Floats:
@@ -61,14 +62,19 @@ def _kernel(squared: Floats, temperature: float) -> Floats:
 VOTES = {
     "uniform": Vote(_uniform, needs_distances=False),
     "distance": Vote(_inverse_distance),
-    "kernel": Vote(_kernel, needs_temperature=True, neighbors=KERNEL_NEIGHBORS),
+    "kernel": Vote(_kernel, needs_temperature=True),
 }
 """The votes by their names, which are the values of the parameter ``weights``."""
 
 
-def n_voters(weights: str, n_neighbors: int, n_references: int) -> int:
-    """How many references vote on a row."""
-    return min(VOTES[weights].neighbors or n_neighbors, n_references)
+def n_voters(
+    weights: str, n_neighbors: int, n_references: int, own_bandwidths: bool = False
+) -> int:
+    """How many references vote on a row: under the kernel all that matter, or all of few."""
+    if VOTES[weights].needs_temperature:
+        n_neighbors = KERNEL_NEIGHBORS if n_references > ALL_VOTE else ALL_VOTE
+        n_neighbors = OWN_BANDWIDTH_NEIGHBORS if own_bandwidths else n_neighbors
+    return min(n_neighbors, n_references)
 
 
 def vote(labels: Ints, weights: Floats) -> Ints:
@@ -101,13 +107,18 @@ def _winners(labels: Ints, totals: Floats) -> Ints:
     return winning
 
 
-def vote_shares(labels: Ints, weights: Floats, n_classes: int) -> Floats:
+def vote_shares(
+    labels: Ints, weights: Floats, n_classes: int, others: Floats | None = None
+) -> Floats:
     """Each class's share of the weight, (n, C). The winner of ``vote`` has the largest entry.
 
-    Where classes tie, the winner's share is raised by one unit in the last place.
+    Where classes tie, the winner's share is raised by one unit in the last place. ``others`` is the
+    weight of all references that do not vote; it is not known whose it is, so classes share it.
     """
     shares = _totals(labels, weights, n_classes)
     winners = _winners(labels, shares[np.arange(len(labels))[:, None], labels])
+    if others is not None:
+        shares += others[:, None] / n_classes
     shares /= shares.sum(axis=1, keepdims=True)
     tied = np.flatnonzero(shares.argmax(axis=1) != winners)
     if len(tied):

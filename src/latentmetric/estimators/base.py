@@ -26,7 +26,7 @@ from latentmetric.core.model import FittedModel, Neighbors, Search
 from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import VOTES, n_voters
+from latentmetric.core.votes import VOTES
 from latentmetric.engines.dispatch import (
     MEMORY,
     check_in_memory,
@@ -384,7 +384,7 @@ class ReferenceClassifier(
         """The k references nearest to each row; None means those that vote."""
         self.model_.check_reach(rows, start)
         if k is None:
-            k = n_voters(self.weights, self.n_neighbors, len(self.model_.references))
+            k = self.model_.n_voters(self.weights, self.n_neighbors)
         return self.model_.nearest(rows, k, self.n_jobs, self._search())
 
     def _transform_block(self, rows: Floats, start: int) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 
 from latentmetric.core.model import FittedModel
 from latentmetric.core.steps import AnyState, Steps
-from latentmetric.core.votes import VOTES, n_voters, temperature_from_held_out
+from latentmetric.core.votes import VOTES, temperature_from_held_out
 from latentmetric.estimators.progress import Listener
 from latentmetric.estimators.training import TrainingData
 from latentmetric.persistence.checkpoints import Checkpoints, Progress
@@ -103,9 +103,9 @@ def held_out_model(
     model = estimator._fitted_model(data, state, all_rows=False)
     rows, codes = data.rows[data.held_out], data.codes[data.held_out]
     weights = data.row_weights(data.held_out)
-    k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
+    k = model.n_voters(estimator.weights, estimator.n_neighbors)
     neighbors = model.nearest(rows, k, estimator.n_jobs)
-    if VOTES[estimator.weights].needs_temperature:
+    if VOTES[estimator.weights].needs_temperature and model.log_scales is None:
         correct = model.codes[neighbors.indices] == codes[:, None]
         temperature = temperature_from_held_out(neighbors.squared, correct, weights)
         model = replace(model, temperature=temperature)

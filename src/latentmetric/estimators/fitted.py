@@ -52,6 +52,7 @@ def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) 
         scores[block] = label_likelihoods(
             model.points(rows[block]), codes[block], model.references, of_latents,
             estimator.latent_counts_, model.temperature, training,
+            model.log_scales, model.log_weights,
         )  # fmt: skip
 
     with np.errstate(under="ignore"), single_threaded_blas():

@@ -17,6 +17,7 @@ import numpy as np
 from latentmetric.core.alternation import State, class_margins, reduced
 from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
@@ -27,9 +28,11 @@ from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.setup import (
     check_on_cluster,
     check_warm_start,
+    choose_fit,
     first_round,
-    in_span,
+    is_dense,
     is_warm,
+    n_rounds,
     score_quantiles,
     settings_of,
 )
@@ -41,6 +44,7 @@ from latentmetric.validation.parameters import (
     Integer,
     Number,
     OneOf,
+    OrAuto,
     OrNone,
     Rule,
     check_keys,
@@ -231,11 +235,11 @@ class MaPML(OnlineLatents):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **ReferenceClassifier._parameter_rules,
-        "n_latents": Accepted(count_or_share),
+        "n_latents": OrAuto(Accepted(count_or_share)),
         "reference": OneOf(("latent", "original")),
         "index": OneOf(("exact", "faiss")),
         "start": OneOf(("auto", *STARTS)),
-        "max_iter": Integer(0),
+        "max_iter": OrAuto(Integer(0)),
         "max_passes": Integer(1),
         "n_steps": Integer(1),
         "metric_reg": Number(MIN_METRIC_REG),
@@ -244,8 +248,10 @@ class MaPML(OnlineLatents):
         "target_neighbors": Integer(1),
         "impostors": Integer(1),
         "n_components": OrNone(Integer(1)),
-        "init": OneOf(("random", "k-means++")),
+        "init": OneOf(("auto", "random", "spaced", "k-means++")),
         "refine": Integer(0),
+        "ridge": OrAuto(Number(0)),
+        "bandwidth": OneOf(("auto", *BANDWIDTHS)),
         "label_noise": Boolean(),
         "class_weight": OrNone(Accepted(class_weights)),
         "unlabelled": OrNone(Accepted(label)),
@@ -256,14 +262,14 @@ class MaPML(OnlineLatents):
 
     def __init__(
         self,
-        n_latents: int | float | Mapping[Any, int] = 0.1,
+        n_latents: int | float | Mapping[Any, int] | str = "auto",
         *,
         n_neighbors: int = 3,
         reference: str = "latent",
         weights: str = "kernel",
         index: str = "exact",
         start: str = "auto",
-        max_iter: int = 5,
+        max_iter: int | str = "auto",
         max_passes: int = 3,
         n_steps: int = 10_000,
         metric_reg: float = 1.7,
@@ -272,8 +278,10 @@ class MaPML(OnlineLatents):
         target_neighbors: int = 3,
         impostors: int = 5,
         n_components: int | None = None,
-        init: str = "random",
+        init: str = "auto",
         refine: int = 3,
+        ridge: float | str = "auto",
+        bandwidth: str = "auto",
         label_noise: bool = False,
         class_weight: Mapping[Any, float] | str | None = None,
         unlabelled: Any = None,
@@ -302,6 +310,8 @@ class MaPML(OnlineLatents):
         self.n_components = n_components
         self.init = init
         self.refine = refine
+        self.ridge = ridge
+        self.bandwidth = bandwidth
         self.label_noise = label_noise
         self.class_weight = class_weight
         self.unlabelled = unlabelled
@@ -382,27 +392,33 @@ class MaPML(OnlineLatents):
         if self.unlabelled is not None:
             y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
         data = super()._training_data(X, y, sample_weight, generator)
-        return in_span(self, replace(data, unlabelled=of_unlabelled), generator)
+        return choose_fit(self, replace(data, unlabelled=of_unlabelled), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        settings = settings_of(self)
-        plan = Plan(self.refine, self.latent_reg, settings.exponent, settings.n_threads)
+        settings, chosen = settings_of(self), data.chosen
+        plan = Plan(
+            self.refine, self.latent_reg, settings.exponent, settings.n_threads,
+            is_dense(self, data), chosen.ridge, chosen.bandwidth,
+        )  # fmt: skip
         first = first_round(self, data, settings)
-        return learning(data.training, settings, self.max_iter, plan, first)
+        return learning(data.training, settings, n_rounds(self, data), plan, first)
 
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
         components = state.start.fold(reduced(state, settings_of(self).final_rank))
         if data.span is not None:
             limited = self.n_components is not None and self.n_components < len(data.span.factors)
             components = (data.span.fold if limited else data.span.widen)(components)
+        votes: tuple[Floats | None, Floats | None] = (None, None)
         if self.reference == "original":
             points, codes = data.references(components, all_rows)
             temperature = None
         else:
-            latents, codes, _ = data.ordered(state.latents, state.class_starts)
+            latents, codes, order = data.ordered(state.latents, state.class_starts)
             points, temperature = latents @ components.T, state.temperature or None
+            if len(state.log_scales):
+                votes = state.log_scales[order], state.log_weights[order]
         return FittedModel.of_metric(
-            data.coordinates, components, points, codes, len(data.classes), temperature
+            data.coordinates, components, points, codes, len(data.classes), temperature, *votes
         )
 
     def _attributes(
@@ -420,6 +436,7 @@ class MaPML(OnlineLatents):
             "latent_counts_": counts,
             "margins_": margins * data.coordinates.unit,
             "reference_": self.reference,
+            "n_latents_": data.chosen.n_latents,
         }
         quantiles = score_quantiles(self, data, state, attributes["model_"])
         if quantiles is not None:

@@ -255,8 +255,9 @@ def grown(
     These are all classes, those of the model and those that are new. If latent examples vote, the
     new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    requested = estimator.n_latents
-    growth = Growth(estimator.init, estimator.latent_reg, estimator.max_passes, forget)
+    requested = estimator.n_latents_ if estimator.n_latents == "auto" else estimator.n_latents
+    init = "k-means++" if estimator.init == "k-means++" else "random"
+    growth = Growth(init, estimator.latent_reg, estimator.max_passes, forget)
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
     model, margins = with_classes(estimator, classes)
@@ -297,7 +298,15 @@ def grown(
         references = References(
             joined(voting.rows, points), joined(voting.norms, map(squared_norms, points))
         )
-        model = replace(model, references=references, codes=of_latents[order])
+        votes = {}
+        for name in ("log_scales", "log_weights"):
+            known = getattr(model, name)
+            if known is not None:  # those that a class had come first, more get the mean
+                own = [known[model.codes == code][: len(part)] for code, part in parts.items()]
+                more = [np.full(len(part) - len(old), known.mean(), known.dtype)
+                        for old, part in zip(own, parts.values(), strict=True)]  # fmt: skip
+                votes[name] = joined(known, map(np.append, own, more))
+        model = replace(model, references=references, codes=of_latents[order], **votes)
     else:
         model = model.with_more(rows, codes)
     positions = [into.out_of(part.places) for part in parts.values()]

@@ -10,11 +10,22 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from numbers import Integral
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.alternation import Settings, State, reduced, state_from
+from latentmetric.core.capacity import (
+    CAPACITIES,
+    RIDGES,
+    Candidate,
+    Options,
+    Trials,
+    choose,
+    draw_folds,
+    sample_size,
+)
 from latentmetric.core.distances import References
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
@@ -24,19 +35,28 @@ from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import (
     LatentsUpdate,
     LocalPopulation,
+    Population,
+    draw_numbers,
     positions_of,
     weights_by_class,
     weights_of,
 )
+from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
-from latentmetric.core.starts import Start
+from latentmetric.core.starts import STARTS, Start, start_from
+from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
+    DENOISED_FEATURES,
+    DENSE_NUMBERS,
+    DENSE_ROWS,
     JUDGED_ROWS,
     MAP_RANK,
     MAP_SHARE,
     REFINEMENT_SHARE,
     TEMPERATURE_SHARE,
+    USUAL_ROUNDS,
+    USUAL_SHARE,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
@@ -80,29 +100,98 @@ def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the last fit or from rows of each class."""
     if is_warm(model):
         return _first_from_last_fit(model, data, settings)
-    counts = latent_counts(model, data)
+    counts, init = latent_counts(data.chosen.n_latents, data), model.init
+    if init == "auto":
+        init = "spaced" if is_dense(model, data) else "random"
     if data.start is None:
-        return partial(begin, data.training, counts, model.init, settings, model.start)
-    return partial(begin_from, data.training, counts, model.init, settings, *data.start)
+        return partial(begin, data.training, counts, init, settings, model.start)
+    return partial(begin_from, data.training, counts, init, settings, *data.start)
 
 
-def in_span(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
-    """Rows by class, written in a basis if they have more features than rows."""
+def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
+    """The data with what the fit begins from, as far as that is chosen before round 0.
+
+    Rows with more features than rows are written in a basis.
+    """
     rows = data.training
+    chosen = Candidate(
+        model.start, USUAL_SHARE if model.n_latents == "auto" else model.n_latents,
+        1.0 if model.ridge == "auto" else model.ridge,
+        "shared" if model.bandwidth == "auto" else model.bandwidth,
+    )  # fmt: skip
+    if is_warm(model):
+        return replace(data, chosen=chosen)
     # A metric that was learned from other rows may be anything outside the span of these.
-    if is_warm(model) or model.max_norm is not None or not is_wide(rows):
-        return data
+    wide = model.max_norm is None and is_wide(rows)
+    dense = is_dense(model, data)
+    record: Record = {}
+    if dense:
+        chosen, record = _choose_capacity(model, rows, chosen, generator)
+    elif wide:
+        counts, settings = latent_counts(chosen.n_latents, data), settings_of(model)
+        init = "random" if model.init == "auto" else model.init
+        name, record = choose_start(rows, model.start, counts, init, settings, generator)
+        chosen = replace(chosen, start=name)
+    else:
+        return replace(data, chosen=chosen)
+    numbers = np.arange(int(rows.sizes.sum()))
+    sample, positions = rows.sample(numbers), positions_of(rows, numbers)
+    data = replace(data, chosen=chosen)
+    if not wide:
+        start = start_from(chosen.start, sample, positions, rows.weights)
+        return replace(data, start=(start, record))
     assert isinstance(rows, LocalPopulation)
-    counts, settings = latent_counts(model, data), settings_of(model)
-    name, record = choose_start(rows, model.start, counts, model.init, settings, generator)
-    numbers = np.arange(rows.sizes.sum())
-    span, start = span_of(rows.sample(numbers), positions_of(rows, numbers), name, rows.weights)
+    span, start = span_of(sample, positions, chosen.start, rows.weights)
     return replace(data, training=spanned(rows, span), span=span, start=(start, record))
 
 
-def latent_counts(model: Any, data: TrainingData) -> Ints:
+def is_dense(model: Any, data: TrainingData) -> bool:
+    """Whether the rows are so few that the refinement takes all of them at once."""
+    rows = data.training
+    n_rows = int(rows.sizes.sum())
+    rank = min(n_rows, rows.n_features, model.n_components or rows.n_features)
+    is_small = n_rows <= DENSE_ROWS and n_rows * rows.n_features * rank <= DENSE_NUMBERS
+    return model.refine > 0 and is_small
+
+
+def n_rounds(model: Any, data: TrainingData) -> int:
+    """The rounds of Alg. 3 before the refinement."""
+    if model.max_iter != "auto":
+        return int(model.max_iter)
+    return 0 if is_dense(model, data) else USUAL_ROUNDS
+
+
+def _choose_capacity(
+    model: Any, rows: Population, given: Candidate, generator: np.random.Generator
+) -> tuple[Candidate, Record]:
+    """What cross-validation on a sample of the rows chooses where the parameters are "auto"."""
+    by_class = isinstance(given.n_latents, Mapping)
+    n_latents = USUAL_SHARE if by_class else given.n_latents
+    names = STARTS[:3] if rows.n_features < DENOISED_FEATURES else STARTS
+    options = Options(
+        names if model.start == "auto" else (model.start,),
+        CAPACITIES if model.n_latents == "auto" else (n_latents,),
+        RIDGES if model.ridge == "auto" else (given.ridge,),
+        BANDWIDTHS if model.bandwidth == "auto" else (given.bandwidth,),
+    )  # fmt: skip
+    since = perf_counter()
+    size = sample_size(int(rows.sizes.sum()), rows.n_features, len(rows.sizes))
+    numbers = draw_numbers(rows, size, generator)
+    _, positions = np.unique(positions_of(rows, numbers), return_inverse=True)
+    trials = Trials(
+        rows.sample(numbers), positions, weights_of(rows, numbers),
+        draw_folds(positions, generator),
+        WRONG_LABELS_EXPONENT if model.label_noise else 0.0, model.n_components,
+    )  # fmt: skip
+    chosen, record = choose(trials, options)
+    if by_class:
+        chosen = replace(chosen, n_latents=given.n_latents)
+    return chosen, record | {"seconds": {"choice": perf_counter() - since}}
+
+
+def latent_counts(requested: Any, data: TrainingData) -> Ints:
     """The number of latent examples of the class at each position."""
-    sizes, requested = data.training.sizes, model.n_latents
+    sizes = data.training.sizes
     shares: Floats | None = None
     if isinstance(requested, float):
         shares = shared_by_weight(requested, sizes, weights_by_class(data.training))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.capacity import Candidate
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.population import LocalPopulation, Population
 from latentmetric.core.span import Span
@@ -38,7 +39,9 @@ class TrainingData:
     span: Span | None = None
     """The basis that the training rows are written in, if they have more features than rows."""
     start: tuple[Start, Record] | None = None
-    """With a basis, the start in it, and what its choice measured."""
+    """The start, and what its choice measured, if round 0 does not choose it."""
+    chosen: Candidate = field(default_factory=Candidate)
+    """What is given or chosen of start, latent examples, ridge and bandwidth."""
     unlabelled: Floats | None = None
     """The weight of each of the caller's rows that has no label, 0 for the others."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.model import FittedModel
-from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model
 from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
@@ -57,4 +56,4 @@ class Parts:
     @property
     def n_voters(self) -> int:
         """References that vote on a row."""
-        return n_voters(self.weights, self.n_neighbors, len(self.model.references))
+        return self.model.n_voters(self.weights, self.n_neighbors)

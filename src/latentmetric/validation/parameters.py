@@ -102,6 +102,19 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class OrAuto:
+    """ "auto", or what another rule accepts."""
+
+    rule: Rule
+
+    def check(self, name: str, value: Any) -> Any:
+        """See ``Rule``."""
+        if isinstance(value, str):
+            return OneOf(("auto",)).check(name, value)
+        return self.rule.check(name, value)
+
+
+@dataclass(frozen=True)
 class OrNone:
     """None, or what another rule accepts."""
 

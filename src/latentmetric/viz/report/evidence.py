@@ -363,7 +363,7 @@ def _label_quality(estimator: Any, given: LabelledRows, originals: LabelledRows)
         doubtful = np.flatnonzero(scores < limits.DOUBTFUL_SCORE)
         found += [(float(scores[row]), rows is given, int(row)) for row in doubtful]
     model = _latent_voters(estimator)
-    k = n_voters(estimator.weights, estimator.n_neighbors, len(model.references))
+    k = model.n_voters(estimator.weights, estimator.n_neighbors)
     worst = []
     for score, is_given, row in sorted(found)[: limits.MAX_DOUBTFUL]:
         rows = given if is_given else originals

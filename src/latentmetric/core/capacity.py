@@ -1,0 +1,245 @@
+"""Choose how much a fit of few rows may learn: the likelihood of rows that were left out says.
+
+Too many latent examples learn the accidents of classes that overlap, too few miss the shape of
+classes that do not. Candidates differ in the start of the metric, the latent examples of a class,
+the ridge, and whether latent examples have bandwidths of their own. Each is a short fit by
+``quasi_newton`` to two thirds of a sample of the rows, judged by the likelihood of the labels of
+the other third; error rates are too coarse a judge of few rows. One third chooses the start for each
+capacity. All three thirds choose among these, then among ridges for the best few, then among
+bandwidths. What is simpler wins unless it is worse by more than a little.
+
+Time: some 45 short fits, on a number of rows that does not grow with n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from latentmetric.core.psd import most_discriminating
+from latentmetric.core.quasi_newton import (
+    BANDWIDTHS,
+    KernelVote,
+    Labelled,
+    Objective,
+    descend,
+    first_temperature,
+    squared_distances,
+)
+from latentmetric.core.race import distance_ratio
+from latentmetric.core.span import span_of
+from latentmetric.core.starts import group_means, start_from
+from latentmetric.core.steps import Record
+from latentmetric.core.tuning import (
+    FEWEST_TRIAL_ROWS,
+    FINALISTS,
+    MEANS_PASSES,
+    MIN_JUDGED_LIKELIHOOD,
+    SIMPLER,
+    TRIAL_FOLDS,
+    TRIAL_ITERATIONS,
+    TRIAL_NUMBERS,
+    TRIAL_ROWS,
+    TRIAL_ROWS_A_CLASS,
+    USUAL_SHARE,
+)
+from latentmetric.core.types import Floats, Ints
+
+CAPACITIES: tuple[int | float, ...] = (1, 3, 0.1, 0.3)
+"""Latent examples of a class, as a number or a share of its rows; the fewest first."""
+
+RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""What holds the factor and the points where they started. The middle one is tried first."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to fit few rows."""
+
+    start: str = "euclidean"
+    n_latents: int | float = USUAL_SHARE
+    ridge: float = 1.0
+    bandwidth: str = "shared"
+
+    @property
+    def complexity(self) -> int:
+        """How many steps it is from the simplest one."""
+        capacity = CAPACITIES.index(self.n_latents) if self.n_latents in CAPACITIES else 0
+        return capacity + 2 * BANDWIDTHS.index(self.bandwidth)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be chosen from; a single entry is a decision of the caller."""
+
+    starts: Sequence[str]
+    capacities: Sequence[int | float]
+    ridges: Sequence[float]
+    bandwidths: Sequence[str]
+
+
+class Trials:
+    """Short fits to parts of a sample, and what they make of the rest of it.
+
+    Rows are in inner coordinates, one class after the other. ``folds`` has the number of the part
+    that each row is left out in; −1 is none.
+    """
+
+    def __init__(
+        self, rows: Floats, positions: Ints, weights: Floats | None, folds: Ints,
+        exponent: float = 0.0, rank: int | None = None,
+    ) -> None:  # fmt: skip
+        self._rows, self._positions, self._weights = rows, positions, weights
+        self._folds, self._exponent, self._rank = folds, exponent, rank
+        self._parts: dict[tuple[str, int], _Part] = {}
+        self._starts: dict[tuple[str, int, int | float], tuple[KernelVote, Labelled]] = {}
+        self.losses: dict[tuple[Candidate, int], float] = {}
+        self.gaps: dict[tuple[Candidate, int], float] = {}
+
+    def cost(self, candidate: Candidate, n_folds: int = TRIAL_FOLDS) -> float:
+        """The mean loss of the rows left out in the first folds, more for what is less simple."""
+        for fold in range(n_folds):
+            if (candidate, fold) not in self.losses:
+                self._run(candidate, fold)
+        mean = float(np.mean([self.losses[candidate, fold] for fold in range(n_folds)]))
+        return mean * (1 + SIMPLER * candidate.complexity)
+
+    def _run(self, candidate: Candidate, fold: int) -> None:
+        start, n_latents = candidate.start, candidate.n_latents
+        if (start, fold) not in self._parts:
+            self._parts[start, fold] = self._part(start, fold)
+        part = self._parts[start, fold]
+        if (start, fold, n_latents) not in self._starts:
+            self._starts[start, fold, n_latents] = part.begin(n_latents, self._rank)
+        vote, labelled = self._starts[start, fold, n_latents]
+        if vote.temperature > 0:
+            ridge, bandwidth = candidate.ridge, candidate.bandwidth
+            objective = Objective(labelled, vote, ridge, bandwidth, self._exponent)
+            vote = descend(objective, TRIAL_ITERATIONS)
+        self.losses[candidate, fold] = part.judge(vote)
+        seen = labelled.left_out(part.rows @ vote.components.T, vote.points).min(axis=1)
+        unseen = squared_distances(part.unseen @ vote.components.T, vote.points).min(axis=1)
+        self.gaps[candidate, fold] = distance_ratio(unseen, seen)
+
+    def _part(self, start: str, fold: int) -> _Part:
+        """Rows of a fold in the coordinates of a start that is estimated without it."""
+        unseen = self._folds == fold
+        rows, positions, weights = self._rows, self._positions, self._weights
+        of_seen = None if weights is None else weights[~unseen]
+        seen, of_rows = rows[~unseen], positions[~unseen]
+        if len(seen) < seen.shape[1]:
+            span, chosen = span_of(seen, of_rows, start, of_seen)
+            rows = span.into(rows)
+        else:
+            chosen = start_from(start, seen, of_rows, of_seen)
+        mapped = chosen.into(rows).astype(np.float32)  # a trial only judges
+        return _Part(
+            mapped[~unseen], of_rows, of_seen, mapped[unseen], positions[unseen],
+            None if weights is None else weights[unseen],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows to fit and rows to judge, in the coordinates of a start."""
+
+    rows: Floats
+    positions: Ints
+    weights: Floats | None
+    unseen: Floats
+    unseen_positions: Ints
+    unseen_weights: Floats | None
+
+    def begin(self, n_latents: int | float, rank: int | None) -> tuple[KernelVote, Labelled]:
+        """Latent examples by k-means in every class, before anything is learned."""
+        sizes = np.bincount(self.positions)
+        counts = counts_of(n_latents, sizes)
+        class_starts = np.concatenate(([0], np.cumsum(counts)))
+        bounds = np.concatenate(([0], np.cumsum(sizes)))
+        latents = np.concatenate(
+            [
+                _class_means(
+                    self.rows[first:end], count,
+                    None if self.weights is None else self.weights[first:end],
+                )
+                for first, end, count in zip(bounds, bounds[1:], counts, strict=False)
+            ]
+        )  # fmt: skip
+        components: Floats = np.eye(self.rows.shape[1], dtype=self.rows.dtype)
+        vote = KernelVote.equal(components, latents, class_starts, 1.0)
+        labelled = Labelled.of(self.rows, self.positions, self.weights, vote)
+        if rank is not None and rank < len(components):
+            components = most_discriminating(
+                components, latents, class_starts, labelled.counts, rank
+            )
+            vote = replace(vote, components=components, points=latents @ components.T)
+        return replace(vote, temperature=first_temperature(labelled, vote)), labelled
+
+    def judge(self, vote: KernelVote) -> float:
+        """The mean loss of the labels of the rows left out."""
+        if not vote.temperature > 0:
+            return -float(np.log(MIN_JUDGED_LIKELIHOOD))
+        shares = vote.probabilities(self.unseen)
+        right = shares[np.arange(len(shares)), self.unseen_positions]
+        losses = -np.log(np.maximum(right, MIN_JUDGED_LIKELIHOOD))
+        return float(np.average(losses, weights=self.unseen_weights))
+
+
+def counts_of(n_latents: int | float, sizes: Ints) -> Ints:
+    """The latent examples of classes of these sizes."""
+    counts = np.full(len(sizes), n_latents) if isinstance(n_latents, int) else n_latents * sizes
+    clipped: Ints = np.clip(np.rint(counts), 1, np.maximum(sizes, 1)).astype(np.intp)
+    return clipped
+
+
+def _class_means(rows: Floats, n_means: int, weights: Floats | None) -> Floats:
+    """k-means from evenly spaced rows."""
+    if n_means == 1:
+        return np.average(rows, axis=0, weights=weights)[None].astype(rows.dtype)
+    means = rows[np.arange(n_means) * len(rows) // n_means]
+    for _ in range(MEANS_PASSES):
+        nearest = squared_distances(rows, means).argmin(axis=1)
+        filled = np.unique(nearest)
+        means[filled] = group_means(rows, nearest, n_means, weights)[filled]
+    return means
+
+
+def sample_size(n_rows: int, n_features: int, n_classes: int) -> int:
+    """How many rows the trials run on."""
+    enough = max(FEWEST_TRIAL_ROWS, TRIAL_NUMBERS // n_features, TRIAL_ROWS_A_CLASS * n_classes)
+    return min(n_rows, enough, TRIAL_ROWS)
+
+
+def draw_folds(positions: Ints, generator: np.random.Generator) -> Ints:
+    """The fold of each row, equally many of each class; −1 for the only row of a class."""
+    folds: Ints = np.full(len(positions), -1)
+    first = 0
+    for position in np.unique(positions):
+        members = np.flatnonzero(positions == position)
+        if len(members) > 1:
+            spread = (first + np.arange(len(members))) % TRIAL_FOLDS
+            folds[members] = generator.permutation(spread)
+            first += len(members)
+    return folds
+
+
+def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
+    """The best candidate, and what was tried with its loss."""
+    middle = len(options.ridges) // 2
+    ridge, bandwidth = options.ridges[middle], options.bandwidths[0]
+    finalists = []
+    for n_latents in options.capacities:
+        pool = [Candidate(start, n_latents, ridge, bandwidth) for start in options.starts]
+        finalists.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
+    finalists = sorted(finalists, key=trials.cost)[:FINALISTS]
+    ridges = options.ridges[max(middle - 1, 0) : middle + 2]
+    best = min((replace(one, ridge=r) for one in finalists for r in ridges), key=trials.cost)
+    best = min((replace(best, bandwidth=b) for b in options.bandwidths), key=trials.cost)
+    tried = [
+        asdict(candidate) | {"loss": loss, "fold": fold}
+        for (candidate, fold), loss in trials.losses.items()
+    ]
+    gap = float(np.mean([g for (c, _), g in trials.gaps.items() if c == best]))
+    return best, asdict(best) | {"tried": tried, "score_gap": gap}
