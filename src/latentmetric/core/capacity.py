@@ -4,7 +4,7 @@ Too many latent examples learn the accidents of classes that overlap, too few mi
 classes that do not. Candidates differ in the start of the metric, the latent examples of a class,
 the ridge, and whether latent examples have bandwidths of their own. Each is a short fit by
 ``quasi_newton`` to two thirds of a sample of the rows, judged by the likelihood of the labels of
-the other third; error rates are too coarse a judge of few rows. One third chooses the start for each
+the other third; error rates are too coarse a judge of few rows. One third chooses a start for each
 capacity. All three thirds choose among these, then among ridges for the best few, then among
 bandwidths. What is simpler wins unless it is worse by more than a little.
 
@@ -131,10 +131,10 @@ class Trials:
         seen, of_rows = rows[~unseen], positions[~unseen]
         if len(seen) < seen.shape[1]:
             span, chosen = span_of(seen, of_rows, start, of_seen)
-            rows = span.into(rows)
+            rows = span.transform(rows)
         else:
             chosen = start_from(start, seen, of_rows, of_seen)
-        mapped = chosen.into(rows).astype(np.float32)  # a trial only judges
+        mapped = chosen.transform(rows).astype(np.float32)  # a trial only judges
         return _Part(
             mapped[~unseen], of_rows, of_seen, mapped[unseen], positions[unseen],
             None if weights is None else weights[unseen],

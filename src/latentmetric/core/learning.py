@@ -64,7 +64,7 @@ def learning(
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
 
-    def following(state: State, generator: np.random.Generator) -> State:
+    def next_step(state: State, generator: np.random.Generator) -> State:
         done = state.record["round"]
         if done < max_iter:
             return next_state(state, generator, rows, settings)
@@ -79,15 +79,15 @@ def learning(
         return replace(best, record=best.record | {"round": max_iter})
 
     n_passes = 1 if plan.dense else plan.n_passes
-    return Steps(first, following, max_iter + n_passes, State, onward)
+    return Steps(first, next_step, max_iter + n_passes, State, onward)
 
 
 def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Plan) -> State:
     """The refinement of few rows, in one step."""
     clock = Clock()
     numbers = np.arange(int(rows.sizes.sum()))
-    inside, positions = state.start.into(rows.sample(numbers)), positions_of(rows, numbers)
-    components, latents = reduced(state, settings.final_rank), state.start.into(state.latents)
+    inside, positions = state.start.transform(rows.sample(numbers)), positions_of(rows, numbers)
+    components, latents = reduced(state, settings.final_rank), state.start.transform(state.latents)
     vote = KernelVote.equal(components, latents @ components.T, state.class_starts, 1.0)
     labelled = Labelled.of(inside, positions, rows.weights, vote)
     vote = replace(vote, temperature=first_temperature(labelled, vote))
@@ -99,6 +99,7 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
     )
     vote = descend(objective, DENSE_ITERATIONS * plan.n_passes)
     moved = preimages(latents, vote.components, vote.points)
+    moves = state.start.inverse_transform(moved - latents)
     mapped, likelihood, predicted = objective.likelihoods(vote)
     away = squared_norms(mapped - vote.points[labelled.own]).astype(np.float64)
     shares = labelled.weights.astype(np.float64)
@@ -127,8 +128,8 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
         }
     own = plan.bandwidth != "shared"
     return replace(
-        state, components=components, latents=state.latents + state.start.out_of(moved - latents),
-        spreads=spreads, counts=labelled.counts, temperature=temperature, record=record,
+        state, components=components, latents=state.latents + moves, spreads=spreads,
+        counts=labelled.counts, temperature=temperature, record=record,
         log_scales=vote.log_scales if own else np.empty(0),
         log_weights=vote.log_weights if own else np.empty(0), cached_latents=None,
     )  # fmt: skip
@@ -142,7 +143,7 @@ def _next_pass(
     clock = Clock()
     if done == 0:
         components = reduced(state, settings.final_rank)
-        points = state.start.into(state.latents) @ components.T
+        points = state.start.transform(state.latents) @ components.T
         spacing = temperature_from_references(References.of(points), settings.temperature_share)
         moments = Moments.zero(components, points, int(rows.sizes.sum()))
         state = replace(state, components=components, temperature=spacing, moments=moments)

@@ -21,6 +21,7 @@ from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
+from latentmetric.core.types import Floats
 from latentmetric.estimators.base import ReferenceClassifier
 from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
@@ -431,7 +432,7 @@ class MaPML(OnlineLatents):
         if data.weights is not None:
             counts = counts * data.weights.units[codes]
         attributes |= {
-            "latent_examples_": data.coordinates.out_of(latents),
+            "latent_examples_": data.coordinates.inverse_transform(latents),
             "latent_labels_": data.classes[codes],
             "latent_counts_": counts,
             "margins_": margins * data.coordinates.unit,
