@@ -30,7 +30,7 @@ from latentmetric.core.quasi_newton import (
 )
 from latentmetric.core.race import distance_ratio
 from latentmetric.core.span import span_of
-from latentmetric.core.starts import group_means, start_from
+from latentmetric.core.starts import group_means, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     FEWEST_TRIAL_ROWS,
@@ -50,7 +50,7 @@ from latentmetric.core.types import Floats, Ints
 CAPACITIES: tuple[int | float, ...] = (1, 3, 0.1, 0.3)
 """Latent examples of a class, as a number or a share of its rows; the fewest first."""
 
-RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)
+RIDGES = (0.1, 1.0, 10.0)
 """What holds the factor and the points where they started. The middle one is tried first."""
 
 
@@ -65,7 +65,7 @@ class Candidate:
 
     @property
     def complexity(self) -> int:
-        """How many steps it is from the simplest one."""
+        """How many steps it is from the simplest one of the same start."""
         capacity = CAPACITIES.index(self.n_latents) if self.n_latents in CAPACITIES else 0
         return capacity + 2 * BANDWIDTHS.index(self.bandwidth)
 
@@ -93,18 +93,23 @@ class Trials:
     ) -> None:  # fmt: skip
         self._rows, self._positions, self._weights = rows, positions, weights
         self._folds, self._exponent, self._rank = folds, exponent, rank
+        self._starts_in_order = ordered_starts(rows)
         self._parts: dict[tuple[str, int], _Part] = {}
         self._starts: dict[tuple[str, int, int | float], tuple[KernelVote, Labelled]] = {}
+        self.folds = np.unique(folds[folds >= 0]).tolist()
+        """Those that have rows; none if every class has a single one."""
         self.losses: dict[tuple[Candidate, int], float] = {}
         self.gaps: dict[tuple[Candidate, int], float] = {}
 
     def cost(self, candidate: Candidate, n_folds: int = TRIAL_FOLDS) -> float:
         """The mean loss of the rows left out in the first folds, more for what is less simple."""
-        for fold in range(n_folds):
+        folds = self.folds[:n_folds]
+        for fold in folds:
             if (candidate, fold) not in self.losses:
                 self._run(candidate, fold)
-        mean = float(np.mean([self.losses[candidate, fold] for fold in range(n_folds)]))
-        return mean * (1 + SIMPLER * candidate.complexity)
+        mean = float(np.mean([self.losses[candidate, fold] for fold in folds]))
+        later = self._starts_in_order.index(candidate.start)
+        return mean * (1 + SIMPLER * (candidate.complexity + later))
 
     def _run(self, candidate: Candidate, fold: int) -> None:
         start, n_latents = candidate.start, candidate.n_latents
@@ -227,6 +232,11 @@ def draw_folds(positions: Ints, generator: np.random.Generator) -> Ints:
 
 def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
     """The best candidate, and what was tried with its loss."""
+    if not trials.folds:  # nothing can be judged, so nothing is learned
+        best = Candidate(
+            options.starts[0], options.capacities[0], options.ridges[-1], options.bandwidths[0]
+        )
+        return best, asdict(best) | {"tried": []}
     middle = len(options.ridges) // 2
     ridge, bandwidth = options.ridges[middle], options.bandwidths[0]
     finalists = []
@@ -234,8 +244,9 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
         pool = [Candidate(start, n_latents, ridge, bandwidth) for start in options.starts]
         finalists.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
     finalists = sorted(finalists, key=trials.cost)[:FINALISTS]
-    ridges = options.ridges[max(middle - 1, 0) : middle + 2]
-    best = min((replace(one, ridge=r) for one in finalists for r in ridges), key=trials.cost)
+    best = min(
+        (replace(one, ridge=r) for one in finalists for r in options.ridges), key=trials.cost
+    )
     best = min((replace(best, bandwidth=b) for b in options.bandwidths), key=trials.cost)
     tried = [
         asdict(candidate) | {"loss": loss, "fold": fold}

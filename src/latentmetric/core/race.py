@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
+from scipy.stats import entropy
 
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
 from latentmetric.core.distances import References, k_nearest
@@ -28,13 +29,14 @@ from latentmetric.core.population import (
 )
 from latentmetric.core.refinement import Moments, Plan, refine
 from latentmetric.core.span import is_wide, span_of, spanned
-from latentmetric.core.starts import STARTS, Start, start_from
+from latentmetric.core.starts import STARTS, Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     ESTIMATION_ROWS,
     FAR_QUANTILES,
     JUDGING_SHARE,
     MIN_GAIN,
+    NEAR_BASE,
     RACE_ROWS,
     RACE_STEPS,
     REL_TOL,
@@ -84,8 +86,8 @@ def estimate_start(rows: Population, name: str, generator: np.random.Generator) 
 
 
 def winner(judgements: dict[str, Judgement]) -> str:
-    """The name of the start with the lowest loss; a simpler one wins ties."""
-    best = "euclidean"
+    """The name of the start with the lowest loss; a simpler one, which comes first, wins ties."""
+    best = next(iter(judgements), "euclidean")
     for name, judgement in judgements.items():
         gain = MIN_GAIN if name == "denoised" else REL_TOL
         if judgement.loss < (1 - gain) * judgements[best].loss:
@@ -126,7 +128,15 @@ def race(
         )
         return _run(sample, name, counts, init, alone, judging, seed)
 
-    return dict(zip(STARTS, parallel_map(run, STARTS, settings.n_threads), strict=True))
+    trials = dict(zip(STARTS, parallel_map(run, STARTS, settings.n_threads), strict=True))
+    # Where no start tells classes apart, columns without a common unit are not left as they are.
+    shares_of = np.bincount(truth, of_judging) / (
+        len(truth) if of_judging is None else of_judging.sum()
+    )
+    base = float(entropy(shares_of))
+    if min(trial.judgement.loss for trial in trials.values()) > NEAR_BASE * base:
+        trials = {name: trials[name] for name in ordered_starts(fitted_rows)}
+    return trials
 
 
 @dataclass(frozen=True)

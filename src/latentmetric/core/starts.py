@@ -33,11 +33,23 @@ from latentmetric.core.types import Floats, Ints
 STARTS = ("euclidean", "standardized", "within", "denoised")
 """The names of the starts, the simplest first."""
 
+DIFFERENT_SPREADS = 10.0
+"""Columns whose deviations differ by more than this factor hardly have one unit."""
+
 CONSTANT_SHARE = 1e-20
 """A variance below this share of a larger one counts as none: the rest is rounding."""
 
 NO_VARIANCE = 1e-10
 """Principal directions with less than this share of the largest variance are rounding."""
+
+
+def ordered_starts(rows: Floats) -> tuple[str, ...]:
+    """The names of the starts, the simplest first: without a common unit, not the Euclidean one."""
+    spreads = np.std(rows, axis=0, dtype=np.float64)
+    spreads = spreads[spreads > 0]
+    if len(spreads) and spreads.max() > DIFFERENT_SPREADS * spreads.min():
+        return (*STARTS[1:], STARTS[0])
+    return STARTS
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,8 @@ def feature_factors(
     centred = centred_rows(rows, weights)
     total = len(rows) if weights is None else weights.sum()
     whole = np.einsum("ij,ij->j", weighted(centred, weights), centred) / total
-    varies = whole > CONSTANT_SHARE * whole.mean()
+    # A column is compared with itself: beside one of large numbers, all others look constant.
+    varies = whole > CONSTANT_SHARE * np.square(rows, dtype=np.float64).max(axis=0)
     variances = np.where(varies, whole, 1)
     if name == "within":
         away = _centred_by_class(centred, positions, weights)

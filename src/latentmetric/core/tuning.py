@@ -17,6 +17,7 @@ RACE_ROWS = 3_000  # rows of the sample that the race runs on; quality.py
 JUDGING_SHARE = 1 / 3  # of the sample, held out to judge the starts; quality.py
 RACE_STEPS = 2_000  # most steps of Alg. 2 in the race's round; quality.py
 REL_TOL = 0.02  # a start must lower the loss of a simpler one by this share; small_sets.py
+NEAR_BASE = 0.9  # of the loss of always saying the base rates: starts that lose more tie; fuzz.py
 MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; picture.py
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_set.py

@@ -44,7 +44,7 @@ from latentmetric.core.population import (
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.race import choose_start
 from latentmetric.core.span import is_wide, span_of, spanned
-from latentmetric.core.starts import STARTS, Start, start_from
+from latentmetric.core.starts import Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     DENOISED_FEATURES,
@@ -167,20 +167,21 @@ def _choose_capacity(
     """What cross-validation on a sample of the rows chooses where the parameters are "auto"."""
     by_class = isinstance(given.n_latents, Mapping)
     n_latents = USUAL_SHARE if by_class else given.n_latents
-    names = STARTS[:3] if rows.n_features < DENOISED_FEATURES else STARTS
+    since = perf_counter()
+    size = sample_size(int(rows.sizes.sum()), rows.n_features, len(rows.sizes))
+    numbers = draw_numbers(rows, size, generator)
+    sample = rows.sample(numbers)
+    starts = [name for name in ordered_starts(sample)
+              if name != "denoised" or rows.n_features >= DENOISED_FEATURES]  # fmt: skip
     options = Options(
-        names if model.start == "auto" else (model.start,),
+        starts if model.start == "auto" else (model.start,),
         CAPACITIES if model.n_latents == "auto" else (n_latents,),
         RIDGES if model.ridge == "auto" else (given.ridge,),
         BANDWIDTHS if model.bandwidth == "auto" else (given.bandwidth,),
     )  # fmt: skip
-    since = perf_counter()
-    size = sample_size(int(rows.sizes.sum()), rows.n_features, len(rows.sizes))
-    numbers = draw_numbers(rows, size, generator)
     _, positions = np.unique(positions_of(rows, numbers), return_inverse=True)
     trials = Trials(
-        rows.sample(numbers), positions, weights_of(rows, numbers),
-        draw_folds(positions, generator),
+        sample, positions, weights_of(rows, numbers), draw_folds(positions, generator),
         WRONG_LABELS_EXPONENT if model.label_noise else 0.0, model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
