@@ -142,19 +142,18 @@ def _shifted_exp(exponents: Floats) -> Floats:
 
 
 def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tuple[Floats, Floats]:
-    """P(y | x) of every row, and ∂ log P(y | x) of the exponents."""
-    p = _shifted_exp(exponents)
-    p /= p.sum(axis=1, keepdims=True)
-    likelihood = np.empty(len(p))
-    slopes = -p
+    """P(y | x) of every row, and −∂ log P(y | x) of the exponents."""
+    slopes = _shifted_exp(exponents)
+    slopes /= slopes.sum(axis=1, keepdims=True)
+    likelihood = np.empty(len(slopes))
     for block, first, end in blocks:
-        of_class = p[block, first:end]
-        total = of_class.sum(axis=1)
-        lost = total < np.finfo(total.dtype).tiny  # all votes for the label are rounded to 0
-        if lost.any():
-            of_class = np.where(lost[:, None], _shifted_exp(exponents[block, first:end]), of_class)
-        likelihood[block] = total
-        slopes[block, first:end] += of_class / of_class.sum(axis=1, keepdims=True)
+        of_class = slopes[block, first:end]
+        likelihood[block] = total = of_class.sum(axis=1)
+        if total.min() < np.finfo(total.dtype).tiny:  # all votes for a label are rounded to 0
+            lost = (total < np.finfo(total.dtype).tiny)[:, None]
+            of_class = np.where(lost, _shifted_exp(exponents[block, first:end]), of_class)
+            total = of_class.sum(axis=1)
+        slopes[block, first:end] -= of_class / total[:, None]
     return likelihood, slopes
 
 
@@ -170,10 +169,14 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
     usual = float(np.partition(squared, nearest, axis=1)[:, nearest].mean(dtype=np.float64))
     if not usual > 0:
         return 0.0
-    losses = [
-        float(data.weights @ loss_of(likelihoods(squared / -(share * usual), blocks)[0], 0.0))
-        for share in TEMPERATURES
-    ]
+    losses = []
+    for share in TEMPERATURES:
+        shares = _shifted_exp(squared / -(share * usual))
+        of_label = np.empty(len(shares))
+        for block, first, end in blocks:
+            of_label[block] = shares[block, first:end].sum(axis=1)
+        of_label /= shares.sum(axis=1)
+        losses.append(float(data.weights @ loss_of(of_label, 0.0)))
     likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
     return max(likeliest, temperature_from_references(References.of(vote.points)))
 
@@ -233,7 +236,7 @@ class Objective:
         likelihood, slopes = likelihoods(vote.exponents(squared), self._blocks)
         loss = float(data.weights @ loss_of(likelihood, self._exponent))
         trust = data.weights * (likelihood**self._exponent).astype(data.weights.dtype)
-        slopes *= -trust[:, None]  # ∂loss/∂exponents
+        slopes *= trust[:, None]  # ∂loss/∂exponents
         scales = np.exp(vote.log_scales) / vote.temperature
         of_groups = np.empty(0)
         if self._n_groups:
