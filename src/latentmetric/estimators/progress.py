@@ -84,8 +84,6 @@ def _measured(name: str, value: Any) -> str:
     """A number of a round and its name."""
     if name != "n_latents":
         return f"{name.replace('_', ' ')} {_as_text(value)}"
-    if isinstance(value, Mapping):
-        return "latent examples of each class as given"
     if isinstance(value, float):
         return f"latent examples for {value:.0%} of the rows"
     return f"{value} latent example{'s' * (value > 1)} a class"
