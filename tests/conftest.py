@@ -36,6 +36,12 @@ def short_passes(monkeypatch):
 
 
 @pytest.fixture
+def in_batches(monkeypatch):
+    """Few rows are learned from as many are: nothing is chosen, and Adam refines in batches."""
+    monkeypatch.setattr("latentmetric.estimators.setup.DENSE_ROWS", 0)
+
+
+@pytest.fixture
 def blobs():
     """Three overlapping classes in 6 dimensions, of which only 2 separate them."""
     return make_blobs()

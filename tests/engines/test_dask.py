@@ -154,7 +154,10 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
         model.predict(Bag({}, "rows", 1))
 
 
-def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
+@pytest.mark.parametrize("n_passes", [1, 3])
+def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client, request, n_passes):
+    if n_passes == 3:
+        request.getfixturevalue("in_batches")
     X, y = make_unbalanced(4000)
     train, test = slice(3000), slice(3000, None)
     local = MaPML(random_state=0).fit(X[train], y[train])
@@ -164,7 +167,7 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
         model = MaPML(random_state=0).fit(lazy, da.from_array(y[train], chunks=700))
     assert model.history_[0]["start"] == local.history_[0]["start"]
     assert [r["round"] for r in model.history_] == [r["round"] for r in local.history_]
-    assert model.history_[-1]["refinement"] == 3
+    assert model.history_[-1]["refinement"] == n_passes
     errors = [1 - fitted.score(X[test], y[test]) for fitted in (model, local)]
     assert abs(errors[0] - errors[1]) <= 0.002
     scale = np.abs(local.latent_examples_).max()
@@ -173,7 +176,8 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client):
     )
 
 
-def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, short_passes):
+@pytest.mark.usefixtures("short_passes", "in_batches")
+def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_population, "MESSAGE_BYTES", 20_000)
     X, y = make_unbalanced()
     rows, labels = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
@@ -191,7 +195,8 @@ def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch, s
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_workers_lost_during_the_refinement_change_nothing(processes, monkeypatch, short_passes):
+@pytest.mark.usefixtures("short_passes", "in_batches")
+def test_workers_lost_during_the_refinement_change_nothing(processes, monkeypatch):
     X, y = make_unbalanced()
     parameters = QUICK | {"refine": 1, "start": "within"}
     whole = MaPML(**parameters).fit(da.from_array(X, chunks=(300, -1)), y)
@@ -212,7 +217,7 @@ def test_workers_lost_during_the_refinement_change_nothing(processes, monkeypatc
     np.testing.assert_allclose(model.latent_examples_, whole.latent_examples_, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.usefixtures("short_passes")
+@pytest.mark.usefixtures("short_passes", "in_batches")
 def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch):
     monkeypatch.setattr(race, "RACE_ROWS", 200)
     monkeypatch.setattr(race, "ESTIMATION_ROWS", 150)

@@ -34,7 +34,7 @@ def test_hard_data_is_fitted(X, y, short_passes):
 
 def test_bad_queries_are_refused_with_both_numbers(blobs):
     X, y = blobs
-    model = MaPML(**QUICK).fit(X, y)
+    model = MaPML(0.1, **QUICK).fit(X, y)
     for method in (model.predict, model.predict_proba, model.transform, model.kneighbors):
         with pytest.raises(ValueError, match=r"X has 5 features.*6 features"):
             method(X[:, :5])

@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
+from latentmetric.core.capacity import CAPACITIES
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS
 from latentmetric.estimators.base import generator_from
@@ -61,16 +62,33 @@ def test_the_history_of_the_algorithm_as_published(as_published):
 
 
 def test_the_history_of_a_fit_by_default(by_default):
-    first, *rounds = by_default.history_
+    first, refined = by_default.history_
+    assert (first["round"], refined["round"], refined["refinement"]) == (0, 1, 1)
+    chosen = {name: first[name] for name in ("start", "n_latents", "ridge", "bandwidth")}
+    assert sum(chosen.items() <= one.items() for one in first["tried"]) == 3  # a fold each
+    assert {one["start"] for one in first["tried"]} == set(STARTS)
+    assert {one["n_latents"] for one in first["tried"]} == set(CAPACITIES)
+    assert by_default.n_latents_ == first["n_latents"]
+    assert first["score_gap"] > 1
+    assert refined["loss"] < first["loss"]
+    assert 0 <= refined["loo_error"] <= first["loo_error"] < 0.2
+    assert by_default.best_iter_ == by_default.n_iter_ == 1
+
+
+def test_the_history_of_a_fit_in_batches(digits, in_batches):
+    X_train, _, y_train, _ = digits
+    model = MaPML(random_state=0).fit(X_train, y_train)
+    first, *rounds = model.history_
     assert [record["round"] for record in rounds] == list(range(1, 9))
     assert [record.get("refinement") for record in rounds] == [None] * 5 + [1, 2, 3]
     losses = first["start_losses"]
     assert set(losses) == set(first["start_errors"]) == set(STARTS)
     assert first["start"] == min(losses, key=losses.get)
-    losses = [record["loss"] for record in by_default.history_]
-    assert losses.index(min(losses)) == by_default.best_iter_
-    assert all(0 <= record["loo_error"] < 0.1 for record in by_default.history_)
+    losses = [record["loss"] for record in model.history_]
+    assert losses.index(min(losses)) == model.best_iter_
+    assert all(0 <= record["loo_error"] < 0.1 for record in model.history_)
     assert losses[-1] < losses[5] < losses[0]
+    assert len(model.latent_examples_) == pytest.approx(0.1 * len(X_train), abs=5)
 
 
 def test_transform_neighbours_and_metric_agree(digits, on_digits):
@@ -148,7 +166,7 @@ def test_early_stopping_returns_the_best_round(reference, weights, refine):
     errors = [record["validation_error"] for record in model.history_]
     assert model.history_[model.best_iter_]["validation_error"] == min(errors)
     assert errors.index(min(errors)) == model.best_iter_
-    assert model.n_iter_ == 10 if refine else model.n_iter_ - model.best_iter_ <= 3
+    assert model.n_iter_ == 9 if refine else model.n_iter_ - model.best_iter_ <= 3
 
 
 def test_warm_start_continues_from_the_last_fit(blobs):
@@ -181,8 +199,31 @@ def test_warm_start_continues_from_the_last_fit(blobs):
     ],
     ids=lambda parameters: next(iter(parameters)),
 )
+@pytest.mark.usefixtures("in_batches")
 def test_every_parameter_of_the_algorithms_reaches_them(blobs, parameters):
     quick = {"n_steps": 300, "max_iter": 1, "refine": 1, "start": "standardized"}
+    one = MaPML(random_state=0, **quick).fit(*blobs)
+    other = MaPML(random_state=0, **quick | parameters).fit(*blobs)
+    assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"init": "random"},
+        {"latent_reg": 5.0},
+        {"n_components": 3},
+        {"max_norm": 0.5},
+        {"n_latents": 3},
+        {"ridge": 0.2},
+        {"bandwidth": "latent"},
+        {"max_iter": 2},
+        {"label_noise": True},
+    ],
+    ids=lambda parameters: next(iter(parameters)),
+)
+def test_every_parameter_of_the_refinement_at_once_reaches_it(blobs, parameters):
+    quick = {"n_latents": 0.2, "ridge": 1.0, "bandwidth": "shared", "start": "standardized"}
     one = MaPML(random_state=0, **quick).fit(*blobs)
     other = MaPML(random_state=0, **quick | parameters).fit(*blobs)
     assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
@@ -221,9 +262,34 @@ def test_verbose_logs_a_line_per_round(blobs, caplog):
         assert not caplog.records
         MaPML(verbose=1, early_stopping=True, **QUICK).fit(X, y)
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 7
-    assert "round 0/6: " in lines[0]
-    assert "start losses euclidean 0." in lines[0]
-    assert "round 3/6: " in lines[3]
-    assert "round 4/6 (refinement 1): " in lines[4]
+    assert len(lines) == 5
+    assert "round 0/4: " in lines[0]
+    assert ", 1 latent example a class, ridge " in lines[0]
+    assert ", bandwidth shared, " in lines[0]
+    assert "tried" not in lines[0]
+    assert "round 3/4: " in lines[3]
+    assert "round 4/4 (refinement 1): " in lines[4]
     assert all("validation error" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("n_latents", "words"),
+    [
+        (1, ", 1 latent example a class, "),
+        (3, ", 3 latent examples a class, "),
+        (0.1, ", latent examples for 10% of the rows, "),
+        ({0: 1, 1: 2, 2: 3}, ", start standardized, ridge "),
+    ],
+)
+def test_verbose_says_how_many_latent_examples_there_are(blobs, caplog, n_latents, words):
+    with caplog.at_level(logging.INFO, logger="latentmetric"):
+        MaPML(n_latents, verbose=1, random_state=0).fit(*blobs)
+    assert words in caplog.records[0].getMessage()
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_verbose_logs_the_starts_that_raced(blobs, caplog):
+    with caplog.at_level(logging.INFO, logger="latentmetric"):
+        MaPML(verbose=1, **QUICK).fit(*blobs)
+    assert "start losses euclidean 0." in caplog.records[0].getMessage()
+    assert "round 6/6 (refinement 3): " in caplog.records[6].getMessage()

@@ -26,7 +26,7 @@ def digits():
 @pytest.fixture(scope="module")
 def eight(digits):
     X, y, _, _ = digits
-    return MaPML(**QUICK).fit(X[y < 8], y[y < 8])
+    return MaPML(0.1, **QUICK).fit(X[y < 8], y[y < 8])
 
 
 def copied(model):
@@ -130,7 +130,7 @@ class TestPartialFit:
         known = y < 8
         model = MaPML(**QUICK).partial_fit(X[known], y[known], classes=range(10))
         assert model.classes_.tolist() == list(range(10))
-        assert not model.predict_proba(X_test)[:, 8:].any()
+        assert model.predict_proba(X_test)[:, 8:].max() < 1e-6
         save(model, tmp_path / "model")
         assert_same(load(tmp_path / "model"), model)
         write_report(model, X_test, y_test, tmp_path / "report.html")
@@ -220,11 +220,15 @@ def test_wrong_labels_have_low_scores(digits, rng):
 
 @pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}])
 def test_about_the_share_is_rejected(parameters):
-    X, X_test, y, _ = train_test_split(*load_digits(return_X_y=True), random_state=0)
-    model = MaPML(**QUICK, **parameters).fit(X, y)
-    for share in (0.05, 0.3):
-        threshold = model.reject_threshold(share)
-        labels = model.predict(X_test, reject_below=threshold, reject_label=-1)
-        assert share / 2 < np.mean(labels == -1) < 2 * share
+    shares, rejected = (0.05, 0.3), []
+    for seed in range(4):  # a twentieth of the held-out rows are seven
+        X, X_test, y, _ = train_test_split(*load_digits(return_X_y=True), random_state=seed)
+        model = MaPML(**QUICK, **parameters).fit(X, y)
+        for share in shares:
+            threshold = model.reject_threshold(share)
+            labels = model.predict(X_test, reject_below=threshold, reject_label=-1)
+            rejected.append(np.mean(labels == -1))
+    ratios = np.reshape(rejected, (4, 2)).mean(axis=0) / shares
+    assert ((ratios > 0.5) & (ratios < 2)).all()
     with pytest.raises(ValueError, match="other references vote"):
         model.set_references(X, y).reject_threshold(0.1)

@@ -25,12 +25,15 @@ def fit(X, y, **parameters):
 @pytest.mark.parametrize(
     ("seed", "parameters"), [(0, {}), (1, {"label_noise": True}), (2, {"n_components": 2})]
 )
-def test_the_best_state_is_kept(seed, parameters):
+@pytest.mark.parametrize("last", [3, 5])
+def test_the_best_state_is_kept(request, seed, parameters, last):
     """Never one under which labels are less likely than before learning."""
+    if last == 5:
+        request.getfixturevalue("in_batches")
     model = fit(*make_blobs(seed=seed), random_state=seed, **parameters)
     losses = [record["loss"] for record in model.history_]
     assert losses[model.best_iter_] == min(losses) < losses[0]
-    assert fit(*make_blobs(seed=seed), keep="last", **parameters).best_iter_ == 5
+    assert fit(*make_blobs(seed=seed), keep="last", **parameters).best_iter_ == last
 
 
 def test_the_parameters_of_the_published_algorithm():
@@ -53,10 +56,22 @@ def test_a_refined_metric_has_at_most_the_rank_it_is_given(blobs, n_components, 
     np.testing.assert_allclose(model.model_.references.rows, mapped, atol=1e-9)
 
 
-def test_refinement_lowers_the_error_on_new_rows():
+@pytest.mark.usefixtures("in_batches")
+def test_refinement_in_batches_lowers_the_error_on_new_rows():
     X, y = make_blobs(600)
     queries, truth = make_blobs(2000, seed=1)
     refined, plain = (fit(X, y, refine=refine).score(queries, truth) for refine in (3, 0))
+    assert refined > plain + 0.01
+
+
+@pytest.mark.parametrize("n_latents", [1, "auto"])
+def test_refinement_at_once_lowers_the_error_on_new_rows(n_latents):
+    X, y = make_blobs(600)
+    queries, truth = make_blobs(2000, seed=1)
+    refined, plain = (
+        fit(X, y, refine=refine, n_latents=n_latents, max_iter="auto").score(queries, truth)
+        for refine in (3, 0)
+    )
     assert refined > plain + 0.01
 
 
@@ -90,6 +105,7 @@ def test_the_temperature_depends_on_what_is_refined(parameters, share, exponent)
     assert (settings.temperature_share, settings.exponent) == (share, exponent)
 
 
+@pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_the_refinement_starts_from_the_best_round(blobs, monkeypatch, best):
     following, refine = learning.next_state, learning.refine

@@ -70,10 +70,10 @@ def test_a_class_weight_is_a_weight_of_its_rows(blobs):
 def test_balanced_classes_get_equal_numbers_of_latent_examples():
     X, y = make_blobs(n_rows=400)
     kept = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:60], np.flatnonzero(y == 2)[:40]]
-    model = quick(class_weight="balanced").fit(X[kept], y[kept])
+    model = quick(n_latents=0.1, class_weight="balanced").fit(X[kept], y[kept])
     counts = np.bincount(model.latent_labels_)
     assert counts.max() - counts.min() <= 1
-    plain = np.bincount(quick().fit(X[kept], y[kept]).latent_labels_)
+    plain = np.bincount(quick(n_latents=0.1).fit(X[kept], y[kept]).latent_labels_)
     assert plain.max() > 2 * plain.min()
 
 

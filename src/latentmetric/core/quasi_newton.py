@@ -26,6 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
@@ -141,20 +142,26 @@ def _shifted_exp(exponents: Floats) -> Floats:
     return shifted
 
 
-def likelihoods(exponents: Floats, blocks: list[tuple[slice, int, int]]) -> tuple[Floats, Floats]:
-    """P(y | x) of every row, and −∂ log P(y | x) of the exponents."""
-    slopes = _shifted_exp(exponents)
-    slopes /= slopes.sum(axis=1, keepdims=True)
-    likelihood = np.empty(len(slopes))
+def log_likelihoods(
+    exponents: Floats, blocks: list[tuple[slice, int, int]]
+) -> tuple[Floats, Floats]:
+    """Log P(y | x) of every row, however unlikely its label is, and its slopes of the exponents."""
+    p = _shifted_exp(exponents)
+    p /= p.sum(axis=1, keepdims=True)
+    logs, tiny = np.empty(len(p)), np.finfo(p.dtype).tiny
     for block, first, end in blocks:
-        of_class = slopes[block, first:end]
-        likelihood[block] = total = of_class.sum(axis=1)
-        if total.min() < np.finfo(total.dtype).tiny:  # all votes for a label are rounded to 0
-            lost = (total < np.finfo(total.dtype).tiny)[:, None]
-            of_class = np.where(lost, _shifted_exp(exponents[block, first:end]), of_class)
+        of_class = p[block, first:end]
+        total = of_class.sum(axis=1)
+        logs[block] = np.log(np.maximum(total, tiny))
+        if total.min() < tiny:  # all votes for a label are rounded to 0
+            lost = total < tiny
+            inside, every = exponents[block, first:end], exponents[block]
+            of_class = np.where(lost[:, None], _shifted_exp(inside), of_class)
             total = of_class.sum(axis=1)
-        slopes[block, first:end] -= of_class / total[:, None]
-    return likelihood, slopes
+            exact = logsumexp(inside[lost], axis=1) - logsumexp(every[lost], axis=1)
+            logs[np.arange(len(p))[block][lost]] = exact
+        p[block, first:end] -= of_class / total[:, None]
+    return logs, np.negative(p, out=p)
 
 
 def first_temperature(data: Labelled, vote: KernelVote) -> float:
@@ -224,19 +231,22 @@ class Objective:
         """Mapped rows, P(y | x) of every row, and the predicted positions of their classes."""
         mapped = self._data.rows @ vote.components.T
         exponents = vote.exponents(self._data.left_out(mapped, vote.points))
-        likelihood, _ = likelihoods(exponents, self._blocks)
+        logs, _ = log_likelihoods(exponents, self._blocks)
         totals = np.add.reduceat(_shifted_exp(exponents), vote.class_starts[:-1], axis=1)
-        return mapped, likelihood, totals.argmax(axis=1)
+        return mapped, np.exp(logs), totals.argmax(axis=1)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """The loss and its gradient."""
         data, start, vote = self._data, self._start, self.vote(vector)
         mapped = data.rows @ vote.components.T
         squared = data.left_out(mapped, vote.points)
-        likelihood, slopes = likelihoods(vote.exponents(squared), self._blocks)
-        loss = float(data.weights @ loss_of(likelihood, self._exponent))
-        trust = data.weights * (likelihood**self._exponent).astype(data.weights.dtype)
-        slopes *= trust[:, None]  # ∂loss/∂exponents
+        logs, slopes = log_likelihoods(vote.exponents(squared), self._blocks)
+        trusted = np.exp(self._exponent * logs)
+        # Without a least likelihood: a loss that does not fall along its gradient ends L-BFGS.
+        losses = (1 - trusted) / self._exponent if self._exponent else -logs
+        loss = float(data.weights @ losses)
+        trust = data.weights * trusted.astype(data.weights.dtype)
+        slopes *= -trust[:, None]  # ∂loss/∂exponents
         scales = np.exp(vote.log_scales) / vote.temperature
         of_groups = np.empty(0)
         if self._n_groups:

@@ -55,7 +55,7 @@ def watched_by(watcher: Watcher) -> Iterator[None]:
         _WATCHER.reset(token)
 
 
-NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_errors")
+NOT_MEASURED = ("round", "iterations", "refinement", "seconds", "start_errors", "tried")
 """What the line of a round does not list: it is elsewhere in the line, or too much."""
 
 _FALLBACK = logging.StreamHandler()
@@ -78,6 +78,15 @@ def _as_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name} {_as_text(part)}" for name, part in value.items())
     return value if isinstance(value, str) else format(value, ".4g")
+
+
+def _measured(name: str, value: Any) -> str:
+    """A number of a round and its name."""
+    if name != "n_latents":
+        return f"{name.replace('_', ' ')} {_as_text(value)}"
+    if isinstance(value, float):
+        return f"latent examples for {value:.0%} of the rows"
+    return f"{value} latent example{'s' * (value > 1)} a class"
 
 
 def refinement(record: Mapping[str, Any]) -> str:
@@ -103,8 +112,9 @@ def seconds_left(history: History, n_rounds: int) -> float | None:
 def _line(history: History, n_rounds: int) -> str:
     """The last round in one line."""
     record, left = history[-1], seconds_left(history, n_rounds)
-    measured = [f"{name.replace('_', ' ')} {_as_text(value)}"
-                for name, value in record.items() if name not in NOT_MEASURED]  # fmt: skip
+    measured = [
+        _measured(name, value) for name, value in record.items() if name not in NOT_MEASURED
+    ]
     measured.append(f"{sum(record['seconds'].values()):.1f} s")
     measured += [] if left is None else [f"about {left:.0f} s left"]
     return f"round {record['round']}/{n_rounds}{refinement(record)}: {', '.join(measured)}"

@@ -187,6 +187,7 @@ def _choose_capacity(
     chosen, record = choose(trials, options)
     if by_class:
         chosen = replace(chosen, n_latents=given.n_latents)
+        del record["n_latents"]  # it was not chosen
     return chosen, record | {"seconds": {"choice": perf_counter() - since}}
 
 
