@@ -33,6 +33,7 @@ from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import (
     VOTES,
+    log_votes,
     n_voters,
     temperature_from_references,
     vote,
@@ -275,10 +276,12 @@ class FittedModel:
         kind = VOTES[weights]
         if not kind.needs_temperature or self.log_scales is None or self.log_weights is None:
             return kind.weigh(neighbors.squared, self.temperature)
-        scales = np.exp(self.log_scales.astype(np.float64)) / self.temperature
-        indices = neighbors.indices
-        exponents = self.log_weights[indices] - neighbors.squared * scales[indices]
-        ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        scales, log_weights = (
+            known[neighbors.indices] for known in (self.log_scales, self.log_weights)
+        )
+        exponents = log_votes(neighbors.squared, self.temperature, scales, log_weights)
+        with np.errstate(over="ignore"):  # the weight is 0 then
+            ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return ballots
 
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:

@@ -24,6 +24,9 @@ from latentmetric.core.tuning import (
 )
 from latentmetric.core.types import Bools, Floats, Ints
 
+TINY = float(np.finfo(np.float64).tiny)
+"""In the place of T = 0, where only the nearest references vote."""
+
 
 @dataclass(frozen=True)
 class Vote:
@@ -57,6 +60,17 @@ def _kernel(squared: Floats, temperature: float) -> Floats:
         with np.errstate(over="ignore"):  # the weight is 0 then
             return np.exp(-beyond_nearest / temperature)
     return (beyond_nearest <= 0).astype(np.float64)
+
+
+def log_votes(
+    squared: Floats, temperature: float, log_scales: Floats, log_weights: Floats
+) -> Floats:
+    """b − e^t D²/T of neighbours with bandwidths of their own; never infinite."""
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        scales = np.exp(log_scales, dtype=np.float64) / max(temperature, TINY)
+        exponents = log_weights - squared * np.minimum(scales, largest)
+    return np.maximum(exponents, -largest)
 
 
 VOTES = {
