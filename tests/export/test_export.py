@@ -23,7 +23,9 @@ FEW = {"max_iter": 2, "n_steps": 1000, "random_state": 0}
 
 MODELS = {
     "MaPML, float64": MaPML(weights="kernel", n_neighbors=1, **FEW),
-    "MaPML, float32": MaPML(n_neighbors=40, **FEW),
+    "MaPML, float32": MaPML(0.1, n_neighbors=40, **FEW),
+    "own bandwidths, float64": MaPML(0.1, bandwidth="latent", **FEW),
+    "bandwidths of classes, float32": MaPML(3, bandwidth="class", n_components=10, **FEW),
     "MaPML-O, float32": MaPML(reference="original", n_components=10, weights="distance", **FEW),
     "LMNN, float64": LMNN(max_iter=5, weights="distance", n_neighbors=4),
     "OASIS, float32": OASIS(psd=False, n_steps=1000, random_state=0),
@@ -70,6 +72,22 @@ def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries):
     assert distances.dtype == expected_distances.dtype
     one, shares_of_one, *_ = run(tmp_path / "model.onnx", X[:1])
     assert (one[0], shares_of_one.shape) == (labels[0], (1, 10))
+
+
+@pytest.mark.parametrize("n_voters", [20, 50])
+def test_exports_agree_where_not_all_references_with_bandwidths_vote(
+    tmp_path, monkeypatch, n_voters
+):
+    monkeypatch.setattr("latentmetric.core.votes.OWN_BANDWIDTH_NEIGHBORS", n_voters)
+    X, y = make_blobs(300)
+    model = MaPML(0.3, bandwidth="latent", random_state=0).fit(X, y)
+    queries = 2 * make_blobs(100, seed=1)[0]
+    expected = model.predict_proba(queries)
+    to_onnx(model, tmp_path / "model.onnx")
+    (shares,) = run(tmp_path / "model.onnx", queries, ["probabilities"])
+    np.testing.assert_allclose(shares, expected, rtol=1e-9, atol=1e-12)
+    monkeypatch.undo()
+    assert np.abs(model.predict_proba(queries) - expected).max() > 1e-6, "so few make a difference"
 
 
 @pytest.mark.parametrize(

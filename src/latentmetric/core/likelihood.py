@@ -17,7 +17,7 @@ from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import KERNEL_NEIGHBORS, TILE_ROWS
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import TINY, VOTES, log_votes, n_voters, vote
+from latentmetric.core.votes import TINY, VOTES, log_votes, n_voters, vote, voting_scales
 
 ALONE = 4.0
 """Stretch of the squared distance of a row to a latent example that has no other row."""
@@ -118,7 +118,8 @@ def label_likelihoods(
     squared[:, :k][found == own[:, None]] = np.inf  # it has the last column
     if log_scales is not None and log_weights is not None:
         voters = np.append(found, own[:, None], axis=1)
-        exponents = log_votes(squared, temperature, log_scales[voters], log_weights[voters])
+        scales = voting_scales(log_scales, temperature)
+        exponents = log_votes(squared, scales[voters], log_weights[voters])
     else:
         nearest = squared.min(axis=1, keepdims=True)
         exponents = (nearest - squared) / max(temperature, TINY)

@@ -38,6 +38,7 @@ from latentmetric.core.votes import (
     temperature_from_references,
     vote,
     vote_shares,
+    voting_scales,
 )
 
 REACH = {"float32": 1e12, "float64": 1e140}
@@ -276,10 +277,8 @@ class FittedModel:
         kind = VOTES[weights]
         if not kind.needs_temperature or self.log_scales is None or self.log_weights is None:
             return kind.weigh(neighbors.squared, self.temperature)
-        scales, log_weights = (
-            known[neighbors.indices] for known in (self.log_scales, self.log_weights)
-        )
-        exponents = log_votes(neighbors.squared, self.temperature, scales, log_weights)
+        scales, indices = voting_scales(self.log_scales, self.temperature), neighbors.indices
+        exponents = log_votes(neighbors.squared, scales[indices], self.log_weights[indices])
         with np.errstate(over="ignore"):  # the weight is 0 then
             ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return ballots

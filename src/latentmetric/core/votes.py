@@ -62,15 +62,18 @@ def _kernel(squared: Floats, temperature: float) -> Floats:
     return (beyond_nearest <= 0).astype(np.float64)
 
 
-def log_votes(
-    squared: Floats, temperature: float, log_scales: Floats, log_weights: Floats
-) -> Floats:
+def log_votes(squared: Floats, scales: Floats, log_weights: Floats) -> Floats:
     """b − e^t D²/T of neighbours with bandwidths of their own; never infinite."""
-    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        exponents = log_weights - squared * scales
+    return np.maximum(exponents, np.finfo(np.float64).min)
+
+
+def voting_scales(log_scales: Floats, temperature: float) -> Floats:
+    """e^t/T of references, for ``log_votes``; never infinite."""
     with np.errstate(over="ignore"):
         scales = np.exp(log_scales, dtype=np.float64) / max(temperature, TINY)
-        exponents = log_weights - squared * np.minimum(scales, largest)
-    return np.maximum(exponents, -largest)
+    return np.minimum(scales, np.finfo(np.float64).max)
 
 
 VOTES = {
