@@ -156,7 +156,7 @@ class MaPML(OnlineLatents):
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by 20 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
+        by 7 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
         nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
