@@ -32,11 +32,11 @@ TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are 
 TRIAL_NUMBERS = 30_000  # numbers of that sample, if it may have more rows; small_tables.py
 TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
 TRIAL_FOLDS = 3  # of that sample; tables.py
-TRIAL_ITERATIONS = 12  # of L-BFGS; tables.py
+TRIAL_ITERATIONS = 10  # of L-BFGS; tables.py
 FINALISTS = 2  # capacities for which several ridges are tried; tables.py
 SIMPLER = 0.005  # of the loss that each step away from the simplest candidate costs; tables.py
 MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
-DENOISED_FEATURES = 16  # from which on the denoised start is tried; picture.py
+DENOISED_FEATURES = 64  # from which on the denoised start is tried; picture.py
 MEANS_PASSES = 5  # of k-means in a trial; tables.py
 
 # Rounds: Algs. 1 to 3.
