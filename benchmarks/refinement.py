@@ -39,7 +39,7 @@ def rows_kept_in() -> Iterator[None]:
     with (
         patch("latentmetric.core.nearby.stretches", ones),
         patch("latentmetric.core.refinement.stretches", ones),
-        patch("latentmetric.core.likelihood.stretches", ones),
+        patch("latentmetric.core.likelihood.leave_one_out_factors", ones),
     ):
         yield
 

@@ -41,7 +41,7 @@ def states_of(steps, generator=None):
     while state is not None:
         yield state
         done = state.finished or state.record["round"] >= steps.limit
-        state = None if done else steps.following(state, generator)
+        state = None if done else steps.next(state, generator)
 
 
 def interrupt_round(monkeypatch, number):

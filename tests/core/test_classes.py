@@ -11,11 +11,11 @@ from latentmetric.core.population import LocalPopulation
 def test_inner_rows_have_mean_zero_and_unit_mean_variance(rng, dtype):
     rows = (50 + 7 * rng.standard_normal((300, 4))).astype(dtype)
     coordinates = Coordinates.of(rows)
-    inside = coordinates.into(rows)
+    inside = coordinates.transform(rows)
     assert inside.dtype == dtype
     np.testing.assert_allclose(inside.mean(axis=0), 0, atol=1e-5)
     assert np.square(inside).mean() == pytest.approx(1, rel=1e-5)
-    back = coordinates.out_of(inside)
+    back = coordinates.inverse_transform(inside)
     assert back.dtype == dtype
     np.testing.assert_allclose(back, rows, rtol=1e-5)
 
@@ -28,7 +28,7 @@ def test_classes_are_gathered_whole(rng, kept, monkeypatch):
     assert sorted(by_class.codes) == [0, 1, 2, 3]
     for position, code in enumerate(by_class.codes):
         assert sorted(by_class.members[position]) == np.flatnonzero(codes == code).tolist()
-        expected = by_class.coordinates.into(rows[by_class.members[position]])
+        expected = by_class.coordinates.transform(rows[by_class.members[position]])
         of_class = by_class.classes[position]
         assert len(of_class) == len(expected)
         np.testing.assert_allclose(of_class.mean, expected.mean(axis=0), atol=1e-12)

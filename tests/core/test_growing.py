@@ -23,14 +23,14 @@ def own(rows, latents, components):
 def test_latents_of_a_new_class_are_the_means_of_their_rows(rng, init, rank):
     rows, components = classes_rows(rng), rng.standard_normal((rank, 6))
     latents = grow(rows, components, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng)
-    squared = own(rows, latents.places, components)
+    squared = own(rows, latents.positions, components)
     nearest = squared.argmin(axis=1)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=20), latents.counts)
     for number in range(20):
         np.testing.assert_allclose(
-            latents.places[number], rows[nearest == number].mean(axis=0), atol=1e-12
+            latents.positions[number], rows[nearest == number].mean(axis=0), atol=1e-12
         )
-    np.testing.assert_allclose(latents.points, latents.places @ components.T, atol=1e-12)
+    np.testing.assert_allclose(latents.points, latents.positions @ components.T, atol=1e-12)
     assert latents.spread == pytest.approx(squared.min(axis=1).mean())
 
 
@@ -39,7 +39,7 @@ def test_rows_that_arrive_in_parts_move_a_latent_to_the_mean_of_all(rng):
     latents = ClassLatents.none(components)
     for part in np.split(rows, 6):
         latents = grow(part, components, latents, 1, FOREVER, rng)
-    np.testing.assert_allclose(latents.places[0], rows.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(latents.positions[0], rows.mean(axis=0), atol=1e-12)
     assert latents.counts.tolist() == [300]
 
 
@@ -48,7 +48,7 @@ def test_a_latent_without_new_rows_stays_where_it_is(rng):
     places = np.array([[0.0, 1.0], [50.0, 1.0]])
     latents = ClassLatents(places, places, np.array([2.0, 2.0]), 1.0)
     more = grow(np.array([[0.0, 7.0]]), components, latents, 2, FOREVER, rng)
-    np.testing.assert_allclose(more.places, [[0, 3], [50, 1]])
+    np.testing.assert_allclose(more.positions, [[0, 3], [50, 1]])
     assert more.counts.tolist() == [3, 2]
     assert more.spread == pytest.approx((4 * 1 + 16) / 5)
 
@@ -59,7 +59,7 @@ def test_a_far_row_founds_a_latent_only_if_there_may_be_more(rng):
     far = np.array([[900.0, 900.0], *rows.tolist()])
     two = grow(far, components, latents, 2, FOREVER, rng)
     assert two.counts.tolist() == [6, 1]
-    np.testing.assert_array_equal(two.places[1], far[0])
+    np.testing.assert_array_equal(two.positions[1], far[0])
     assert len(grow(far, components, latents, 1, FOREVER, rng)) == 1
 
 

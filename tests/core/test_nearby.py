@@ -39,21 +39,21 @@ def landscape(X, y, counts, factor=None, temperature=T):
     return rows, LatentPoints(components, points, class_starts, lists, known, temperature)
 
 
-def squared_distances(rows, land):
+def squared_distances(rows, latent_points):
     """Of all rows, in drawing order, to all latent examples, by differences in float64."""
     exact = np.concatenate(
         [of_class[of_class.drawing_order].astype(np.float64) for of_class in rows.classes]
     )
     means = np.repeat([of_class.mean for of_class in rows.classes], rows.sizes, axis=0)
-    mapped = (exact + means) @ land.components.T.astype(np.float64)
-    return cdist(mapped, land.points.astype(np.float64), "sqeuclidean")
+    mapped = (exact + means) @ latent_points.components.T.astype(np.float64)
+    return cdist(mapped, latent_points.points.astype(np.float64), "sqeuclidean")
 
 
-def plain_nearby(rows, land):
+def plain_nearby(rows, latent_points):
     """Near and own latent examples, likelihoods and spreads, a row at a time."""
-    squared = squared_distances(rows, land)
+    squared = squared_distances(rows, latent_points)
     labels = positions_of(rows, np.arange(len(squared)))
-    of_points = np.repeat(np.arange(len(rows)), np.diff(land.class_starts))
+    of_points = np.repeat(np.arange(len(rows)), np.diff(latent_points.class_starts))
     own = np.argmin(np.where(of_points == labels[:, None], squared, np.inf), axis=1)
     counts = np.bincount(own)
     near, likelihood = [], []
@@ -81,9 +81,9 @@ def plain_likelihood(squared, near, own, counts, of_points, label, temperature=T
     return right / sum(weights.values())
 
 
-def assert_as_plain(rows, land, n_threads=1, rtol=1e-9):
-    found = rows.nearby(land, n_threads)
-    near, own, likelihood, spreads = plain_nearby(rows, land)
+def assert_as_plain(rows, latent_points, n_threads=1, rtol=1e-9):
+    found = rows.nearby(latent_points, n_threads)
+    near, own, likelihood, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
     assert [set(row) for row in found.near.tolist()] == near
     np.testing.assert_allclose(found.likelihood, likelihood, rtol=rtol, atol=rtol)
@@ -95,8 +95,8 @@ def assert_as_plain(rows, land, n_threads=1, rtol=1e-9):
 @pytest.mark.parametrize("counts", [(1, 1, 1), (4, 3, 5), (15, 9, 16), (20, 20, 24)])
 def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
     X, y = make_blobs(150, 3, 6)
-    rows, land = landscape(X.astype(dtype), y, counts, rng.standard_normal((4, 6)))
-    found = assert_as_plain(rows, land, rtol=rtol)
+    rows, latent_points = landscape(X.astype(dtype), y, counts, rng.standard_normal((4, 6)))
+    found = assert_as_plain(rows, latent_points, rtol=rtol)
     assert found.near.shape == (150, min(NEAR, sum(counts)))
     assert found.likelihood.dtype == dtype
     assert 0 < found.likelihood.min() < found.likelihood.max() <= 1
@@ -107,11 +107,11 @@ def test_few_latents_are_all_compared(rng, dtype, rtol, counts):
 )
 def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
     X, y = make_blobs(200, 4, 6)
-    rows, land = landscape(X, y, (12, 10, 11, 9))
-    every = rows.nearby(land, 1)
-    counts = np.bincount(every.own, minlength=len(land.points))
+    rows, latent_points = landscape(X, y, (12, 10, 11, 9))
+    every = rows.nearby(latent_points, 1)
+    counts = np.bincount(every.own, minlength=len(latent_points.points))
     numbers = visit.numbers(rows.sizes)
-    found = rows.nearby(replace(land, visit=visit, counts=counts), 2)
+    found = rows.nearby(replace(latent_points, visit=visit, counts=counts), 2)
     np.testing.assert_array_equal(np.unique(positions_of(rows, numbers)), np.arange(4))
     np.testing.assert_array_equal(found.own, every.own[numbers])
     np.testing.assert_array_equal(np.sort(found.near), np.sort(every.near[numbers]))
@@ -122,14 +122,16 @@ def test_a_part_of_the_rows_sees_what_all_rows_see(visit):
 def test_rows_among_others_keep_their_own_latent(n_others):
     """The latents of the first class are far away from all rows, its own ones included."""
     X, y = make_blobs(400, 2, 3)
-    rows, land = landscape(X, y, (5, n_others))
-    points = land.points.copy()
+    rows, latent_points = landscape(X, y, (5, n_others))
+    points = latent_points.points.copy()
     points[:5] = 10 + np.arange(5)[:, None] * np.eye(3)[0]
-    land = replace(land, points=points, lists=list_neighbors(points, land.class_starts, 1))
-    found = rows.nearby(land, 1)
-    nearest = np.argsort(squared_distances(rows, land), axis=1)[:200, :NEAR]
+    latent_points = replace(
+        latent_points, points=points, lists=list_neighbors(points, latent_points.class_starts, 1)
+    )
+    found = rows.nearby(latent_points, 1)
+    nearest = np.argsort(squared_distances(rows, latent_points), axis=1)[:200, :NEAR]
     assert (nearest >= 5).all(), "without the rule no row of the class would find its own"
-    near, own, _, spreads = plain_nearby(rows, land)
+    near, own, _, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
     np.testing.assert_array_equal((found.near == own[:, None]).sum(axis=1), 1)
     if n_others == 30:
@@ -149,10 +151,10 @@ def clustered(n_rows, n_clusters, n_features, seed=0):
 @pytest.mark.parametrize("n_features", [10, LISTING_AXES + 30])
 def test_most_of_the_nearest_among_many_latents_are_found(n_features):
     X, y = clustered(2400, 24, n_features)
-    rows, land = landscape(X, y, (120, 110, 100, 90))
-    assert land.lists.shape == (420, LISTED)
-    found = rows.nearby(land, 1)
-    near, own, _, spreads = plain_nearby(rows, land)
+    rows, latent_points = landscape(X, y, (120, 110, 100, 90))
+    assert latent_points.lists.shape == (420, LISTED)
+    found = rows.nearby(latent_points, 1)
+    near, own, _, spreads = plain_nearby(rows, latent_points)
     np.testing.assert_array_equal(found.own, own)
     hits = [len(set(row) & exact) for row, exact in zip(found.near.tolist(), near, strict=True)]
     assert np.mean(hits) > 0.9 * NEAR
@@ -166,10 +168,10 @@ def test_a_class_far_away_keeps_the_differences_of_its_rows_in_float32(offset):
     X, y = make_blobs(300, 3, 6)
     X[y == 2] += offset
     X = X.astype(np.float32)
-    rows, land = landscape(X, y, (12, 12, 12), temperature=1e-6)
+    rows, latent_points = landscape(X, y, (12, 12, 12), temperature=1e-6)
     assert max(np.abs(of_class.mean).max() for of_class in rows.classes) > 1
-    found = rows.nearby(land, 1)
-    _, own, _, spreads = plain_nearby(rows, land)
+    found = rows.nearby(latent_points, 1)
+    _, own, _, spreads = plain_nearby(rows, latent_points)
     assert np.mean(found.own != own) < 0.01
     np.testing.assert_allclose(found.spreads, spreads, rtol=0.01)
 

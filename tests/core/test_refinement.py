@@ -287,7 +287,7 @@ class Refinement:
 
     @property
     def points(self):
-        return self.start.into(self.latents) @ self.components.T
+        return self.start.transform(self.latents) @ self.components.T
 
     def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1):
         return refine(
@@ -298,7 +298,7 @@ class Refinement:
 
     def as_problem(self):
         """The rows in the coordinates of the start."""
-        rows = self.start.into(self.inner)
+        rows = self.start.transform(self.inner)
         squared = np.square((rows @ self.components.T)[:, None] - self.points[None]).sum(axis=2)
         other = self.labels[:, None] != self.of_latents
         own = np.argmin(np.where(other, np.inf, squared), axis=1)
@@ -344,9 +344,9 @@ def test_a_pass_is_what_the_formulas_say(start, done, n_passes, latent_reg, expo
     refined = begun.refined(done, n_passes, latent_reg, exponent)
     assert np.abs(refined.components - begun.components).max() > 0.01
     np.testing.assert_allclose(refined.components, adam.factor, rtol=1e-6, atol=1e-9)
-    points = begun.start.into(refined.latents) @ refined.components.T
+    points = begun.start.transform(refined.latents) @ refined.components.T
     np.testing.assert_allclose(points, adam.points, atol=1e-3)
-    moves = begun.start.into(refined.latents) - begun.start.into(begun.latents)
+    moves = begun.start.transform(refined.latents) - begun.start.transform(begun.latents)
     undecided = np.linalg.svd(refined.components)[2][3:]
     np.testing.assert_allclose(moves @ undecided.T, 0, atol=1e-9)
     assert refined.active_share == active_share
@@ -396,6 +396,8 @@ def test_a_huge_pull_keeps_the_points(start, dtype, latent_reg):
     X, y = make_blobs(90, 3, 4)
     begun = Refinement(start, (X.astype(dtype), y))
     free, held = begun.refined(n_passes=1), begun.refined(n_passes=1, latent_reg=latent_reg)
-    points = [begun.start.into(refined.latents) @ refined.components.T for refined in (free, held)]
+    points = [
+        begun.start.transform(refined.latents) @ refined.components.T for refined in (free, held)
+    ]
     assert np.abs(points[0] - begun.points).max() > 0.1
     np.testing.assert_allclose(points[1], begun.points, atol=0.01)

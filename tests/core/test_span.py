@@ -44,7 +44,7 @@ def test_rounds_in_the_span_are_those_outside_of_it(wide, start):
             state = next_state(state, generator, population, SETTINGS)
         states.append(state)
     one, other = states
-    np.testing.assert_allclose(span.out_of(other.latents), one.latents, atol=1e-8)
+    np.testing.assert_allclose(span.inverse_transform(other.latents), one.latents, atol=1e-8)
     np.testing.assert_allclose(other.spreads, one.spreads, rtol=1e-8)
     metric = one.start.fold(one.components).T @ one.start.fold(one.components)
     widened = span.widen(other.start.fold(other.components))
@@ -68,14 +68,14 @@ class TestSpan:
         span, _ = span_of(inner, positions, name)
         assert span.basis.shape == (39, 70)
         np.testing.assert_allclose(span.basis @ span.basis.T, np.eye(39), atol=1e-9)
-        np.testing.assert_allclose(span.out_of(span.into(inner)), inner, atol=1e-9)
+        np.testing.assert_allclose(span.inverse_transform(span.transform(inner)), inner, atol=1e-9)
 
     def test_a_widened_metric_acts_on_rows_as_the_one_in_the_basis(self, case, rng):
         _, inner, positions, name = case
         span, _ = span_of(inner, positions, name)
         for rank in (3, 39, 50):
             factor = rng.standard_normal((rank, 39))
-            expected = cdist(*[span.into(inner) @ factor.T] * 2)
+            expected = cdist(*[span.transform(inner) @ factor.T] * 2)
             for wide in (span.widen(factor), span.fold(factor)):
                 np.testing.assert_allclose(cdist(*[inner @ wide.T] * 2), expected, atol=1e-6)
 

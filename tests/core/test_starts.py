@@ -45,8 +45,8 @@ def test_rows_keep_their_mean_squared_norm_and_their_dtype(name, dtype):
     X, y = rows_of_classes(dtype=dtype)
     start = start_from(name, X, y)
     assert start.name == name
-    assert start.into(X).dtype == start.factor.dtype == dtype
-    assert mean_squared_norm(start.into(X)) == pytest.approx(mean_squared_norm(X), rel=1e-5)
+    assert start.transform(X).dtype == start.factor.dtype == dtype
+    assert mean_squared_norm(start.transform(X)) == pytest.approx(mean_squared_norm(X), rel=1e-5)
 
 
 def test_standardized_is_the_inverse_of_the_variances():
@@ -83,14 +83,14 @@ def test_a_constant_feature_does_not_change_the_others(name, constant):
     X, y = rows_of_classes()
     wide = np.insert(X, 2, constant, axis=1)
     coordinates = Coordinates.of(wide)
-    X, wide = np.delete(coordinates.into(wide), 2, axis=1), coordinates.into(wide)
+    X, wide = np.delete(coordinates.transform(wide), 2, axis=1), coordinates.transform(wide)
     factors, start = feature_factors(name, wide, y), start_from(name, wide, y)
     expected = feature_factors(name, X, y)
     np.testing.assert_allclose(np.delete(factors, 2), expected, rtol=1e-9)
     assert factors.min() > 0
     assert np.isfinite(metric_of(start)).all()
     assert np.linalg.eigvalsh(metric_of(start)).min() > 0
-    assert mean_squared_norm(start.into(wide)) == pytest.approx(mean_squared_norm(X))
+    assert mean_squared_norm(start.transform(wide)) == pytest.approx(mean_squared_norm(X))
 
 
 @pytest.mark.parametrize("name", STARTS)
@@ -105,6 +105,6 @@ def test_rows_that_are_all_equal_get_the_euclidean_start(name, value):
 def test_rows_come_back_from_the_coordinates_of_a_start(name, dtype, rtol):
     X, y = rows_of_classes(dtype=dtype)
     start = start_from(name, X, y)
-    back = start.out_of(start.into(X))
+    back = start.inverse_transform(start.transform(X))
     assert back.dtype == dtype
     np.testing.assert_allclose(back / X.std(axis=0), X / X.std(axis=0), atol=rtol)

@@ -13,7 +13,7 @@ def followed(steps, seed=0):
     generator = np.random.default_rng(seed)
     states = [steps.first(generator)]
     while len(states) <= steps.limit:
-        states.append(steps.following(states[-1], generator))
+        states.append(steps.next(states[-1], generator))
     return states
 
 

@@ -16,7 +16,7 @@ from latentmetric.core.latents import (
     settle,
     shared_by_weight,
 )
-from latentmetric.core.likelihood import ALONE, judge, stretches
+from latentmetric.core.likelihood import ALONE, judge, leave_one_out_factors
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, list_neighbors
 from latentmetric.core.population import LocalPopulation, positions_of
@@ -126,9 +126,9 @@ def test_a_row_is_left_out_with_all_its_weight():
         rest = weights[others] @ X[others] / weights[others].sum()
         farther = np.square(X[row] - rest).sum() / np.square(X[row] - whole).sum()
         expected = min(farther, ALONE)
-        assert stretches(weights.sum(), weight) == pytest.approx(expected)
-    assert stretches(np.array([0.5]), np.array([0.5])) == ALONE
-    same(stretches(np.array([1, 2, 3])), [ALONE, 4, 2.25])
+        assert leave_one_out_factors(weights.sum(), weight) == pytest.approx(expected)
+    assert leave_one_out_factors(np.array([0.5]), np.array([0.5])) == ALONE
+    same(leave_one_out_factors(np.array([1, 2, 3])), [ALONE, 4, 2.25])
 
 
 def test_nearby(weighted):
@@ -150,11 +150,11 @@ def nearby(rows):
              for s, e in zip(rows.sizes, ends, strict=True)]  # fmt: skip
     points = np.concatenate(first) * 0.98
     starts = np.arange(0, 16, 4)
-    land = LatentPoints(
+    latent_points = LatentPoints(
         np.eye(inner.shape[1]), points, starts, list_neighbors(points, starts, 1),
         np.full(12, 7.0), 0.7,
     )  # fmt: skip
-    return rows.nearby(land, 1)
+    return rows.nearby(latent_points, 1)
 
 
 def test_gradients(rng):
@@ -183,7 +183,7 @@ def test_growth(weighted):
     found = grow(X, components, before, 4, growth, np.random.default_rng(0), times.astype(float))
     repeated = np.repeat(X, times, axis=0)
     expected = grow(repeated, components, before, 4, growth, np.random.default_rng(0))
-    same(found.places, expected.places)
+    same(found.positions, expected.positions)
     same(found.counts, expected.counts)
     assert found.spread == pytest.approx(expected.spread)
 

@@ -100,8 +100,8 @@ def test_nearby_latent_examples_are_those_of_one_machine(
     both, monkeypatch, visit, share, message_bytes
 ):
     monkeypatch.setattr(dask_population, "MESSAGE_BYTES", message_bytes)
-    land = replace(landscape(both[1], share), visit=visit)
-    found, expected = (rows.nearby(land, 1) for rows in both)
+    latent_points = replace(landscape(both[1], share), visit=visit)
+    found, expected = (rows.nearby(latent_points, 1) for rows in both)
     np.testing.assert_array_equal(found.own, expected.own)
     np.testing.assert_array_equal(np.sort(found.near), np.sort(expected.near))
     np.testing.assert_allclose(found.likelihood, expected.likelihood, rtol=1e-4, atol=1e-6)

@@ -9,9 +9,9 @@ from latentmetric.core import likelihood
 from latentmetric.torch.latents import (
     State,
     class_logits,
+    leave_one_out_factors,
     refill_empty,
     squared_distances,
-    stretches,
     update_state,
 )
 
@@ -88,9 +88,9 @@ def test_a_row_whose_square_is_not_finite_changes_nothing(number):
 
 def test_stretches_are_those_of_the_core():
     counts = np.arange(6.0)
-    found = stretches(torch.tensor(counts)).numpy()
-    np.testing.assert_allclose(found, likelihood.stretches(counts))
-    assert stretches(torch.tensor([1.001])).item() == likelihood.ALONE
+    found = leave_one_out_factors(torch.tensor(counts)).numpy()
+    np.testing.assert_allclose(found, likelihood.leave_one_out_factors(counts))
+    assert leave_one_out_factors(torch.tensor([1.001])).item() == likelihood.ALONE
 
 
 def test_only_latents_that_stood_for_a_row_vote():

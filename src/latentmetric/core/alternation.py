@@ -132,7 +132,7 @@ def state_from(
     generator: np.random.Generator,
 ) -> State:
     """Round 0 from a given metric and given latent examples."""
-    components = reduce_rank(components, start.into(given.latents), settings.n_components)
+    components = reduce_rank(components, start.transform(given.latents), settings.n_components)
     bound = settings.max_norm * sqrt(rows.n_features)
     components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
     judges = np.empty(0, dtype=np.intp)
@@ -212,7 +212,7 @@ def reduced(state: State, rank: int | None) -> Floats:
     """The factor of the state's metric at this rank, in the coordinates of the start."""
     if rank is None:
         return state.components
-    latents = state.start.into(state.latents)
+    latents = state.start.transform(state.latents)
     return most_discriminating(state.components, latents, state.class_starts, state.counts, rank)
 
 
@@ -253,7 +253,7 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     if not len(active):
         return state.components
     used, candidates = state.candidates.compact()
-    latents, n_features = state.start.into(state.latents[used]), state.latents.shape[1]
+    latents, n_features = state.start.transform(state.latents[used]), state.latents.shape[1]
     on_start = candidates.gaps(latents @ state.components.T)
     averaged = learn_metric(
         latents, state.components, candidates.take(active), on_start.flat[active],
@@ -266,7 +266,7 @@ def _learn(state: State, settings: Settings, generator: np.random.Generator) -> 
     components = np.sqrt(values)[:, None] * directions
     if settings.n_components is None:
         return components
-    return reduce_rank(components, state.start.into(state.latents), settings.n_components)
+    return reduce_rank(components, state.start.transform(state.latents), settings.n_components)
 
 
 def norm(components: Floats) -> float:

@@ -77,16 +77,16 @@ class Coordinates:
         return radii
 
     def origin(self, dtype: np.dtype[Any]) -> Floats:
-        """What ``into`` maps to 0, in float64: the centre, rounded to the dtype of the rows."""
+        """What ``transform`` maps to 0, in float64: the centre, rounded to the rows' dtype."""
         return self.centre.astype(dtype).astype(np.float64)
 
-    def into(self, rows: Floats, out: Floats | None = None) -> Floats:
+    def transform(self, rows: Floats, out: Floats | None = None) -> Floats:
         """The rows in these coordinates, in their own dtype; a new array, or ``out``."""
         inside = np.subtract(rows, self.centre.astype(rows.dtype), out=out)
         inside /= rows.dtype.type(self.scale)
         return inside
 
-    def out_of(self, rows: Floats) -> Floats:
+    def inverse_transform(self, rows: Floats) -> Floats:
         """The rows back in the caller's coordinates."""
         outside: Floats = rows * self.scale
         # Added in float64, but without a copy in float64 of all rows.
@@ -121,7 +121,7 @@ class InnerRows:
     def __getitem__(self, which: slice | Ints) -> Floats:
         gathered = self.rows[which]
         out = None if isinstance(which, slice) else gathered
-        return self.coordinates.into(gathered, out=out)
+        return self.coordinates.transform(gathered, out=out)
 
     def under(self, components: Floats, which_rows: Ints | None = None) -> Floats:
         """Map the given rows, or all rows, with the factor of a metric."""
@@ -131,5 +131,7 @@ class InnerRows:
             which = block if which_rows is None else which_rows[block]
             gathered = self.rows[which].astype(components.dtype, copy=False)
             out = None if which_rows is None else gathered
-            np.matmul(self.coordinates.into(gathered, out=out), components.T, out=points[block])
+            np.matmul(
+                self.coordinates.transform(gathered, out=out), components.T, out=points[block]
+            )
         return points

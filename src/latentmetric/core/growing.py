@@ -51,7 +51,7 @@ class Growth:
 class ClassLatents:
     """The latent examples of one class."""
 
-    places: Floats
+    positions: Floats
     """In inner coordinates."""
     points: Floats
     """Under the metric."""
@@ -68,7 +68,7 @@ class ClassLatents:
         return cls(*empty, np.empty(0), 0.0)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
 
 def grow(
@@ -96,16 +96,16 @@ def grow(
         settled = settle(inside, start, identity, growth.latent_reg, growth.max_passes)
         assignment = settled.assignment
     counts = before + np.bincount(assignment, weights, minlength=len(start))
-    places = np.concatenate((latents.places, rows[drawn]))
-    _move(places, rows, assignment, before, growth.latent_reg, weights)
-    there = places @ components.T
+    positions = np.concatenate((latents.positions, rows[drawn]))
+    _move(positions, rows, assignment, before, growth.latent_reg, weights)
+    there = positions @ components.T
     squared = paired_squared_distances(points, there, assignment)
     spread = float(np.average(squared, weights=weights))
     old, new = float(growth.forget * latents.counts.sum()), inside.weight
     spread = (old * latents.spread + new * spread) / (old + new)
     # Where two equal rows found one each, the first of them gets both.
     kept = counts > 0 if len(latents) else slice(None)
-    return ClassLatents(places[kept], there[kept], counts[kept], spread)
+    return ClassLatents(positions[kept], there[kept], counts[kept], spread)
 
 
 def _assign(
@@ -115,17 +115,17 @@ def _assign(
     """The latent example of each row that joins others: Alg. 1 with D²(x, z) less spread/c."""
     centre = start.mean(axis=0, dtype=np.float64)
     points, start = points - centre, start - centre
-    places, counts = start, before
+    positions, counts = start, before
     assignment = np.full(len(points), -1)
     for _ in range(growth.max_passes):
-        norms = squared_norms(places) - spread / np.maximum(counts, 1)
-        nearest = search(points, References(places, norms), 1)[1][:, 0]
+        norms = squared_norms(positions) - spread / np.maximum(counts, 1)
+        nearest = search(points, References(positions, norms), 1)[1][:, 0]
         if np.array_equal(nearest, assignment):
             break
         assignment = nearest
-        counts = before + np.bincount(assignment, weights, minlength=len(places))
-        places = start.copy()
-        _move(places, points, assignment, before, growth.latent_reg, weights)
+        counts = before + np.bincount(assignment, weights, minlength=len(positions))
+        positions = start.copy()
+        _move(positions, points, assignment, before, growth.latent_reg, weights)
     return assignment
 
 
@@ -153,16 +153,16 @@ def _draw_new_latents(
 
 
 def _move(
-    places: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float,
+    positions: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float,
     weights: Floats | None,
 ) -> None:  # fmt: skip
     """Eq. 6 among the features: each place and its new rows, as many as ``before`` and one each."""
     n_rows = len(rows)
     of_rows = np.ones(n_rows, rows.dtype) if weights is None else weights.astype(rows.dtype)
-    belongs = csr_array((of_rows, assignment, np.arange(n_rows + 1)), (n_rows, len(places)))
+    belongs = csr_array((of_rows, assignment, np.arange(n_rows + 1)), (n_rows, len(positions)))
     sums: Floats = np.asarray(belongs.T @ rows)
-    counts = np.bincount(assignment, weights, minlength=len(places))
+    counts = np.bincount(assignment, weights, minlength=len(positions))
     gains = np.flatnonzero(counts)
     pull = (before[gains] + latent_reg)[:, None]
-    moved = (pull * places[gains] + sums[gains]) / (pull + counts[gains, None])
-    places[gains] = moved.astype(places.dtype)
+    moved = (pull * positions[gains] + sums[gains]) / (pull + counts[gains, None])
+    positions[gains] = moved.astype(positions.dtype)

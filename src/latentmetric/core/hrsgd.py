@@ -167,7 +167,7 @@ def steps(
     unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
     sizes = part_sizes(n_steps, n_parts, settings.batch_size)
 
-    def following(before: State, generator: np.random.Generator) -> State:
+    def next_step(before: State, generator: np.random.Generator) -> State:
         since, number = perf_counter(), before.record["round"]
         state = deepcopy(before)
         n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
@@ -185,7 +185,7 @@ def steps(
         }
         return state
 
-    return Steps(lambda generator: State.begin(rows.n_features), following, n_parts, State)
+    return Steps(lambda generator: State.begin(rows.n_features), next_step, n_parts, State)
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:

@@ -55,7 +55,7 @@ def learning(
 ) -> Steps[State]:  # fmt: skip
     """All steps from ``first``, which is ``begin`` or ``state_from`` with its arguments."""
 
-    def following(state: State, generator: np.random.Generator) -> State:
+    def next_step(state: State, generator: np.random.Generator) -> State:
         done = state.record["round"]
         if done < max_iter:
             return next_state(state, generator, rows, settings)
@@ -67,7 +67,7 @@ def learning(
             return last
         return replace(best, record=best.record | {"round": max_iter})
 
-    return Steps(first, following, max_iter + plan.n_passes, State, onward)
+    return Steps(first, next_step, max_iter + plan.n_passes, State, onward)
 
 
 def _next_pass(
@@ -78,7 +78,7 @@ def _next_pass(
     clock = Clock()
     if done == 0:
         components = reduced(state, settings.final_rank)
-        points = state.start.into(state.latents) @ components.T
+        points = state.start.transform(state.latents) @ components.T
         spacing = temperature_from_references(References.of(points), settings.temperature_share)
         moments = Moments.zero(components, points, int(rows.sizes.sum()))
         state = replace(state, components=components, temperature=spacing, moments=moments)

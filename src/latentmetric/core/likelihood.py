@@ -36,7 +36,7 @@ class Judgement:
     """The share of rows whose label is not the likeliest."""
 
 
-def stretches(counts: Ints | Floats, weights: Floats | float = 1) -> Floats:
+def leave_one_out_factors(counts: Ints | Floats, weights: Floats | float = 1) -> Floats:
     """For a row of each latent example of c rows, (c/(c − 1))².
 
     A latent example is the mean of its rows. The mean of the others is c/(c − 1) times as far
@@ -78,7 +78,7 @@ def judge(
         if leave_out:  # the nearest one of the same class is the row's own
             same = of_latents[found] == truth[:, None]
             own = same & (np.cumsum(same, axis=1) == 1)
-            stretch = stretches(counts[found], of_rows[block, None])
+            stretch = leave_one_out_factors(counts[found], of_rows[block, None])
             squared = np.where(own, squared * stretch, squared)
             order = np.argsort(squared, axis=1, kind="stable")
             squared = np.take_along_axis(squared, order, axis=1)
@@ -111,7 +111,7 @@ def label_likelihoods(
     squared, found = k_nearest(points, latents, k)
     own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
     if leave_out:
-        own_squared *= stretches(counts)[own]
+        own_squared *= leave_one_out_factors(counts)[own]
     log_weights = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
     log_weights[:, :k][found == own[:, None]] = -np.inf  # it has the last column
     log_weights -= log_weights.max(axis=1, keepdims=True)
@@ -144,6 +144,6 @@ def left_out_distances(
     squared, found = k_nearest(points, latents, min(2, len(latents)))
     own_squared, own = _nearest_of_class(points, positions, latents, of_latents)
     others = np.where(found == own[:, None], np.inf, squared)
-    stretch = stretches(counts[own], 1 if weights is None else weights)
+    stretch = leave_one_out_factors(counts[own], 1 if weights is None else weights)
     nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretch)
     return nearest

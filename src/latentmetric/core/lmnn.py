@@ -240,10 +240,10 @@ def steps(problem: Problem, start: Floats, max_iter: int, tol: float) -> Steps[S
         record = _record(problem, 0, 0, at, impostors, since)
         return State(start, problem.margin, at, impostors, FIRST_DESCENT, record, max_iter < 1)
 
-    following = partial(
+    next_step = partial(
         _next_state, problem=problem, preconditioner=preconditioner, max_iter=max_iter, tol=tol
     )
-    return Steps(first, following, max_iter, State)
+    return Steps(first, next_step, max_iter, State)
 
 
 def _next_state(

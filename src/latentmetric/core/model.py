@@ -178,7 +178,7 @@ class FittedModel:
 
     def points(self, rows: Floats) -> Floats:
         """Rows in the space of the references."""
-        inner = self.coordinates.into(rows.astype(self.dtype, copy=False))
+        inner = self.coordinates.transform(rows.astype(self.dtype, copy=False))
         return inner if self.components is None else inner @ self.components.T
 
     def embedded(self, rows: Floats) -> Floats:
@@ -251,7 +251,7 @@ def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
     """A model of the Euclidean distance, with these rows as references."""
     coordinates = Coordinates.of(rows)
     identity: Floats = np.eye(rows.shape[1], dtype=rows.dtype)
-    points = coordinates.into(rows)
+    points = coordinates.transform(rows)
     return FittedModel.of_metric(coordinates, identity, points, codes, n_classes)
 
 

@@ -24,7 +24,7 @@ from latentmetric.core.distances import (
     search,
     squared_norms,
 )
-from latentmetric.core.likelihood import stretches
+from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
@@ -126,34 +126,34 @@ def _candidate_blocks(axes: Floats, class_starts: Ints) -> Iterator[tuple[slice,
             yield slice(first + block.start, first + block.stop), others
 
 
-def nearby_of(rows: OneClass, position: int, land: LatentPoints) -> Nearby:
+def nearby_of(rows: OneClass, position: int, latent_points: LatentPoints) -> Nearby:
     """The latent examples near the rows visited of the class at this position."""
-    first, end = land.class_starts[position], land.class_starts[position + 1]
-    n_near = min(NEAR, len(land.points))
-    visited = rows.drawing_order[land.visit.of(len(rows))]
+    first, end = latent_points.class_starts[position], latent_points.class_starts[position + 1]
+    n_near = min(NEAR, len(latent_points.points))
+    visited = rows.drawing_order[latent_points.visit.of(len(rows))]
     near: Ints = np.empty((len(visited), n_near), dtype=np.int32)
     own: Ints = np.empty(len(visited), dtype=np.int32)
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
-    centre = (rows.mean @ land.components.T).astype(rows.dtype)
-    lists = land.lists[first:end]
+    centre = (rows.mean @ latent_points.components.T).astype(rows.dtype)
+    lists = latent_points.lists[first:end]
     listed = np.union1d(lists, np.arange(first, end)).astype(np.int32)
-    points, lists = land.points[listed] - centre, np.searchsorted(listed, lists)
+    points, lists = latent_points.points[listed] - centre, np.searchsorted(listed, lists)
     offset = int(np.searchsorted(listed, first))
     of_class = References.of(points[offset : offset + int(end - first)])
     widest = max(rows.n_features, lists.shape[1])
     for block in row_blocks(len(visited), 4 * widest * rows.dtype.itemsize):
-        mapped = rows[visited[block]] @ land.components.T
+        mapped = rows[visited[block]] @ latent_points.components.T
         nearest = search(mapped, of_class, 1)[1][:, 0]
         own[block] = first + nearest
         found, squared[block] = _near_own(mapped, nearest, offset, points, lists, n_near)
         near[block] = listed[found]
-    counts: Ints | Floats = land.counts[first:end]
+    counts: Ints | Floats = latent_points.counts[first:end]
     weights = None if rows.weights is None else rows.weights[visited]
-    if land.visit.stride == 1:
+    if latent_points.visit.stride == 1:
         counts = np.bincount(own - first, weights, minlength=int(end - first))
-    stretch = stretches(counts[own - first], 1 if weights is None else weights)
+    stretch = leave_one_out_factors(counts[own - first], 1 if weights is None else weights)
     is_own = near == own[:, None]
     to_own = squared[is_own]
     if weights is None:
@@ -162,7 +162,7 @@ def nearby_of(rows: OneClass, position: int, land: LatentPoints) -> Nearby:
         spread = float(np.average(to_own, weights=weights))
     left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
     same: Bools = (near >= first) & (near < end)
-    _, _, likelihood = responsibilities(left_out, same, land.temperature)
+    _, _, likelihood = responsibilities(left_out, same, latent_points.temperature)
     return Nearby(near, own, likelihood, np.array([spread]))
 
 

@@ -52,7 +52,7 @@ def steps(
         identity: Floats = np.eye(rows.n_features, dtype=rows.dtype)
         return State(identity, {"round": 0, "iterations": 0, "seconds": {}})
 
-    def following(state: State, generator: np.random.Generator) -> State:
+    def next_step(state: State, generator: np.random.Generator) -> State:
         since, number = perf_counter(), state.record["round"]
         similarity, total, n_active = state.similarity.copy(), 0.0, 0
         for size in block_sizes(sizes[number]):
@@ -70,7 +70,7 @@ def steps(
         }
         return State(similarity, record)
 
-    return Steps(first, following, n_parts, State)
+    return Steps(first, next_step, n_parts, State)
 
 
 def learn_similarity(

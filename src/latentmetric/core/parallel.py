@@ -129,7 +129,7 @@ def _blas_pools() -> list[tuple[Any, int]]:
     return [(pool, pool.get_num_threads() or 1) for pool in _SCANNED[0][1]]
 
 
-def keep_over_forks(lock: Any, after_in_child: Callable[[], object]) -> None:
+def register_lock_at_fork(lock: Any, after_in_child: Callable[[], object]) -> None:
     """Let forks wait until the lock is free, so that no child finds it taken by a lost thread.
 
     The lock is an ``RLock``, because its owner may fork. The standard library treats its own
@@ -144,7 +144,7 @@ def keep_over_forks(lock: Any, after_in_child: Callable[[], object]) -> None:
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=reset)
 
 
-keep_over_forks(_LOCK, _restore_in_child)
+register_lock_at_fork(_LOCK, _restore_in_child)
 
 
 class lazy_property(cached_property[Value]):  # noqa: N801 - used like ``property``

@@ -78,7 +78,7 @@ class Population(Protocol):
     def sample(self, numbers: Ints) -> Floats:
         """Inner rows by their drawing numbers: class by class, in each in its drawing order."""
 
-    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
+    def nearby(self, latent_points: LatentPoints, n_threads: int) -> Nearby:
         """The latent examples near the rows visited, in the order of their drawing numbers."""
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
@@ -217,9 +217,9 @@ class LocalPopulation:
         """See ``Population``."""
         return self.inner[self._drawn[numbers]]
 
-    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
+    def nearby(self, latent_points: LatentPoints, n_threads: int) -> Nearby:
         """See ``Population``."""
-        return nearby_of_classes(self.classes, range(len(self)), land, n_threads)
+        return nearby_of_classes(self.classes, range(len(self)), latent_points, n_threads)
 
     def gradient(self, numbers: Ints, batch: Batch, start: Start, n_threads: int) -> Gradient:
         """See ``Population``; the rows are divided in the same way whatever the threads."""
@@ -227,18 +227,21 @@ class LocalPopulation:
         chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
 
         def of_chunk(chunk: slice) -> Gradient:
-            return gradient(start.into(self.sample(numbers[chunk])), batch.part(chunk))
+            return gradient(start.transform(self.sample(numbers[chunk])), batch.part(chunk))
 
         return reduce(add, parallel_map(of_chunk, chunks, n_threads))
 
 
 def nearby_of_classes(
-    classes: Sequence[OneClass], positions: Sequence[int], land: LatentPoints, n_threads: int
+    classes: Sequence[OneClass],
+    positions: Sequence[int],
+    latent_points: LatentPoints,
+    n_threads: int,
 ) -> Nearby:
     """The latent examples near the rows of these classes, one class after the other."""
     order = _largest_first(classes)
     found = parallel_map(
-        lambda index: nearby_of(classes[index], positions[index], land), order, n_threads
+        lambda index: nearby_of(classes[index], positions[index], latent_points), order, n_threads
     )
     parts = [part for _, part in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
     return Nearby(

@@ -122,7 +122,7 @@ def race(
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
         judging = _HeldOutRows(
-            sample.coordinates.into(judging_rows), np.argsort(sample.codes)[truth], of_judging
+            sample.coordinates.transform(judging_rows), np.argsort(sample.codes)[truth], of_judging
         )
         return _run(sample, name, counts, init, alone, judging, seed)
 
@@ -149,13 +149,13 @@ def _run(
     weights, judges = sample.weights, judging.rows
     if is_wide(sample):
         span, start = span_of(fitted, positions, name, weights)
-        sample, judges = spanned(sample, span), span.into(judges)
+        sample, judges = spanned(sample, span), span.transform(judges)
     else:
         start = start_from(name, fitted, positions, weights)
     state = first_state(sample, counts, init, settings, start, generator)
     state = next_state(state, generator, sample, settings)
     components = reduced(state, settings.final_rank)
-    points = start.into(state.latents) @ components.T
+    points = start.transform(state.latents) @ components.T
     temperature = temperature_from_references(References.of(points), settings.temperature_share)
     if temperature > 0:
         plan = Plan(1, 0.0, settings.exponent, settings.n_threads)
@@ -163,14 +163,17 @@ def _run(
             sample, start, components, state.latents, state.class_starts, state.counts, temperature,
             Moments.zero(components, points, len(numbers)), 0, plan, generator,
         )  # fmt: skip
-        components, points = refined.components, start.into(refined.latents) @ refined.components.T
-    unseen = start.into(judges) @ components.T
+        components, points = (
+            refined.components,
+            start.transform(refined.latents) @ refined.components.T,
+        )
+    unseen = start.transform(judges) @ components.T
     judgement = judge(
         unseen, judging.positions, points, state.class_starts, state.counts, temperature,
         settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
     latents = References.of(points)
-    seen = start.into(sample.sample(numbers)) @ components.T
+    seen = start.transform(sample.sample(numbers)) @ components.T
     left_out = left_out_distances(
         seen, positions, latents, state.class_starts, state.counts, weights
     )

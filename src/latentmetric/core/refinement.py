@@ -34,7 +34,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from latentmetric.core.distances import row_blocks, squared_norms
-from latentmetric.core.likelihood import stretches
+from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
 from latentmetric.core.starts import Start
 from latentmetric.core.tuning import (
@@ -213,10 +213,10 @@ def refine(
     stride = -(-int(rows.sizes.sum()) // (BATCH * MOST_STEPS))
     lists = list_neighbors(points, class_starts, plan.n_threads)
     visit = RowSubset(stride, done % stride)
-    land = LatentPoints(inner, points, class_starts, lists, counts, temperature, visit)
-    batches, adam = _Batches(rows, land, plan), Adam(components, points, moments)
+    latent_points = LatentPoints(inner, points, class_starts, lists, counts, temperature, visit)
+    batches, adam = _Batches(rows, latent_points, plan), Adam(components, points, moments)
     found = points if plan.latent_reg else None
-    del inner, points, lists, land
+    del inner, points, lists, latent_points
     likelihood = batches.nearby.likelihood
     steps = draw_batches(len(likelihood), moments.reach, generator)
     for number, drawn in enumerate(steps):
@@ -233,11 +233,11 @@ def refine(
         rate = (1 + cos(pi * ((done + number / len(steps)) / plan.n_passes))) / 2
         adam.step(Gradient(total.components / n_rows, slopes / n_rows), which, rate)
     # In the coordinates of the start units do not matter, so that no direction is neglected.
-    inside = start.into(latents)
+    inside = start.transform(latents)
     moves = preimages(inside, adam.components, adam.points)
     moves -= inside
     del inside
-    moved = start.out_of(moves)
+    moved = start.inverse_transform(moves)
     moved += latents
     return Refined(
         adam.components, moved, batches.nearby.spreads, batches.counts, adam.moments,
@@ -258,14 +258,16 @@ def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> l
 class _Batches:
     """Builds the batches of one pass."""
 
-    def __init__(self, rows: Population, land: LatentPoints, plan: Plan) -> None:
-        self.nearby, self.counts = rows.nearby(land, plan.n_threads), land.counts
-        self._temperature, self._exponent = land.temperature, plan.exponent
-        self._class_starts, self._ends = land.class_starts, np.cumsum(rows.sizes)
-        self._numbers = land.visit.numbers(rows.sizes)
+    def __init__(self, rows: Population, latent_points: LatentPoints, plan: Plan) -> None:
+        self.nearby, self.counts = rows.nearby(latent_points, plan.n_threads), latent_points.counts
+        self._temperature, self._exponent = latent_points.temperature, plan.exponent
+        self._class_starts, self._ends = latent_points.class_starts, np.cumsum(rows.sizes)
+        self._numbers = latent_points.visit.numbers(rows.sizes)
         self._weights = None if rows.weights is None else rows.weights[self._numbers]
-        if land.visit.stride == 1:
-            counts = np.bincount(self.nearby.own, self._weights, minlength=len(land.points))
+        if latent_points.visit.stride == 1:
+            counts = np.bincount(
+                self.nearby.own, self._weights, minlength=len(latent_points.points)
+            )
             self.counts = counts.astype(np.float64)
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
@@ -276,7 +278,7 @@ class _Batches:
         first, end = self._class_starts[positions], self._class_starts[positions + 1]
         same = (near >= first[:, None]) & (near < end[:, None])
         weights = None if self._weights is None else self._weights[visited]
-        left_out = stretches(self.counts[own], 1 if weights is None else weights)
+        left_out = leave_one_out_factors(self.counts[own], 1 if weights is None else weights)
         own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, among = np.unique(near, return_inverse=True)

@@ -37,11 +37,11 @@ class Span:
     outside: float
     """The start's metric outside the span, where it is a multiple of the identity."""
 
-    def into(self, rows: Floats) -> Floats:
+    def transform(self, rows: Floats) -> Floats:
         """Inner rows in the basis."""
         return (rows * self.factors) @ self.basis.T
 
-    def out_of(self, rows: Floats) -> Floats:
+    def inverse_transform(self, rows: Floats) -> Floats:
         """Rows in the basis as inner rows."""
         return (rows @ self.basis) / self.factors
 
@@ -87,6 +87,6 @@ def span_of(
 
 def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:
     """The same rows and classes in the basis."""
-    inside = span.into(rows.inner[:])
+    inside = span.transform(rows.inner[:])
     unit = Coordinates(np.zeros(len(span.basis)), 1.0)
     return LocalPopulation(inside, unit, rows.codes, rows.members, rows.radii, rows.row_weights)

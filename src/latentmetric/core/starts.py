@@ -55,14 +55,14 @@ class Start:
         """The map that changes nothing."""
         return cls("euclidean", np.ones(n_features, dtype=dtype))
 
-    def into(self, rows: Floats) -> Floats:
+    def transform(self, rows: Floats) -> Floats:
         """Inner rows in the coordinates of the start; the array itself if nothing changes."""
         if self.name == "euclidean":
             return rows
         return rows * self.factor if self.factor.ndim == 1 else rows @ self.factor.T
 
-    def out_of(self, rows: Floats) -> Floats:
-        """What ``into`` was given."""
+    def inverse_transform(self, rows: Floats) -> Floats:
+        """What ``transform`` was given."""
         if self.name == "euclidean":
             return rows
         if self.factor.ndim == 1:

@@ -47,7 +47,7 @@ class Steps(Generic[AnyState]):
     """An algorithm with all its inputs bound except the random generator."""
 
     first: Callable[[np.random.Generator], AnyState]
-    following: Callable[[AnyState, np.random.Generator], AnyState]
+    next: Callable[[AnyState, np.random.Generator], AnyState]
     """The state after one more step."""
     limit: int
     """The largest number of steps after the first state."""

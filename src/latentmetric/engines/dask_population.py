@@ -72,9 +72,9 @@ class Part(LocalPopulation):
         """A checksum of the rows of every class."""
         return np.array([rows.checksum() for rows in self.classes], dtype=np.int64)
 
-    def nearby_at(self, positions: Ints, land: LatentPoints) -> Nearby:
+    def nearby_at(self, positions: Ints, latent_points: LatentPoints) -> Nearby:
         """``nearby``, given the positions of the classes in the whole population."""
-        return nearby_of_classes(self.classes, positions.tolist(), land, n_threads=1)
+        return nearby_of_classes(self.classes, positions.tolist(), latent_points, n_threads=1)
 
     def gradient_of(
         self, numbers: Ints, batch: Batch, components: Floats, start: Start
@@ -182,11 +182,11 @@ class DaskPopulation:
         rows[np.concatenate(list(asked.values()))] = np.concatenate(found)
         return rows
 
-    def nearby(self, land: LatentPoints, n_threads: int) -> Nearby:
+    def nearby(self, latent_points: LatentPoints, n_threads: int) -> Nearby:
         """See ``Population``; every part compares its own rows."""
         each = {part: (own,) for part, own in enumerate(self._positions)}
-        found = self._call(Part.nearby_at, each, on_cluster(self._client, land))
-        visited = [len(range(size)[land.visit.of(size)]) for size in self.sizes.tolist()]
+        found = self._call(Part.nearby_at, each, on_cluster(self._client, latent_points))
+        visited = [len(range(size)[latent_points.visit.of(size)]) for size in self.sizes.tolist()]
         starts = np.cumsum([0, *visited])
         return Nearby(
             self._joined([part.near for part in found], starts),

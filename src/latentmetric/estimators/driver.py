@@ -74,7 +74,7 @@ def next_step(
     if before is None:
         state, history = steps.first(generator), []
     else:
-        state = steps.following(steps.onward(before.kept, before.state), generator)
+        state = steps.next(steps.onward(before.kept, before.state), generator)
         history = before.history
     record = dict(state.record)
     for name in estimator._in_squared_units:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from latentmetric.core.distances import References, ranked, search
-from latentmetric.core.parallel import keep_over_forks
+from latentmetric.core.parallel import register_lock_at_fork
 from latentmetric.core.types import Floats, Ints
 
 MIN_REFERENCES = 4_096
@@ -61,7 +61,7 @@ _BUILDING = RLock()
 _FORKED: list[bool] = []
 """Not empty in a forked child, where faiss would wait for threads that only the parent has."""
 
-keep_over_forks(_BUILDING, after_in_child=lambda: _FORKED.append(True))
+register_lock_at_fork(_BUILDING, after_in_child=lambda: _FORKED.append(True))
 
 
 def index_of(references: References) -> ApproximateIndex:

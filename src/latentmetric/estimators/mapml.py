@@ -415,7 +415,7 @@ class MaPML(OnlineLatents):
         if data.weights is not None:
             counts = counts * data.weights.units[codes]
         attributes |= {
-            "latent_examples_": data.coordinates.out_of(latents),
+            "latent_examples_": data.coordinates.inverse_transform(latents),
             "latent_labels_": data.classes[codes],
             "latent_counts_": counts,
             "margins_": margins * data.coordinates.unit,

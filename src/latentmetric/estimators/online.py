@@ -268,7 +268,7 @@ def grown(
         own = of_latents == code
         latents = ClassLatents.none(components)
         if own.any():
-            inner = into.into(estimator.latent_examples_[own].astype(model.dtype))
+            inner = into.transform(estimator.latent_examples_[own].astype(model.dtype))
             spread = max(0.0, margins[code] / unit - 1)
             counts = estimator.latent_counts_[own]
             latents = ClassLatents(inner, inner @ components.T, counts, spread)
@@ -279,8 +279,8 @@ def grown(
         share = None if isinstance(requested, Mapping) else float(requested) * n_rows
         most = requested_counts(requested, classes[[code]].tolist(), [share])
         parts[code] = grow(
-            into.into(rows[new].astype(model.dtype)), components, latents, int(most[0]), growth,
-            np.random.default_rng(seed), of_rows,
+            into.transform(rows[new].astype(model.dtype)),
+            components, latents, int(most[0]), growth, np.random.default_rng(seed), of_rows,
         )  # fmt: skip
         margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
     kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
@@ -300,7 +300,7 @@ def grown(
         model = replace(model, references=references, codes=of_latents[order])
     else:
         model = model.with_more(rows, codes)
-    positions = [into.out_of(part.places) for part in parts.values()]
+    positions = [into.inverse_transform(part.positions) for part in parts.values()]
     return {
         "classes_": classes,
         "latent_examples_": joined(estimator.latent_examples_, positions),

@@ -138,7 +138,7 @@ def is_warm(model: Any) -> bool:
 def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
-    latents = data.coordinates.into(model.latent_examples_.astype(rows.dtype))
+    latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
     components = model.components_.astype(rows.dtype)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))

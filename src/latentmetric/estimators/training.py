@@ -63,7 +63,7 @@ class TrainingData:
         """Latent examples as inner rows in the order of ``classes``, their codes, and the order."""
         codes = np.repeat(self.training.codes, np.diff(class_starts))
         order = np.argsort(codes, kind="stable")
-        inner = latents[order] if self.span is None else self.span.out_of(latents[order])
+        inner = latents[order] if self.span is None else self.span.inverse_transform(latents[order])
         return inner, codes[order], order
 
     def voters(self, all_rows: bool) -> Ints:

@@ -103,13 +103,13 @@ def retrieval_scores(
     # Queries of classes of a size are sorted as deep as each other.
     answerable = np.argsort(n_right, kind="stable")[np.count_nonzero(n_right == 0) :]
     coordinates = Coordinates.of(found_rows)
-    gallery = References.of(coordinates.into(found_rows.astype(np.float64)))
+    gallery = References.of(coordinates.transform(found_rows.astype(np.float64)))
 
     def score(block: slice) -> dict[str, Floats]:
         which = answerable[block]
         right = codes[which, None] == found_codes
         depth, own = max(int(n_right[which].max()), ks[-1]), which if within else None
-        some = coordinates.into(rows[which].astype(np.float64))
+        some = coordinates.transform(rows[which].astype(np.float64))
         hits, first_rank = nearest_hits(some, gallery, right, own, depth)
         return search_scores(hits, first_rank, n_right[which], ks)
 

@@ -122,8 +122,8 @@ def group_sums(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     return zeros.index_add(0, groups, values)
 
 
-def stretches(counts: Tensor) -> Tensor:
-    """(c/(c − 1))² for each latent example of c rows: see ``core.likelihood.stretches``.
+def leave_one_out_factors(counts: Tensor) -> Tensor:
+    """(c/(c − 1))² for each latent example of c rows: as in ``core.likelihood``.
 
     Counts are not whole here; no stretch exceeds that of a row alone.
     """

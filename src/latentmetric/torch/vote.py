@@ -20,10 +20,10 @@ from latentmetric.torch.latents import (
     batch_logits,
     class_logits,
     distances_to,
+    leave_one_out_factors,
     nearest_of_class,
     refill_empty,
     squared_distances,
-    stretches,
     update_state,
 )
 from latentmetric.torch.layer import MahalanobisLinear
@@ -253,7 +253,7 @@ class LatentVoteLoss(nn.Module):
         squared = squared_distances(rows, state.latents)
         to_own = distances_to(rows, state.latents[own])
         if self.training and self.update == "mean":
-            to_own = to_own * stretches(state.counts)[own]
+            to_own = to_own * leave_one_out_factors(state.counts)[own]
         return squared.scatter(1, own[:, None], to_own[:, None])
 
     def get_logits(self, embeddings: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ def under(model, components):
     """A copy of the model with another metric."""
     other, fitted = copy(model), model.model_
     other.components_ = components
-    points = fitted.coordinates.into(model.latent_examples_) @ components.T
+    points = fitted.coordinates.transform(model.latent_examples_) @ components.T
     other.model_ = FittedModel.of_metric(
         fitted.coordinates, components, points, fitted.codes, fitted.n_classes
     )

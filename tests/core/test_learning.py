@@ -1,0 +1,52 @@
+"""MaPML as steps: rounds, then passes of the refinement from the best round."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import make_blobs
+
+from latentmetric.core.alternation import Settings
+from latentmetric.core.learning import begin, learning
+from latentmetric.core.population import LocalPopulation
+from latentmetric.core.refinement import Plan
+
+pytestmark = pytest.mark.usefixtures("short_passes")
+
+
+@pytest.mark.parametrize(("final_rank", "max_norm"), [(None, np.inf), (2, 0.5)])
+def test_rounds_are_followed_by_passes_from_the_best_of_them(final_rank, max_norm):
+    X, y = make_blobs(150, 3, 5)
+    rows = LocalPopulation.of(X, y)
+    settings = Settings(
+        n_steps=200, metric_reg=1.7, latent_reg=0.0, max_norm=max_norm, target_neighbors=3,
+        impostors=3, n_components=None, max_passes=5, n_threads=1, judged=True,
+        final_rank=final_rank,
+    )  # fmt: skip
+    first = partial(begin, rows, np.full(3, 5), "random", settings, "auto")
+    steps = learning(rows, settings, 2, Plan(2, 0.0, 0.0, 1), first)
+    generator = np.random.default_rng(0)
+    states = [steps.first(generator)]
+    for _ in range(steps.limit):
+        best = min(states, key=lambda state: state.record["loss"])
+        begun = steps.onward(best, states[-1])
+        if len(states) == 3:
+            assert begun.components is best.components
+        states.append(steps.next(begun, generator))
+    assert [state.record["round"] for state in states] == [0, 1, 2, 3, 4]
+    assert [state.record.get("refinement") for state in states] == [None, None, None, 1, 2]
+    assert states[0].record["start"] == states[0].start.name
+    for state in states[3:]:
+        assert len(state.components) <= (final_rank or 5)
+        assert state.record["norm"] <= max_norm * np.sqrt(5) * (1 + 1e-9)
+    assert states[-1].record["loss"] < states[0].record["loss"]
+
+
+def test_without_distances_between_latent_examples_the_refinement_ends():
+    X, y = np.ones((8, 3)), np.arange(8) % 2
+    rows = LocalPopulation.of(X, y)
+    settings = Settings(10, 1.7, 0.0, np.inf, 3, 3, None, 5, 1)
+    first = partial(begin, rows, np.full(2, 2), "random", settings, "euclidean")
+    steps = learning(rows, settings, 0, Plan(2, 0.0, 0.0, 1), first)
+    state = steps.next(steps.first(np.random.default_rng(0)), np.random.default_rng(0))
+    assert state.finished
