@@ -109,7 +109,6 @@ def _next_pass(
     state = replace(
         state, components=components, latents=refined.latents, spreads=refined.spreads,
         counts=refined.counts, temperature=temperature, record=record, moments=moments,
-        cached_latents=None,
     )  # fmt: skip
     if not settings.judged:
         return state

@@ -19,9 +19,6 @@ Record = dict[str, Any]
 Model files require numbers and dicts of numbers, except for the name of the start.
 """
 
-NOT_STORED = {"stored": False}
-"""Metadata of a state's field that checkpoints omit."""
-
 
 class State(Protocol):
     """The result of a step."""

@@ -143,7 +143,7 @@ class DaskPopulation:
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, cached_latents: object = None,
+        max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
         """See ``Population``."""
         each = {}
