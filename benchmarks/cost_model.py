@@ -43,7 +43,7 @@ def predicted(n: float, machines: int, unit: dict[str, float]) -> dict[str, Any]
     m, data = CLASSES * LATENTS, n * D * 4
     anchors = max(FEWEST_ANCHORS, STEPS // STEPS_PER_ANCHOR)
     shuffled = data * (1 - 1 / machines)
-    by_round = m * D * 4 + machines * D**2 * 4
+    by_round = 2 * m * D * 4 + machines * D**2 * 4  # latent examples go there and back
     seconds = {
         "shuffle": shuffled / machines / NETWORK,
         "preparing": unit["preparing"] * n * D / machines,

@@ -9,10 +9,7 @@ from latentmetric import registry
 
 SOURCE = Path(latentmetric.__file__).parent
 CORE_IMPORTS = {"numpy", "scipy", "threadpoolctl", "latentmetric", *sys.stdlib_module_names}
-OF_THE_LIBRARY = {
-    "_check_against", "_check_parameters", "_learns", "_parameter_rules", "_stored_attributes",
-    "_voting",
-}  # fmt: skip
+OF_THE_LIBRARY = {"_check_against", "_learns", "_parameter_rules", "_voting"}
 """What estimators offer to the other packages, but not to users."""
 
 

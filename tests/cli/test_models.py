@@ -111,8 +111,9 @@ def test_a_pipeline_that_was_fitted_to_a_frame_finds_its_columns_by_name(tmp_pat
     X, y = make_blobs(60)
     frame = pandas.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(y > 0, "x", "z"))
     columns = [
-        ("numbers", StandardScaler(), ["a", "b"]),
+        ("numbers", StandardScaler(), ["a"]),
         ("words", OneHotEncoder(sparse_output=False), ["c"]),
+        ("others", "passthrough", ["b"]),
     ]
     fitted = make_pipeline(ColumnTransformer(columns), Euclidean()).fit(frame, y)
     save(fitted, "model")

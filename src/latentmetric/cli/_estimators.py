@@ -19,6 +19,7 @@ from typer import Option
 from latentmetric.cli._reading import as_numbers
 from latentmetric.io import Table
 from latentmetric.registry import ESTIMATORS, estimator_class
+from latentmetric.validation.parameters import validated_copy
 
 WORDS = {"true": True, "false": False, "none": None}
 
@@ -66,7 +67,7 @@ class Parameters:
                 raise typer.BadParameter(hint, param_hint="--set")
         made.set_params(random_state=self.random_state, **defaults).set_params(**given)
         try:
-            made._check_parameters()
+            validated_copy(made)
         except (OverflowError, TypeError, ValueError) as error:
             raise typer.BadParameter(str(error)) from error
         return made

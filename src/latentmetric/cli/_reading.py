@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -135,17 +136,9 @@ def prepared(model: SplitPipeline, rows: Any) -> Any:
     """Rows of a table as the estimator of a model takes them."""
     if model.steps is None:
         return rows
-    rows, names = np.asarray(rows), model.feature_names
-    parts = [getattr(step, "transformers", ()) for step in model.steps.get_params().values()]
-    by_name = [
-        columns for part in parts for _, _, columns in part if np.array(columns).dtype.kind != "i"
-    ]
-    if names is not None and by_name:  # steps that were fitted to a frame
-        from pyarrow import table
-
-        columns = rows.T if rows.dtype.kind != "O" else [column.tolist() for column in rows.T]
-        rows = table(dict(zip(names, columns, strict=True)))
-    return as_numbers(model.prepared(rows))
+    with warnings.catch_warnings():  # columns were found by name, in the order of the fit
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return as_numbers(model.prepared(np.asarray(rows)))
 
 
 def as_numbers(rows: Any) -> np.ndarray[Any, Any]:

@@ -47,9 +47,9 @@ def report(
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
     Give test rows, and with --train the rows that the model was fitted on: the page opens with a
-    verdict, a comparison with k-NN, logistic regression and SVC tuned on them. Without --train, a
-    part of the test rows takes their place, and there is no verdict. --id shows rows by a column of
-    the file. The page is one file that opens offline and sends no request.
+    verdict, a comparison with k-NN, logistic regression and SVC tuned on them. Without --train,
+    there is no verdict. --id shows rows by a column of the file. The page is one file that opens
+    offline and sends no request.
     """
     from latentmetric.viz import write_report
 

@@ -34,7 +34,7 @@ from latentmetric.core.population import (
 from latentmetric.core.psd import most_discriminating, project_psd, reduce_rank
 from latentmetric.core.refinement import Moments
 from latentmetric.core.starts import Start
-from latentmetric.core.steps import NOT_STORED, Record
+from latentmetric.core.steps import Record
 from latentmetric.core.triplets import Candidates, Triplets, mine
 from latentmetric.core.tuning import (
     FEWEST_ANCHORS,
@@ -95,8 +95,6 @@ class State:
     record: Record
     moments: Moments = field(default_factory=Moments.none)
     """Moments of the gradients of the refinement, which follows the rounds."""
-    cached_latents: object = field(default=None, metadata=NOT_STORED)
-    """Where the population keeps the latent examples; see ``LatentsUpdate``."""
     log_scales: Floats = field(default_factory=lambda: np.empty(0))
     """t of every latent example with a bandwidth of its own; none if all have the same."""
     log_weights: Floats = field(default_factory=lambda: np.empty(0))
@@ -169,7 +167,7 @@ def _finish_round(
     inner, class_starts = state.start.fold(state.components), state.class_starts
     moved = rows.move_latents(
         state.latents, class_starts, Metric(inner), settings.latent_reg, settings.max_passes,
-        settings.n_threads, state.cached_latents,
+        settings.n_threads,
     )  # fmt: skip
     clock.lap("latents")
     points = moved.latents @ inner.T
@@ -200,7 +198,7 @@ def _finish_round(
     }
     state = replace(
         state, latents=moved.latents, spreads=moved.spreads, counts=moved.counts,
-        candidates=candidates, watched=watched, record=record, cached_latents=moved.cached_latents,
+        candidates=candidates, watched=watched, record=record,
     )  # fmt: skip
     if not settings.judged:
         return state

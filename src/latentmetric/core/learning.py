@@ -132,7 +132,7 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
         state, components=components, latents=state.latents + moves, spreads=spreads,
         counts=labelled.counts, temperature=temperature, record=record,
         log_scales=vote.log_scales if own else np.empty(0),
-        log_weights=vote.log_weights if own else np.empty(0), cached_latents=None,
+        log_weights=vote.log_weights if own else np.empty(0),
     )  # fmt: skip
 
 
@@ -175,7 +175,6 @@ def _next_pass(
     state = replace(
         state, components=components, latents=refined.latents, spreads=refined.spreads,
         counts=refined.counts, temperature=temperature, record=record, moments=moments,
-        cached_latents=None,
     )  # fmt: skip
     if not settings.judged:
         return state

@@ -38,8 +38,6 @@ class LatentsUpdate:
     """Rows of every latent example, or their weight."""
     passes: int
     """The largest number of passes that a class took."""
-    cached_latents: object = None
-    """Where the population keeps these latent examples for its next call; None if it does not."""
 
 
 class Population(Protocol):
@@ -71,9 +69,9 @@ class Population(Protocol):
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, cached_latents: object = None,
+        max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
-        """Alg. 1 for every class; ``cached_latents`` is from the call that returned ``latents``."""
+        """Alg. 1 for every class."""
 
     def sample(self, numbers: Ints) -> Floats:
         """Inner rows by their drawing numbers: class by class, in each in its drawing order."""
@@ -195,7 +193,7 @@ class LocalPopulation:
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, cached_latents: object = None,
+        max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
         """See ``Population``."""
         return move_latents_of(

@@ -20,9 +20,6 @@ Model files require numbers and dicts of numbers, except for the names of the st
 of bandwidth, and the list of what was "tried".
 """
 
-NOT_STORED = {"stored": False}
-"""Metadata of a state's field that checkpoints omit."""
-
 
 class State(Protocol):
     """The result of a step."""

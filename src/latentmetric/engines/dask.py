@@ -1,10 +1,10 @@
 """MaPML on a Dask cluster, with the classes distributed over its workers.
 
 Rows are shuffled by class once, so that each class is on one worker; then they never move again.
-A round sends the metric to the workers and gets latent examples and spreads back; a step of the
-refinement gets sums of gradients back. Only samples of a bounded number of rows reach the client.
-When a worker is lost, the scheduler rebuilds its classes on another one, from the chunks of the
-array.
+A round sends the metric and the latent examples to the workers and gets these back, moved; a step
+of the refinement gets sums of gradients back. Only samples of a bounded number of rows reach the
+client. When a worker is lost, the scheduler rebuilds its classes on another one, from the chunks of
+the array.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def on_cluster(client: Any, value: Any) -> Any:
 
 
 def _unpickled(pieces: list[bytes]) -> Any:
-    return pickle.loads(b"".join(pieces))
+    """What ``on_cluster`` pickled, on a worker; Dask sends its tasks in the same way."""
+    return pickle.loads(b"".join(pieces))  # nosec B301
 
 
 class Part(LocalPopulation):
@@ -143,7 +144,7 @@ class DaskPopulation:
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
-        max_passes: int, n_threads: int, cached_latents: object = None,
+        max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
         """See ``Population``."""
         each = {}

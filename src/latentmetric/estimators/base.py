@@ -163,10 +163,6 @@ class ReferenceClassifier(
         self.__dict__ = kept | attributes
         return self
 
-    def _check_parameters(self) -> None:
-        """Raise ``TypeError`` or ``ValueError`` on a parameter that is out of range."""
-        validated_copy(self)
-
     def _check_combinations(self) -> None:
         """Raise on checked parameters that do not fit each other, or lack a library."""
 

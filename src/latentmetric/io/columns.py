@@ -248,7 +248,7 @@ class ArrowFile(ColumnFile):
             return numbers
         words = ["" if value is None else value for value in cells.to_pylist()]
         words = [word.decode() if isinstance(word, bytes) else str(word) for word in words]
-        return text_array(words, self.name)
+        return text_array(words)
 
 
 def _plain_type(held: Any) -> Any:

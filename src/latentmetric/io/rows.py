@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from latentmetric.core.types import Floats, Ints
+from latentmetric.core.types import Ints
 
 Reader = Callable[[int, int], np.ndarray[Any, Any]]
 
@@ -114,19 +114,6 @@ class SlicedRows(RowFile):
         self._used, mapped = 0, self._table._mmap  # type: ignore[attr-defined]
         if hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
-
-
-class RawRows(SlicedRows):
-    """Rows in a temporary file: the system writes them to disk when it needs the memory."""
-
-    def __init__(self, file: BinaryIO, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-        with file:  # the map keeps it
-            super().__init__(np.memmap(file, dtype, "w+", shape=shape))
-
-    def write(self, start: int, rows: Floats) -> None:
-        """Put rows from row number ``start`` on."""
-        self._table[start : start + len(rows)] = rows
-        self._release(rows.nbytes)
 
 
 def is_lazy(X: Any) -> bool:

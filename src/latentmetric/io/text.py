@@ -120,7 +120,7 @@ class TextFile(ArrowFile):
     def values(self, column: int) -> np.ndarray[Any, Any]:
         """See ``ColumnFile``; text of numbers becomes numbers where these print the same."""
         cells = self.read([column], 0, self.n_rows).column(0)
-        return as_labels(text_array(cells.to_pylist(), self.name))
+        return as_labels(text_array(cells.to_pylist()))
 
 
 def _as_utf8(source: Path | bytes, encoding: str, name: str) -> bytes:

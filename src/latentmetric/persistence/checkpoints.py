@@ -148,13 +148,9 @@ def _text(value: Any) -> str:
 
 
 def _as_dict(value: Any) -> Any:
-    """A dataclass as dicts of its fields, without those that are not stored."""
+    """A dataclass as dicts of its fields."""
     if is_dataclass(value):
-        return {
-            field.name: _as_dict(getattr(value, field.name))
-            for field in fields(value)
-            if field.metadata.get("stored", True)
-        }
+        return {field.name: _as_dict(getattr(value, field.name)) for field in fields(value)}
     return [_as_dict(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -162,8 +158,9 @@ def _restored(kind: Any, value: Any) -> Any:
     """The state whose ``_as_dict`` this is."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
-        stored = [field.name for field in fields(kind) if field.metadata.get("stored", True)]
-        found = {name: _restored(hints[name], value[name]) for name in stored}
+        found = {
+            field.name: _restored(hints[field.name], value[field.name]) for field in fields(kind)
+        }
         return cast("Any", kind)(**found)
     if get_origin(kind) is tuple:
         return tuple(_restored(get_args(kind)[0], item) for item in value)

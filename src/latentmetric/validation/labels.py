@@ -195,7 +195,7 @@ def words_of(values: list[Any], name: str) -> list[str]:
         ) from error
 
 
-def text_array(texts: list[str], name: str = "") -> Labels:
+def text_array(texts: list[str]) -> Labels:
     """Texts as an array of fixed width, or of objects if one text is long and there are many."""
     width = 4 * max(map(len, texts), default=0)
     return np.array(texts, dtype=str if width * len(texts) <= MAX_PADDED_BYTES else object)
