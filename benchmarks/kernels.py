@@ -18,7 +18,7 @@ from common import counted_alg1, gemm_gflops, machine_facts, no_options, table, 
 from data import load_benchmark
 
 from latentmetric.core import metric
-from latentmetric.core.alternation import Settings, class_margins, first_state
+from latentmetric.core.alternation import Settings, first_state
 from latentmetric.core.distances import References
 from latentmetric.core.metric import Metric, learn_metric
 from latentmetric.core.nearby import LISTED, LISTING_AXES
@@ -138,7 +138,7 @@ def main() -> None:
     state = first_state(rows, counts, "random", SETTINGS, euclid, generator)
 
     points, sizes = state.latents @ state.components.T, np.diff(state.class_starts)
-    margins = np.repeat(class_margins(state.spreads), sizes).astype(points.dtype)
+    margins = np.repeat(1 + state.spreads, sizes).astype(points.dtype)
     anchors = state.candidates.anchors
     start = time.perf_counter()
     candidates = mine(points, state.class_starts, margins, 3, 5, SETTINGS.n_threads, anchors)

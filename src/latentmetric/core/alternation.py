@@ -102,12 +102,6 @@ class State:
     finished: bool = False
 
 
-def class_margins(spreads: Floats) -> Floats:
-    """The margin of each class, 1 + E[D²(x, z)]."""
-    margins: Floats = 1 + spreads
-    return margins
-
-
 def first_state(
     rows: Population,
     counts: Ints,

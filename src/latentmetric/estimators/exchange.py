@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.alternation import class_margins
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.likelihood import left_out_distances
@@ -109,7 +108,7 @@ def _attributes(
         "latent_examples_": latents,
         "latent_labels_": classes[of_latents],
         "latent_counts_": counts.astype(np.float64),
-        "margins_": class_margins(spreads) * into.unit,
+        "margins_": (1 + spreads) * into.unit,
         "score_quantiles_": np.quantile(-model.distances(away).astype(np.float64), QUANTILES),
         "reference_": "latent",
         "history_": [{"round": 0, "seconds": {}}],

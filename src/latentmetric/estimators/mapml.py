@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from latentmetric.core.alternation import State, class_margins, reduced
+from latentmetric.core.alternation import State, reduced
 from latentmetric.core.learning import learning
 from latentmetric.core.model import FittedModel, Search
 from latentmetric.core.quasi_newton import BANDWIDTHS
@@ -449,7 +449,7 @@ class MaPML(OnlineLatents):
     ) -> dict[str, Any]:
         attributes = super()._attributes(data, state, history, final=final)
         latents, codes, order = data.ordered(state.latents, state.class_starts)
-        margins = class_margins(state.spreads)[np.argsort(data.training.codes)]
+        margins = (1 + state.spreads)[np.argsort(data.training.codes)]
         counts = state.counts[order]
         if data.weights is not None:
             counts = counts * data.weights.units[codes]

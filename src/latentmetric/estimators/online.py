@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.alternation import State, class_margins
+from latentmetric.core.alternation import State
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
@@ -284,7 +284,7 @@ def grown(
             inside, components, latents, int(most[0]), growth,
             np.random.default_rng(seed), of_rows,
         )  # fmt: skip
-        margins[code] = float(class_margins(np.array([parts[code].spread]))[0]) * unit
+        margins[code] = (1 + parts[code].spread) * unit
     kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
     added = [np.full(len(part), code) for code, part in parts.items()]
     of_latents = np.concatenate((of_latents[kept], *added))
