@@ -20,7 +20,7 @@ from latentmetric import MaPML
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 known = y_train < 8
-model = MaPML(early_stopping=True, random_state=0).fit(X_train[known], y_train[known])
+model = MaPML(random_state=0).fit(X_train[known], y_train[known])
 
 # %%
 # Choose the share of known rows that you can afford to reject. ``reject_threshold`` gives the score
