@@ -24,7 +24,7 @@ model = MaPML(random_state=0).fit(X_train[known], y_train[known])
 
 # %%
 # Choose the share of known rows that you can afford to reject. ``reject_threshold`` gives the score
-# below which about that share lies, here measured on the rows that ``early_stopping`` held out.
+# below which about that share of new rows lies.
 
 threshold = model.reject_threshold(0.05)
 answers = model.predict(X_test, reject_below=threshold, reject_label=-1)
