@@ -1,5 +1,6 @@
 import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,19 @@ def test_queries_whose_groups_hold_too_few_are_searched_exactly(model, made):
     k = len(model.latent_examples_)
     found = model.kneighbors(made.X[5000:5020], k, return_distance=False)
     assert np.array_equal(np.sort(found, axis=1), np.tile(np.arange(k), (20, 1)))
+
+
+def test_references_are_found_by_distance_and_vote_with_their_bandwidths(model, made, rng):
+    """The groups hold fewer than vote, so all queries are searched exactly; else votes differ."""
+    size = len(model.latent_examples_)
+    scales, weights = (rng.normal(size=size).astype(np.float32) for _ in range(2))
+    model.model_ = replace(model.model_, log_scales=scales, log_weights=weights)
+    queries = made.X[5000:5200]
+    found = model.predict_proba(queries)
+    exact = model.set_params(index="exact").predict_proba(queries)
+    np.testing.assert_array_equal(found, exact)
+    model.model_ = replace(model.model_, log_scales=None, log_weights=None)
+    assert np.abs(model.predict_proba(queries) - exact).max() > 0.1
 
 
 def test_bad_choices_and_a_missing_library_are_named(made, monkeypatch):

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -23,7 +24,9 @@ FEW = {"max_iter": 2, "n_steps": 1000, "random_state": 0}
 
 MODELS = {
     "MaPML, float64": MaPML(weights="kernel", n_neighbors=1, **FEW),
-    "MaPML, float32": MaPML(n_neighbors=40, **FEW),
+    "MaPML, float32": MaPML(0.1, n_neighbors=40, **FEW),
+    "own bandwidths, float64": MaPML(0.1, bandwidth="latent", **FEW),
+    "bandwidths of classes, float32": MaPML(5, bandwidth="class", n_components=10, **FEW),
     "MaPML-O, float32": MaPML(reference="original", n_components=10, weights="distance", **FEW),
     "LMNN, float64": LMNN(max_iter=5, weights="distance", n_neighbors=4),
     "OASIS, float32": OASIS(psd=False, n_steps=1000, random_state=0),
@@ -70,6 +73,22 @@ def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries):
     assert distances.dtype == expected_distances.dtype
     one, shares_of_one, *_ = run(tmp_path / "model.onnx", X[:1])
     assert (one[0], shares_of_one.shape) == (labels[0], (1, 10))
+
+
+@pytest.mark.parametrize("n_voters", [20, 50])
+def test_exports_agree_where_not_all_references_with_bandwidths_vote(
+    tmp_path, monkeypatch, n_voters
+):
+    monkeypatch.setattr("latentmetric.core.votes.OWN_BANDWIDTH_NEIGHBORS", n_voters)
+    X, y = make_blobs(300)
+    model = MaPML(0.3, bandwidth="latent", random_state=0).fit(X, y)
+    queries = 2 * make_blobs(100, seed=1)[0]
+    expected = model.predict_proba(queries)
+    to_onnx(model, tmp_path / "model.onnx")
+    (shares,) = run(tmp_path / "model.onnx", queries, ["probabilities"])
+    np.testing.assert_allclose(shares, expected, rtol=1e-9, atol=1e-12)
+    monkeypatch.undo()
+    assert np.abs(model.predict_proba(queries) - expected).max() > 1e-6, "so few make a difference"
 
 
 @pytest.mark.parametrize(
@@ -165,6 +184,8 @@ def test_faiss_finds_the_neighbours_of_the_model(fitted_with_queries):
     np.testing.assert_array_equal(indices, model.kneighbors(X, 1)[1])
     labels = model.classes_[model.model_.codes]
     np.testing.assert_array_equal(exported.labels, labels)
+    moved = np.abs(exported.predict_proba(X) - model.predict_proba(X)).max(axis=1)
+    assert np.mean(moved > 1e-6) < 1e-2, "only where the last neighbours tie"
 
 
 def test_faiss_refuses_wrong_queries():
@@ -180,12 +201,29 @@ def test_scikit_learn_predicts_as_the_model(fitted_with_queries):
     model, X = fitted_with_queries
     exported, n_neighbors = to_sklearn(model), model.n_neighbors
     np.testing.assert_array_equal(exported.predict(X), model.predict(X))
-    moved = 2.0 ** (n_neighbors - 46)
+    precise = 1e-5 + 2.0 ** (n_neighbors - 46)
     reach = model.kneighbors(X, n_neighbors + 1)[0][:, -2:]
     clear = reach[:, 1] > reach[:, 0] * (1 + 1e-5)  # which neighbour is the last, is not rounding
     assert np.mean(clear) > 0.99
-    shares = model.predict_proba(X[clear])
-    np.testing.assert_allclose(exported.predict_proba(X[clear]), shares, rtol=0, atol=1e-5 + moved)
+    shares, found = model.predict_proba(X[clear]), exported.predict_proba(X[clear])
+    if model.weights == "kernel":
+        precise = 1e-10 if X.dtype == np.float64 else 1e-5
+        if len(model.model_.references) > 1024:  # some class has no vote, only what is set aside
+            shares -= shares.min(axis=1, keepdims=True)
+            shares /= shares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, shares, rtol=0, atol=precise)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scikit_learn_has_the_probabilities_of_bandwidths_far_apart(n_classes):
+    """In many dimensions, densities of so different widths would overflow; also of 2 references."""
+    X, y = make_blobs(60, n_classes, n_features=400)
+    model = MaPML(1, bandwidth="latent", random_state=0).fit(X, y)
+    scales = np.linspace(-3, 3, n_classes)
+    model.model_ = replace(model.model_, log_scales=scales, log_weights=scales[::-1].copy())
+    shares = model.predict_proba(X)
+    assert 0 < shares.min() < 1e-3
+    np.testing.assert_allclose(to_sklearn(model).predict_proba(X), shares, rtol=1e-6)
 
 
 def test_scikit_learn_breaks_ties_as_the_model():
@@ -205,7 +243,7 @@ def test_scikit_learn_breaks_ties_as_the_model():
 @pytest.mark.parametrize("weights", ["uniform", "kernel"])
 def test_scikit_learn_runs_without_this_package(tmp_path, digits, weights):
     X_train, X_test, y_train, _ = digits
-    model = MaPML(**FEW, weights=weights).fit(X_train, y_train)
+    model = MaPML(**FEW, weights=weights, bandwidth="latent").fit(X_train, y_train)
     (tmp_path / "model.pickle").write_bytes(pickle.dumps(to_sklearn(model)))
     np.save(tmp_path / "X.npy", X_test)
     script = (

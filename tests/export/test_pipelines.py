@@ -127,7 +127,7 @@ def test_steps_may_have_the_names_of_the_export():
     steps = [("centre", StandardScaler()), ("vote", StandardScaler()), ("mapml", model())]
     pipeline = Pipeline(steps).fit(X, y)
     exported = to_sklearn(pipeline)
-    assert len(dict(exported.steps)) == 5
+    assert len(dict(exported.steps)) == len(exported.steps) > 3
     np.testing.assert_array_equal(exported.predict(X), pipeline.predict(X))
 
 

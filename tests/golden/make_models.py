@@ -47,6 +47,7 @@ def models():
                             weights="distance", **few), np.float32,
          np.array([False, True, True])),
         ("mapml", MaPML(early_stopping=True, **few), np.float64, words.astype(object)),
+        ("bandwidths", MaPML(4, bandwidth="latent", **few), np.float32, words),
         ("oasis", OASIS(psd=False, n_steps=300, random_state=0), np.float32,
          np.array([0, 1, 2], np.int8)),
         ("pipeline", make_pipeline(columns, MaPML(**few)), np.int8, words),

@@ -38,6 +38,8 @@ def interrupted_fit(monkeypatch, X, y, folder, number, **parameters):
 def assert_same(model, other):
     for name in ("components_", "latent_examples_", "margins_", "latent_labels_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+    for name in ("log_scales", "log_weights"):
+        np.testing.assert_array_equal(getattr(model.model_, name), getattr(other.model_, name))
     assert model.best_iter_ == other.best_iter_
     timeless = [
         [{k: v for k, v in record.items() if k != "seconds"} for record in one.history_]
@@ -64,6 +66,12 @@ def test_a_resumed_fit_equals_one_never_interrupted(
     assert_same(fit(X, y, tmp_path, **parameters), fit(X, y, **parameters))
 
 
+def test_a_refinement_in_batches_is_resumed(tmp_path, monkeypatch, short_passes):
+    monkeypatch.setattr("latentmetric.estimators.setup.DENSE_ROWS", 0)
+    interrupted_fit(monkeypatch, X, y, tmp_path, 6)
+    assert_same(fit(X, y, tmp_path), fit(X, y))
+
+
 def test_a_fit_on_a_file_is_resumed_and_recognises_the_file(tmp_path, monkeypatch):
     np.save(tmp_path / "rows.npy", X)
     rows, folder = open_rows(tmp_path / "rows.npy"), tmp_path / "checkpoints"
@@ -84,11 +92,12 @@ def test_a_fit_without_a_seed_resumes_with_the_one_it_drew(tmp_path, monkeypatch
 
 def test_a_finished_fit_is_not_done_again_and_its_folder_can_be_used_again(tmp_path, monkeypatch):
     (tmp_path / f".{FILE_NAME}.0123456789abcdef.tmp").write_bytes(b"half")
-    whole = fit(X, y, tmp_path)
+    whole = fit(X, y, tmp_path, bandwidth="latent")
+    assert whole.model_.log_scales.any()
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME], "remains are removed"
     with monkeypatch.context() as patched:
         patched.setattr(driver, "next_step", None)
-        assert_same(fit(X, y, tmp_path), whole)
+        assert_same(fit(X, y, tmp_path, bandwidth="latent"), whole)
     assert_same(fit(X[:90], y[:90], tmp_path, resume=False), fit(X[:90], y[:90]))
 
 
@@ -104,7 +113,7 @@ def test_an_interrupted_fit_is_not_overwritten(tmp_path, monkeypatch):
         ({"n_steps": 300}, "n_steps is 300 now and was 200"),
         (
             {"max_iter": 5, "init": "k-means++"},
-            r'init is "k-means\+\+" now and was "random"; max_iter is 5 now',
+            r'init is "k-means\+\+" now and was "auto"; max_iter is 5 now',
         ),
         ({"random_state": None}, "random_state is null now and was 3"),
     ],
@@ -164,7 +173,7 @@ def test_resume_needs_a_folder():
 
 
 def test_a_damaged_checkpoint_and_one_of_another_version_are_refused(tmp_path, monkeypatch):
-    interrupted_fit(monkeypatch, X, y, tmp_path, 6)
+    interrupted_fit(monkeypatch, X, y, tmp_path, 5)
     path = tmp_path / FILE_NAME
     written = path.read_bytes()
     for at in range(100, len(written), len(written) // 5):
@@ -202,7 +211,7 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
         with pytest.warns(CheckpointWarning, match="continues without checkpoints") as warned:
             assert_same(fit(X, y, tmp_path), fit(X, y))
     assert len(warned) == 1
-    assert len(calls) == 8
+    assert len(calls) == 6
     document, _ = read_model_file(tmp_path / FILE_NAME)
     assert document["progress"]["history"][-1]["round"] == 1
     assert_same(fit(X, y, tmp_path), fit(X, y))

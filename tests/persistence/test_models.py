@@ -25,7 +25,8 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 FEW = {"max_iter": 2, "n_steps": 200, "random_state": 0}
 
 MODELS = [
-    (MaPML(**FEW), np.float32),
+    (MaPML(5, bandwidth="latent", **FEW), np.float32),
+    (MaPML(bandwidth="class", ridge=0.1, random_state=0), np.float64),
     (MaPML(0.3, reference="original", weights="kernel", n_components=3, max_norm=2.0, **FEW),
      np.float32),
     (LMNN(max_iter=20, weights="distance"), np.float64),
@@ -56,7 +57,7 @@ def saved(model, folder):
 
 
 def answers(model, X):
-    found = [model.predict(X), model.predict_proba(X), *model.kneighbors(X, 4)]
+    found = [model.predict(X), model.predict_proba(X), *model.kneighbors(X, 3)]
     if hasattr(model, "transform"):
         found += [model.transform(X), model.get_mahalanobis_matrix()]
     return found
@@ -77,6 +78,9 @@ def assert_same_attributes(model, other):
         elif name != "model_":
             assert getattr(other, name) == value
     np.testing.assert_array_equal(model.model_.references.norms, other.model_.references.norms)
+    for name in ("log_scales", "log_weights"):
+        values = (getattr(each.model_, name) for each in (model, other))
+        np.testing.assert_array_equal(*values, strict=True)
 
 
 @pytest.mark.parametrize(("model", "dtype"), MODELS)
@@ -100,7 +104,8 @@ def test_labels_of_every_kind_come_back(tmp_path, labels):
 def test_a_loaded_model_can_be_used_like_the_fitted_one(tmp_path):
     """Warm starts, set references, more rows and classes, clones and another save."""
     X, y = make_blobs(150)
-    model = fitted(MaPML(warm_start=True, **FEW))
+    model = fitted(MaPML(warm_start=True, bandwidth="latent", **FEW))
+    assert model.model_.log_scales.any()
     loaded = saved(model, tmp_path)
     assert_same_answers(model.fit(X, y), loaded.fit(X, y), X)
     assert_same_answers(model.partial_fit(X + 0.1, y), loaded.partial_fit(X + 0.1, y), X)
@@ -200,6 +205,10 @@ def test_what_cannot_be_saved_is_refused_and_nothing_is_written(
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_without_the_chosen_number_of_latents_has_the_given_one():
+    assert latentmetric.load(GOLDEN / "mapml.safetensors").n_latents_ == 0.1
+
+
 def test_labels_that_are_dates_are_refused(tmp_path):
     X, y = SMALL_BLOBS
     with pytest.raises(TypeError, match="labels that are integers, floats"):
@@ -228,7 +237,8 @@ def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.safetensors")), ids=lambda path: path.stem)
 def test_files_that_people_have_kept_can_be_read(path):
+    """Where only the nearest 20 references voted when a file was written, shares moved a little."""
     expected, model = np.load(GOLDEN / "expected.npz"), latentmetric.load(path)
     dtype = {"pipeline": np.int8, "mapml": np.float64, "published": np.float64}.get(path.stem, "f4")
     shares = model.predict_proba(expected["queries"].astype(dtype))
-    np.testing.assert_allclose(shares, expected[path.stem], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(shares, expected[path.stem], rtol=1e-3, atol=1e-4)

@@ -25,7 +25,7 @@ X, Y = make_blobs(90)
 NUMBERS, FRAME = make_numbers(), make_frame()
 
 MODELS = {
-    "MaPML": (MaPML(5, max_iter=1, n_steps=50, refine=1, random_state=0), X, Y),
+    "MaPML": (MaPML(5, max_iter=1, n_steps=50, refine=1, bandwidth="latent", random_state=0), X, Y),
     "MaPML of words": (MaPML({"a": 2, "b": 1, "c": 3}, max_iter=1, n_steps=50, refine=0,
                              reference="original"), X.astype(np.float32), np.array([*"abc"])[Y]),
     "OASIS": (OASIS(psd=False, n_steps=50, random_state=0), X, Y),
@@ -195,6 +195,12 @@ def of_round(**changes):
     return lambda opened: opened.document["model"]["attributes"]["history_"][0].update(changes)
 
 
+def of_tried(**changes):
+    return lambda opened: (
+        opened.document["model"]["attributes"]["history_"][0]["tried"][0].update(changes)
+    )
+
+
 def of_arrays(**changes):
     """Each array is replaced by a function of itself."""
     return lambda opened: opened.arrays.update(
@@ -208,6 +214,10 @@ def words(*texts):
 
 def filled(number):
     return lambda array: np.full_like(array, number)
+
+
+def shortened(array):
+    return array[:-1]
 
 
 CHANGES = [
@@ -226,10 +236,21 @@ CHANGES = [
     (of_round(round="1"), "has no number"),
     (of_round(start="\x1b[2J"), "holds a 'start' that is"),
     (of_round(seconds={"a": "b"}), "holds a 'seconds' that is"),
+    (of_round(bandwidth="wide"), "holds a 'bandwidth' that is"),
+    (of_tried(start="\x1b[2J"), "holds a 'tried' that is"),
+    (of_tried(ridge="1"), "holds a 'tried' that is"),
+    (of_tried(more=1), "holds a 'tried' that is"),
+    (of_round(tried=[[]]), "not valid"),
+    (of_model("attributes", n_latents_="auto"), "n_latents_"),
+    (of_model("attributes", n_latents_=0), "n_latents_"),
     (of_model("attributes", classes_=words("b", "a", "c")), "ascending order"),
     (of_model("attributes", classes_=words("a", "b", "c" * 2**23)), "too much memory"),
     (of_model("attributes", classes_={"$values": [1, 2, 3], "dtype": "str"}), "what its dtype"),
     (of_model("voting", scale=0.0), "scale and temperature"),
+    (lambda o: o.document["model"]["voting"].pop("log_weights"), "are a pair"),
+    (of_arrays(log_scales=filled(np.inf)), "'log_scales' holds .* not finite"),
+    (of_arrays(log_weights=lambda array: array[1:]), "'log_weights' has shape"),
+    (of_arrays(log_weights=lambda array: array.astype("f4")), "is float32, not float64"),
     (lambda o: o.arrays.pop("margins"), "the array 'margins' is missing"),
     (of_arrays(more=lambda _: np.zeros(3)), "'more' is not part of this model"),
     (of_arrays(margins=filled(np.nan)), "'margins_' holds .* not finite"),
@@ -239,7 +260,7 @@ CHANGES = [
     (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
     (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
     (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
-    (of_arrays(references=lambda array: array[:-1], codes=lambda array: array[:-1]),
+    (of_arrays(**dict.fromkeys(("references", "codes", "log_scales", "log_weights"), shortened)),
      "latent examples are not the .* references"),
 ]  # fmt: skip
 
@@ -258,6 +279,17 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, contents, scale)
     opened.document["model"]["voting"]["scale"] = scale
     with pytest.raises(ModelFileError, match="overflow in float32: the scale"):
         load_bytes(tmp_path, opened.closed())
+
+
+@pytest.mark.parametrize("number", [-1e4, 1e4, 1e300])
+def test_bandwidths_and_weights_of_any_size_give_probabilities(tmp_path, contents, number):
+    for name in ("log_scales", "log_weights"):
+        opened = Opened.of(contents["MaPML"])
+        opened.arrays[name][::2] = number
+        opened.document["model"]["voting"]["temperature"] = 0.0
+        shares = load_bytes(tmp_path, opened.closed()).predict_proba(X)
+        np.testing.assert_allclose(shares.sum(axis=1), 1)
+        assert (shares > 0).all()
 
 
 def numbers(index, *keys, **changes):

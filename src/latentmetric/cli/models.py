@@ -17,6 +17,7 @@ from latentmetric.cli._output import check_output, without_objects
 from latentmetric.cli._reading import load_model
 from latentmetric.persistence.models import versions_of
 from latentmetric.persistence.replacing import replacing
+from latentmetric.viz.summaries import candidates, latents_in_words
 
 SHOWN = (
     "objective", "active_share", "rank", "mean_margin", "impostors", "validation_error", "loss",
@@ -51,7 +52,7 @@ def info(model: option.Model, json: option.Json = False) -> None:
         "parameters": fitted.get_params(),
         "history": fitted.history_,
     }
-    about_start = ("start", "start_losses", "start_errors")
+    about_start = ("start", "n_latents", "ridge", "bandwidth", "start_losses", "start_errors")
     facts |= {name: first[name] for name in about_start if name in first}
     if json:
         print_json(facts)
@@ -71,6 +72,10 @@ def _show(facts: dict[str, Any]) -> None:
     facts["steps"] = ", ".join(step["step"] for step in facts["steps"])
     facts["parameters"] = ", ".join(f"{name}={v!r}" for name, v in facts["parameters"].items())
     tried = [f"{name} {losses[name]:.4g} ({percent(errors[name])} wrong)" for name in losses]
+    compared = candidates(history)
+    if compared:
+        facts["n_latents"] = latents_in_words(facts["n_latents"])
+        facts["chosen from"] = f"{len(compared)} candidates by cross-validation (--json lists them)"
     if tried:
         facts["start"] += f", by the loss on rows not seen: {', '.join(tried)}"
     for name, value in facts.items():

@@ -30,7 +30,7 @@ from latentmetric.core.quasi_newton import (
 )
 from latentmetric.core.race import distance_ratio
 from latentmetric.core.span import span_of
-from latentmetric.core.starts import group_means, ordered_starts, start_from
+from latentmetric.core.starts import ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     FEWEST_TRIAL_ROWS,
@@ -206,8 +206,12 @@ def _class_means(rows: Floats, n_means: int, weights: Floats | None) -> Floats:
     means = rows[np.arange(n_means) * len(rows) // n_means]
     for _ in range(MEANS_PASSES):
         nearest = squared_distances(rows, means).argmin(axis=1)
-        filled = np.unique(nearest)
-        means[filled] = group_means(rows, nearest, n_means, weights)[filled]
+        members = (nearest == np.arange(n_means)[:, None]).astype(rows.dtype)
+        if weights is not None:
+            members *= weights.astype(rows.dtype)
+        counts = members.sum(axis=1)
+        filled = counts > 0
+        means[filled] = (members @ rows)[filled] / counts[filled, None]
     return means
 
 
@@ -234,7 +238,10 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
     """The best candidate, and what was tried with its loss."""
     if not trials.folds:  # nothing can be judged, so nothing is learned
         best = Candidate(
-            options.starts[0], options.capacities[0], options.ridges[-1], options.bandwidths[0]
+            "euclidean" if "euclidean" in options.starts else options.starts[0],
+            options.capacities[0],
+            options.ridges[-1],
+            options.bandwidths[0],
         )
         return best, asdict(best) | {"tried": []}
     middle = len(options.ridges) // 2

@@ -120,7 +120,8 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
         "mean_margin": float((1 + spreads).mean()),
         "seconds": clock.laps,
     }
-    record.pop("objective", None)
+    for name in ("objective", "tried"):
+        record.pop(name, None)
     if settings.judged:
         record |= {
             "loss": float(shares @ loss_of(likelihood, plan.exponent)),

@@ -17,7 +17,7 @@ from latentmetric.core.distances import References, k_nearest, row_blocks
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.tuning import KERNEL_NEIGHBORS, TILE_ROWS
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import VOTES, vote
+from latentmetric.core.votes import TINY, VOTES, log_votes, n_voters, vote, voting_scales
 
 ALONE = 4.0
 """Stretch of the squared distance of a row to a latent example that has no other row."""
@@ -108,19 +108,21 @@ def label_likelihoods(
     part, however far away it is, so that even the least likely labels can be compared. With
     ``leave_out``, the row is left out of it.
     """
-    k = min(KERNEL_NEIGHBORS, len(latents))
+    own_bandwidths = log_scales is not None and log_weights is not None
+    k = n_voters("kernel", 1, len(latents), own_bandwidths)
     squared, found = k_nearest(points, latents, k)
     own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
     if leave_out:
         own_squared *= leave_one_out_factors(counts)[own]
-    exponents = -np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
+    squared = np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
+    squared[:, :k][found == own[:, None]] = np.inf  # it has the last column
     if log_scales is not None and log_weights is not None:
         voters = np.append(found, own[:, None], axis=1)
-        exponents *= np.exp(log_scales[voters])
-        exponents += temperature * log_weights[voters]
-    exponents[:, :k][found == own[:, None]] = -np.inf  # it has the last column
-    exponents -= exponents.max(axis=1, keepdims=True)
-    exponents /= max(temperature, float(np.finfo(np.float64).tiny))
+        scales = voting_scales(log_scales, temperature)
+        exponents = log_votes(squared, scales[voters], log_weights[voters])
+    else:
+        nearest = squared.min(axis=1, keepdims=True)
+        exponents = (nearest - squared) / max(temperature, TINY)
     same = np.append(of_latents[found] == codes[:, None], np.ones((len(points), 1), bool), axis=1)
     of_class = np.logaddexp.reduce(np.where(same, exponents, -np.inf), axis=1)
     likelihoods: Floats = np.exp(of_class - np.logaddexp.reduce(exponents, axis=1))

@@ -33,10 +33,12 @@ from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import (
     VOTES,
+    log_votes,
     n_voters,
     temperature_from_references,
     vote,
     vote_shares,
+    voting_scales,
 )
 
 REACH = {"float32": 1e12, "float64": 1e140}
@@ -275,10 +277,10 @@ class FittedModel:
         kind = VOTES[weights]
         if not kind.needs_temperature or self.log_scales is None or self.log_weights is None:
             return kind.weigh(neighbors.squared, self.temperature)
-        scales = np.exp(self.log_scales.astype(np.float64)) / self.temperature
-        indices = neighbors.indices
-        exponents = self.log_weights[indices] - neighbors.squared * scales[indices]
-        ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        scales, indices = voting_scales(self.log_scales, self.temperature), neighbors.indices
+        exponents = log_votes(neighbors.squared, scales[indices], self.log_weights[indices])
+        with np.errstate(over="ignore"):  # the weight is 0 then
+            ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return ballots
 
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:

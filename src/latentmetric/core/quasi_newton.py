@@ -148,20 +148,20 @@ def log_likelihoods(
     """Log P(y | x) of every row, however unlikely its label is, and its slopes of the exponents."""
     p = _shifted_exp(exponents)
     p /= p.sum(axis=1, keepdims=True)
-    logs = np.empty(len(p))
-    slopes = -p
+    logs, tiny = np.empty(len(p)), np.finfo(p.dtype).tiny
     for block, first, end in blocks:
         of_class = p[block, first:end]
-        total, tiny = of_class.sum(axis=1), np.finfo(p.dtype).tiny
+        total = of_class.sum(axis=1)
         logs[block] = np.log(np.maximum(total, tiny))
-        lost = total < tiny  # all votes for the label are rounded to 0
-        if lost.any():
+        if total.min() < tiny:  # all votes for a label are rounded to 0
+            lost = total < tiny
             inside, every = exponents[block, first:end], exponents[block]
             of_class = np.where(lost[:, None], _shifted_exp(inside), of_class)
+            total = of_class.sum(axis=1)
             exact = logsumexp(inside[lost], axis=1) - logsumexp(every[lost], axis=1)
             logs[np.arange(len(p))[block][lost]] = exact
-        slopes[block, first:end] += of_class / of_class.sum(axis=1, keepdims=True)
-    return logs, slopes
+        p[block, first:end] -= of_class / total[:, None]
+    return logs, np.negative(p, out=p)
 
 
 def first_temperature(data: Labelled, vote: KernelVote) -> float:
@@ -179,8 +179,12 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
         return 0.0
     losses = []
     for share in TEMPERATURES:
-        logs, _ = log_likelihoods(squared / -(share * usual), blocks)
-        losses.append(float(data.weights @ loss_of(np.exp(logs), 0.0)))
+        shares = _shifted_exp(squared / -(share * usual))
+        of_label = np.empty(len(shares))
+        for block, first, end in blocks:
+            of_label[block] = shares[block, first:end].sum(axis=1)
+        of_label /= shares.sum(axis=1)
+        losses.append(float(data.weights @ loss_of(of_label, 0.0)))
     likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
     return max(likeliest, temperature_from_references(References.of(vote.points)))
 

@@ -16,7 +16,8 @@ import numpy as np
 Record = dict[str, Any]
 """Measurements of a step: its number ("round"), seconds by part, and more by algorithm.
 
-Model files require numbers and dicts of numbers, except for the name of the start.
+Model files require numbers and dicts of numbers, except for the names of the start and of the kind
+of bandwidth, and the list of what was "tried".
 """
 
 NOT_STORED = {"stored": False}

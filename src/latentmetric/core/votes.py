@@ -24,6 +24,9 @@ from latentmetric.core.tuning import (
 )
 from latentmetric.core.types import Bools, Floats, Ints
 
+TINY = float(np.finfo(np.float64).tiny)
+"""In the place of T = 0, where only the nearest references vote."""
+
 
 @dataclass(frozen=True)
 class Vote:
@@ -57,6 +60,20 @@ def _kernel(squared: Floats, temperature: float) -> Floats:
         with np.errstate(over="ignore"):  # the weight is 0 then
             return np.exp(-beyond_nearest / temperature)
     return (beyond_nearest <= 0).astype(np.float64)
+
+
+def log_votes(squared: Floats, scales: Floats, log_weights: Floats) -> Floats:
+    """b − e^t D²/T of neighbours with bandwidths of their own; never infinite."""
+    with np.errstate(over="ignore"):
+        exponents = log_weights - squared * scales
+    return np.maximum(exponents, np.finfo(np.float64).min)
+
+
+def voting_scales(log_scales: Floats, temperature: float) -> Floats:
+    """e^t/T of references, for ``log_votes``; never infinite."""
+    with np.errstate(over="ignore"):
+        scales = np.exp(log_scales, dtype=np.float64) / max(temperature, TINY)
+    return np.minimum(scales, np.finfo(np.float64).max)
 
 
 VOTES = {

@@ -1,7 +1,9 @@
 """An approximate index over many references, which may occasionally miss a neighbour.
 
 It uses faiss's inverted lists: references are grouped around centres, and a query searches only
-the groups nearest to it. The distances of the neighbours it finds are exact.
+the groups nearest to it. The distances of the neighbours it finds are exact, and so are their
+votes: references are searched by distance and vote with their own bandwidths. A query whose groups
+hold fewer references than vote is searched exactly; with bandwidths of their own, 1,024 vote.
 """
 
 from __future__ import annotations

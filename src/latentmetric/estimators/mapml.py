@@ -84,7 +84,12 @@ class MaPML(OnlineLatents):
     The rows of a class are treated as noisy observations of a few clean latent examples. Rounds
     alternate between learning a Mahalanobis metric from active triplets of latent examples, with a
     margin that grows with each class's spread, and moving the latent examples by k-means under this
-    metric. A query is then compared with the latent examples only.
+    metric. Then a refinement makes the labels of the rows likelier. A query is compared with the
+    latent examples only.
+
+    With at most 4,000 rows, cross-validation on a sample of them chooses what is "auto": the start
+    of the metric, the number of latent examples, the ridge and the bandwidths. The refinement then
+    takes all rows at once, without rounds before it.
 
     Results do not depend on a common scale or a shift of the features, the order of the rows or the
     names of the classes, unless distances tie exactly. With ``start="euclidean"``, they do not
@@ -93,11 +98,11 @@ class MaPML(OnlineLatents):
 
     Parameters
     ----------
-    n_latents : int, float or dict, default=0.1
+    n_latents : "auto", int, float or dict, default="auto"
         The number of latent examples of each class (int), or their share of its rows (float, τ in
         the paper). A dict gives the number for each class. A class has at least one and at most as
         many as it has rows. With weights, a share refers to weight: a class whose rows weigh twice
-        as much has twice as many.
+        as much has twice as many. "auto": few rows choose among 1, 3, 0.1 and 0.3; many take 0.1.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"
@@ -105,12 +110,14 @@ class MaPML(OnlineLatents):
         effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="kernel"
         "uniform": one vote per neighbour, with ties going to the class of the nearest. "distance":
-        votes weighted by inverse distance. "kernel": votes of the nearest 20 references, weighted
-        by exp(−D²/T). T comes from the refinement; without refinement, from the spacing of the
-        references; with ``early_stopping``, from the held-out rows.
+        votes weighted by inverse distance. "kernel": votes of all references, or of the nearest
+        20 of more than 1,024, weighted by exp(−D²/T). T comes from the refinement; without
+        refinement, from the spacing of the references; with ``early_stopping``, from the held-out
+        rows.
     index : {"exact", "faiss"}, default="exact"
         How references are searched: exactly, or from 4,096 references on with an approximate faiss
-        index, which may occasionally miss a neighbour (needs the extra ``faiss``).
+        index, which may occasionally miss a neighbour (needs the extra ``faiss``). The distances and
+        the votes of the references that it finds are exact.
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from. "euclidean": as in the paper. "standardized":
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of
@@ -118,8 +125,9 @@ class MaPML(OnlineLatents):
         Euclidean after each principal direction is shortened to what similar rows have in common.
         "auto" tries all on a sample of at most 3,000 rows and takes the one that best predicts rows
         it has not seen, the simpler one on ties.
-    max_iter : int, default=5
-        The number of rounds (K). 0 keeps the metric of the start and its latent examples.
+    max_iter : "auto" or int, default="auto"
+        The number of rounds (K). 0 keeps the metric of the start and its latent examples. "auto":
+        5 for many rows, 0 for few.
     max_passes : int, default=3
         The largest number of k-means passes (Alg. 1) per round.
     n_steps : int, default=10_000
@@ -141,12 +149,23 @@ class MaPML(OnlineLatents):
         drawn.
     n_components : int, default=None
         The largest rank of the metric. None means no limit.
-    init : {"random", "k-means++"}, default="random"
-        How to draw the rows at which latent examples start.
+    init : {"auto", "random", "spaced", "k-means++"}, default="auto"
+        How to choose the rows at which latent examples start: drawn at random, evenly spaced by
+        their distance from the centre, or by k-means++. "auto": "random" for many rows, "spaced"
+        for few.
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
-        together to make the labels more likely under the kernel vote. A pass visits few rows
-        several times. 0 means no refinement, as in the paper.
+        together to make the labels more likely under the kernel vote. Few rows are refined at once,
+        by 20 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
+        nothing but the start is chosen.
+    ridge : "auto" or float, default="auto"
+        What holds the metric and the latent examples where the refinement of few rows found them:
+        the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,
+        1 and 10. Many rows need none.
+    bandwidth : {"auto", "shared", "class", "latent"}, default="auto"
+        Whether all latent examples vote with the same bandwidth and weight, or those of each class,
+        or each latent example has its own. They are learned in the refinement of few rows; in that
+        of many rows, all are the same.
     label_noise : bool, default=False
         Whether some labels may be wrong. In the refinement, rows with unlikely labels then count
         less. It costs a little accuracy if all labels are right.
@@ -165,8 +184,8 @@ class MaPML(OnlineLatents):
         Whether to hold out ``validation_fraction`` of every class and return the round or pass with
         the lowest error on it. Without refinement, the fit stops when this error no longer falls.
         Round 0 is a candidate: the metric of the start, with ``n_components`` at that rank, or with
-        ``warm_start`` that of the last fit. Fewer rows are left to learn from: on small data,
-        ``keep="best"`` is better.
+        ``warm_start`` that of the last fit. Fewer rows are left to learn from: on small data, do
+        without.
     validation_fraction : float, default=0.1
         Share of every class's rows held out for ``early_stopping``.
     warm_start : bool, default=False
@@ -192,6 +211,8 @@ class MaPML(OnlineLatents):
     latent_counts_ : ndarray of shape (n_latents,)
         The number of rows of its class nearest to each latent example, as counted before the last
         pass of the refinement moved it; with ``sample_weight``, their weight.
+    n_latents_ : int, float or dict
+        What ``n_latents`` is, or was chosen to be.
     components_ : ndarray of shape (rank, n_features)
         The factor of the metric: ``M = components_.T @ components_``.
     margins_ : ndarray of shape (n_classes,)
@@ -206,7 +227,8 @@ class MaPML(OnlineLatents):
         margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and
         error, with ``early_stopping`` the validation error. Passes of the refinement have a number
         "refinement" and no objective. Round 0 has the name of the start, and with "auto" the loss
-        and the error of each start.
+        and the error of each start; for few rows what was chosen and, as "tried", the loss of each
+        candidate on each fold.
     n_iter_ : int
         The number of rounds run, passes of the refinement included.
     best_iter_ : int
@@ -230,8 +252,8 @@ class MaPML(OnlineLatents):
     >>> model = MaPML(random_state=0).fit(X_train, y_train)
     >>> bool(model.score(X_test, y_test) > 0.95)
     True
-    >>> len(X_train), len(model.latent_examples_)
-    (1347, 134)
+    >>> len(X_train) > 2 * len(model.latent_examples_)
+    True
     """
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {

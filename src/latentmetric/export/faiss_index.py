@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.core.distances import paired_products, paired_squared_distances, ranked
+from latentmetric.core.distances import (
+    References,
+    paired_products,
+    paired_squared_distances,
+    ranked,
+)
+from latentmetric.core.model import Neighbors
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import in_this_process
 from latentmetric.estimators.index import import_faiss
@@ -50,7 +56,8 @@ class FaissIndex:
         -------
         ndarray of shape (n_samples, rank of the metric), float32
         """
-        return np.ascontiguousarray(self._points(X), dtype=np.float32)
+        points = self._parts.model.points(self._rows(X))
+        return np.ascontiguousarray(points, dtype=np.float32)
 
     def search(self, X: Any, k: int) -> tuple[Floats, Ints]:
         """Find the k nearest references of each row, as the model's ``kneighbors`` does.
@@ -73,25 +80,51 @@ class FaissIndex:
             The numbers of the references.
         """
         k = Integer(1, len(self.labels)).check("k", k)
-        model, points = self._parts.model, self._points(X)
-        proposed = min(k + SPARE_NEIGHBORS, len(self.labels))
-        _, found = self.index.search(np.ascontiguousarray(points, dtype=np.float32), proposed)
-        measure = paired_squared_distances if model.is_metric else paired_products
-        values, indices = ranked(points, model.references, found, measure)
-        return model.distances(values[:, :k]), indices[:, :k]
+        neighbors = self._neighbors(X, k)
+        return self._parts.model.distances(neighbors.squared), neighbors.indices
 
-    def _points(self, X: Any) -> Floats:
-        """Rows in the space of the index, in the model's own precision."""
+    def predict_proba(self, X: Any) -> Floats:
+        """Each class's share of the vote of the references that the index finds.
+
+        They are found by distance and vote as in the model, with their own bandwidths and weights
+        if they have them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify, with the features of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``model.classes_``.
+        """
+        parts = self._parts
+        return parts.model.shares(self._neighbors(X, parts.n_voters), parts.weights)
+
+    def _neighbors(self, X: Any, k: int) -> Neighbors:
+        return self._parts.model.nearest(self._rows(X), k, search=self._search)
+
+    def _search(self, points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
+        """Rank a few more than k proposals of the index in the model's own precision."""
+        proposed = min(k + SPARE_NEIGHBORS, len(references))
+        _, found = self.index.search(np.ascontiguousarray(points, dtype=np.float32), proposed)
+        measure = paired_squared_distances if self._parts.model.is_metric else paired_products
+        values, indices = ranked(points, references, found, measure)
+        return values[:, :k], indices[:, :k]
+
+    def _rows(self, X: Any) -> Floats:
+        """Rows as the estimator takes them."""
         piped = self._parts.piped
-        rows = in_this_process(piped.prepared(X), piped.estimator, "an index of faiss")
-        return self._parts.model.points(rows)
+        return in_this_process(piped.prepared(X), piped.estimator, "an index of faiss")
 
 
 def to_faiss(model: Any) -> FaissIndex:
     """Build an exact faiss index of a model's references, together with their labels.
 
     Its ``search`` finds what the model's ``kneighbors`` finds, except where distances tie within
-    rounding. The ``index`` is a plain faiss index in float32, which can be written, sharded or
+    rounding: by distance alone, whatever bandwidths and weights the references have. These count
+    in ``predict_proba``, which is the model's own vote of what was found. The ``index`` is a plain faiss index in float32, which can be written, sharded or
     moved to a GPU; ``queries`` transforms rows into its space.
 
     Parameters

@@ -1,7 +1,8 @@
 """A fitted model as a graph of standard ONNX operators.
 
 The graph does what the model does: it centres rows, searches by the expanded square, in double,
-ranks a few more than the requested neighbours by exact differences, and lets them vote. A run of n
+ranks a few more than the requested neighbours by exact differences, and lets them vote. Where very
+many references vote by the kernel, the expanded square is good enough for the far ones. A run of n
 rows against m references takes memory O(n·m), so use smaller batches where memory is short.
 skl2onnx converts the steps of a pipeline, which come before.
 """
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.tuning import KERNEL_NEIGHBORS, LEAST_SHARE
+from latentmetric.core.votes import TINY, voting_scales
 from latentmetric.export.onnx_pipeline import convert_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
 from latentmetric.persistence.replacing import replacing
@@ -41,7 +44,8 @@ NEAREST = f"""
     products = MatMul (wide_queries, transposed)
     twice = Add (products, products)
     comparable = Sub (norms, twice)
-    least, proposed = TopK <axis = 1, largest = 0, sorted = 1> (comparable, n_candidates)
+    least, found = TopK <axis = 1, largest = 0, sorted = 1> (comparable, n_found)
+    proposed = Slice (found, index_0, n_candidates, index_1)
     candidates, order = TopK <axis = 1, largest = 0, sorted = 1> (proposed, n_candidates)
     each_query = Unsqueeze (queries, index_1)
     near = Gather <axis = 0> (references, candidates)
@@ -65,15 +69,27 @@ MOST_SIMILAR = """
     """
 """For a model without distances: minus the similarities, in the place of squared distances."""
 
-VOTERS = """
+VOTERS = f"""
     neighbors = Slice (indices, index_0, n_neighbors, index_1)
     voters = Slice (indices, index_0, n_voters, index_1)
     away = Slice (squared, index_0, n_voters, index_1)
-    codes = Gather <axis = 0> (reference_codes, voters)
+    wide_away = Cast <to = {DOUBLE}> (away)
     """
 
+MANY_VOTERS = f"""
+    neighbors = Slice (indices, index_0, n_neighbors, index_1)
+    far = Slice (found, n_candidates, n_voters, index_1)
+    voters = Concat <axis = 1> (indices, far)
+    far_comparable = Slice (least, n_candidates, n_voters, index_1)
+    query_norms = ReduceSumSquare (wide_queries, index_1)
+    far_squared = Add (far_comparable, query_norms)
+    wide_squared = Cast <to = {DOUBLE}> (squared)
+    wide_away = Concat <axis = 1> (wide_squared, far_squared)
+    """
+"""To compare all voters by differences would take memory for voters times the rank of the metric,
+for each row."""
+
 INVERSE_DISTANCE = f"""
-    wide_away = Cast <to = {DOUBLE}> (away)
     at_zero = LessOrEqual (wide_away, zero)
     positive = Where (at_zero, one, wide_away)
     positive_roots = Sqrt (positive)
@@ -84,27 +100,51 @@ INVERSE_DISTANCE = f"""
     ballots = Where (found_itself, itself, inverse)
     """
 
-KERNEL = f"""
-    first = Slice (squared, index_0, index_1, index_1)
-    nearer = Sub (first, away)
-    wide_nearer = Cast <to = {DOUBLE}> (nearer)
-    exponents = Div (wide_nearer, temperature)
+KERNEL = """
+    first = Slice (wide_away, index_0, index_1, index_1)
+    nearer = Sub (first, wide_away)
+    exponents = Div (nearer, temperature)
     ballots = Exp (exponents)
     """
 """Of infinite width where all votes count the same; of nearly none where the nearest decide."""
 
+OWN_BANDWIDTHS = """
+    own_scales = Gather <axis = 0> (voting_scales, voters)
+    own_weights = Gather <axis = 0> (log_weights, voters)
+    scaled = Mul (wide_away, own_scales)
+    weighted = Sub (own_weights, scaled)
+    exponents = Max (weighted, lowest)
+    highest = ReduceMax (exponents, index_1)
+    lower = Sub (exponents, highest)
+    ballots = Exp (lower)
+    """
+
+OTHERS = """
+    together = ReduceSum (ballots, index_1)
+    negligible = Mul (together, least_share)
+    last = Slice (ballots, last_voter, n_voters, index_1)
+    beyond = Mul (last, last_share)
+    others = Max (negligible, beyond)
+    counted = Add (totals, others)
+    """
+"""Under the kernel, what references beyond the voters may weigh is shared by all classes."""
+
 VOTE = """
+    codes = Gather <axis = 0> (reference_codes, voters)
     n_rows = Slice (shape, index_0, index_1)
     totals_shape = Concat <axis = 0> (n_rows, n_classes)
     nothing = Expand (zero, totals_shape)
     totals = ScatterElements <axis = 1, reduction = "add"> (nothing, codes, ballots)
-    all_votes = ReduceSum (totals, index_1)
-    probabilities = Div (totals, all_votes)
     of_neighbors = GatherElements <axis = 1> (totals, codes)
     winner = ArgMax <axis = 1> (of_neighbors)
     winning = GatherElements <axis = 1> (codes, winner)
     code = Squeeze (winning, index_1)
     label = Gather <axis = 0> (classes, code)
+    """
+
+SHARES = """
+    all_votes = ReduceSum (counted, index_1)
+    probabilities = Div (counted, all_votes)
     """
 
 
@@ -190,7 +230,12 @@ def _model(onnx: Any, parts: Parts) -> Any:
 def _graph(onnx: Any, parts: Parts) -> Any:
     """Features in; label, probabilities, neighbours and their distances out."""
     model, constants = parts.model, _constants(parts)
+    is_kernel, search = parts.weights == "kernel", NEAREST if model.is_metric else MOST_SIMILAR
+    voters = MANY_VOTERS if parts.n_voters > constants["n_candidates"][0] else VOTERS
     weights = INVERSE_DISTANCE if parts.weights == "distance" else KERNEL
+    if is_kernel and model.log_scales is not None:
+        weights = OWN_BANDWIDTHS
+    others = OTHERS if is_kernel else "counted = Identity (totals)"
     dtype, labels = (
         onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(given)).lower()
         for given in (model.dtype, constants["classes"].dtype)
@@ -202,7 +247,7 @@ def _graph(onnx: Any, parts: Parts) -> Any:
             int64[n, {n_neighbors}] neighbors, {dtype}[n, {n_neighbors}] distances
         ) {{
         rows = Cast <to = {onnx.helper.np_dtype_to_tensor_dtype(model.dtype)}> (features)
-        {INNER} {NEAREST if model.is_metric else MOST_SIMILAR} {VOTERS} {weights} {VOTE}
+        {INNER} {search} {voters} {weights} {VOTE} {others} {SHARES}
         }}"""
     graph = onnx.parser.parse_graph(text)
     used = {name for node in graph.node for name in node.input}
@@ -216,22 +261,30 @@ def _graph(onnx: Any, parts: Parts) -> Any:
 
 def _constants(parts: Parts) -> dict[str, Any]:
     """The arrays that graphs refer to by name."""
-    model, k = parts.model, max(parts.n_neighbors, parts.n_voters)
+    model, n_voters, n_classes = parts.model, parts.n_voters, len(parts.classes)
+    n_references, n_near = len(model.references), min(n_voters, KERNEL_NEIGHBORS)
+    if parts.weights != "kernel":
+        n_near = n_voters
+    k = max(parts.n_neighbors, n_near)
+    n_candidates = min(k + SPARE_NEIGHBORS, n_references)
     counts = {
-        "index_0": 0, "index_1": 1, "index_2": 2, "k": k,
-        "n_candidates": min(k + SPARE_NEIGHBORS, len(model.references)),
-        "n_neighbors": parts.n_neighbors, "n_voters": parts.n_voters,
-        "n_classes": len(parts.classes),
+        "index_0": 0, "index_1": 1, "index_2": 2, "k": max(k, min(n_voters, n_candidates)),
+        "n_candidates": n_candidates, "n_found": max(n_candidates, n_voters),
+        "n_neighbors": parts.n_neighbors, "n_voters": n_voters, "last_voter": n_voters - 1,
+        "n_classes": n_classes,
     }  # fmt: skip
     arrays: dict[str, Any] = {
         name: np.array([count], dtype=np.int64) for name, count in counts.items()
     }
     temperature = np.inf
     if parts.weights == "kernel":
-        temperature = max(model.temperature, np.finfo(np.float64).tiny)
+        temperature = max(model.temperature, TINY)
     if model.components is not None:
         arrays["components"] = model.components.T
         arrays["norms"] = model.references.in_double.norms
+    if model.log_scales is not None and model.log_weights is not None:
+        arrays["voting_scales"] = voting_scales(model.log_scales, temperature)
+        arrays["log_weights"] = model.log_weights.astype(np.float64)
     return arrays | {
         "centre": model.coordinates.centre.astype(model.dtype),
         "scale": np.array([[model.coordinates.scale]], dtype=model.dtype),
@@ -241,6 +294,9 @@ def _constants(parts: Parts) -> dict[str, Any]:
         "temperature": np.array(temperature),
         "zero": np.zeros((1, 1)),
         "one": np.ones((1, 1)),
+        "lowest": np.array(np.finfo(np.float64).min),
+        "least_share": np.array(LEAST_SHARE / n_classes),
+        "last_share": np.array((n_voters < n_references) / n_classes),
     }
 
 

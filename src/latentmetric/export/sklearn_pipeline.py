@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from latentmetric.core.distances import squared_norms
+from latentmetric.core.tuning import LEAST_SHARE
 from latentmetric.core.types import Floats
+from latentmetric.core.votes import voting_scales
 from latentmetric.export.parts import Parts
 
 TIE_BREAK = 2.0**-46
@@ -28,27 +32,37 @@ MAX_TIE_BREAKERS = 40
 def to_sklearn(model: Any) -> Pipeline:
     """Convert a model to a scikit-learn pipeline that predicts the same without latentmetric.
 
-    Its steps are a ``StandardScaler`` (the model's centre and scale), a ``FunctionTransformer`` of
-    ``numpy.dot`` (the metric) and a brute-force ``KNeighborsClassifier`` (the references). It can
-    be pickled and used wherever similar versions of NumPy and scikit-learn are installed.
+    Its first steps are a ``StandardScaler`` (the model's centre and scale) and a
+    ``FunctionTransformer`` of ``numpy.dot`` (the metric). What follows depends on the vote. The
+    pipeline can be pickled and used wherever similar versions of NumPy and scikit-learn are
+    installed.
 
+    With "uniform" and "distance", a brute-force ``KNeighborsClassifier`` holds the references.
     Predictions are the same except where neighbours tie within rounding. A tied vote goes to the
     nearest neighbour's class, as in the model, not to the first class as in scikit-learn alone:
     the votes of nearer neighbours weigh slightly more, which moves probabilities by less than
     2 ** (n_neighbors - 46). This holds for up to 40 neighbours; with more, the first class wins.
     With ``weights="distance"``, classes whose inverse distances have exactly the same sum go to the
-    first class. With "kernel", the weights are a softmax of squared distances, in a small pipeline
-    of their own.
+    first class.
+
+    With "kernel", where all references vote, their votes are a ``LogisticRegression`` over the
+    references, whose scores of a row are b − e^t D²/T; sums over classes and a second
+    ``LogisticRegression`` follow. Probabilities are the same within rounding, and ties go to the
+    first class. Memory O(n·m) for n rows and m references. Beyond 1,024 references, the nearest 20
+    vote, in a ``KNeighborsClassifier`` with weights from a softmax: what the model then sets aside
+    for the others, at most the weight of the last voter, is missing in the probabilities, so some
+    are 0. If so many references have bandwidths of their own, all of them vote here, in the model
+    the nearest 1,024.
 
     Parameters
     ----------
     model : estimator of this package, or a Pipeline that ends in one
-        Fitted. The steps of a pipeline are copied before the three steps of the model.
+        Fitted. The steps of a pipeline are copied before the steps of the model.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Classes without references are not in its ``classes_``.
+        Classes without references may not be in its ``classes_``.
 
     Examples
     --------
@@ -61,16 +75,9 @@ def to_sklearn(model: Any) -> Pipeline:
     True
     """
     parts = Parts.of(model, "scikit-learn")
-    factor, rows = _map_and_rows(parts)
-    if parts.weights == "kernel" and parts.model.temperature > 0:
-        unit = factor.dtype.type(sqrt(parts.model.temperature))
-        factor, rows, voters = factor / unit, rows / unit, _kernel_voters(parts.n_voters)
-    else:
-        voters = _plain_voters(parts)
-    voters.set_params(n_jobs=parts.n_jobs).fit(rows, parts.labels)
-    linear = FunctionTransformer(np.dot, kw_args={"b": factor.T})
     steps = [] if parts.piped.steps is None else deepcopy(parts.piped.steps.steps)
-    for name, step in (("centre", _scaler(parts)), ("metric", linear), ("vote", voters)):
+    voting = _all_voting if _all_vote(parts) else _nearest_voting
+    for name, step in (("centre", _scaler(parts)), *voting(parts)):
         while name in dict(steps):
             name = f"{name}_of_model"
         steps.append((name, step))
@@ -88,6 +95,69 @@ def _scaler(parts: Parts) -> StandardScaler:
     if hasattr(parts.piped.estimator, "feature_names_in_"):
         scaler.feature_names_in_ = parts.piped.estimator.feature_names_in_.copy()
     return scaler
+
+
+def _all_vote(parts: Parts) -> bool:
+    """Whether all references vote, or must because only that can be computed."""
+    model = parts.model
+    if parts.weights != "kernel" or not model.temperature > 0 or len(model.references) < 2:
+        return False
+    return model.log_scales is not None or parts.n_voters == len(model.references)
+
+
+def _all_voting(parts: Parts) -> list[tuple[str, Any]]:
+    """The metric and a kernel vote of all references.
+
+    b − s‖q − u‖² is linear in the point q and the squares of its coordinates.
+    """
+    model, dtype = parts.model, np.float64
+    assert model.components is not None
+    points, n_classes = model.references.rows.astype(dtype), len(parts.classes)
+    zeros = np.zeros(len(points))
+    scales = voting_scales(zeros if model.log_scales is None else model.log_scales,
+                           model.temperature)[:, None]  # fmt: skip
+    weights = zeros if model.log_weights is None else model.log_weights.astype(dtype)
+    squares = FeatureUnion([("points", "passthrough"), ("squares", FunctionTransformer(np.square))])
+    references = _logistic(
+        np.hstack((2 * scales * points, np.broadcast_to(-scales, points.shape))),
+        weights - scales[:, 0] * squared_norms(points),
+        np.arange(len(points)),
+    )
+    of_classes = (model.codes[:, None] == np.arange(n_classes)) + LEAST_SHARE / n_classes
+    return [
+        ("metric", _linear(model.components.T.astype(dtype))),
+        ("squares", squares.fit(np.zeros((1, points.shape[1])))),
+        ("references", FunctionTransformer(references.predict_proba)),
+        ("classes", _linear(of_classes)),
+        ("logarithm", FunctionTransformer(np.log)),
+        ("vote", _logistic(np.eye(n_classes), np.zeros(n_classes), parts.classes)),
+    ]
+
+
+def _linear(matrix: Floats) -> FunctionTransformer:
+    return FunctionTransformer(np.dot, kw_args={"b": matrix})
+
+
+def _logistic(coef: Floats, intercept: Floats, classes: Any) -> LogisticRegression:
+    """A fitted regression; of two classes, scikit-learn stores the difference."""
+    if len(classes) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    fitted = LogisticRegression()
+    fitted.coef_, fitted.intercept_, fitted.classes_ = coef, intercept, classes
+    fitted.n_features_in_, fitted.n_iter_ = coef.shape[1], np.zeros(1, dtype=np.int32)
+    return fitted
+
+
+def _nearest_voting(parts: Parts) -> list[tuple[str, Any]]:
+    """The metric and a vote of the nearest references."""
+    factor, rows = _map_and_rows(parts)
+    if parts.weights == "kernel" and parts.model.temperature > 0:
+        unit = factor.dtype.type(sqrt(parts.model.temperature))
+        factor, rows, voters = factor / unit, rows / unit, _kernel_voters(parts.n_voters)
+    else:
+        voters = _plain_voters(parts)
+    voters.set_params(n_jobs=parts.n_jobs).fit(rows, parts.labels)
+    return [("metric", _linear(factor.T)), ("vote", voters)]
 
 
 def _map_and_rows(parts: Parts) -> tuple[Floats, Floats]:

@@ -6,15 +6,18 @@ table of arrays, and parameters by the estimator's own checks.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from latentmetric.characters import shortened
+from latentmetric.core.capacity import Candidate
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
 from latentmetric.core.model import FittedModel
+from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
     Arrays,
@@ -26,12 +29,14 @@ from latentmetric.persistence.model_file import (
     unpack,
 )
 from latentmetric.registry import ESTIMATORS, estimator_class
-from latentmetric.validation.parameters import validated_copy
+from latentmetric.validation.parameters import count_or_share, validated_copy
 
 ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "centre": (np.float64, ("features",)),
     "references": (None, ("references", "rank")),
     "codes": (np.int64, ("references",)),
+    "log_scales": (None, ("references",)),
+    "log_weights": (None, ("references",)),
     "components_": (None, ("rank", "features")),
     "similarity_": (None, ("features", "features")),
     "latent_examples_": (None, ("latents", "features")),
@@ -43,7 +48,9 @@ ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
 """Dtype (None: that of the references) and axes of each array; axes of one name are as long."""
 
 COUNTS = ("n_features_in_", "n_iter_", "best_iter_")
-OTHERS = ("classes_", "history_", "feature_names_in_", "columns_in_", "reference_")
+OTHERS = (
+    "classes_", "history_", "feature_names_in_", "columns_in_", "reference_", "n_latents_",
+)  # fmt: skip
 """Attributes that are no arrays of numbers."""
 
 NEEDED = {
@@ -51,6 +58,12 @@ NEEDED = {
     "OASIS": ("similarity_",),
 }
 """Attributes that an estimator answers from, beside those that all have."""
+
+NAMES = {"start": STARTS, "bandwidth": BANDWIDTHS}
+"""The entries of the history that are names; all others are numbers or dicts of numbers."""
+
+TRIED = {field.name for field in fields(Candidate)} | {"fold", "loss"}
+"""What the history says of each candidate that was tried."""
 
 
 def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
@@ -84,6 +97,8 @@ def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
         "references": model.references.rows,
         "codes": model.codes.astype(np.int64, copy=False),
     }
+    if model.log_scales is not None:
+        voting |= {"log_scales": model.log_scales, "log_weights": model.log_weights}
     return {
         "estimator": name,
         "parameters": pack(parameters, {}, "parameters"),
@@ -115,9 +130,13 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
         contents.spend(len(codes) * classes.itemsize, "labels as wide as the longest")
         attributes["latent_labels_"] = classes[codes]
     estimator = kind(**parameters)
+    if name == "MaPML":  # earlier versions did not choose
+        attributes.setdefault("n_latents_", estimator.n_latents)
     vars(estimator).update(attributes, model_=_restore_model(attributes, voting))
     try:
         validated_copy(estimator)
+        if name == "MaPML":
+            count_or_share("n_latents_", attributes["n_latents_"])
         estimator._check_against(classes, fitting=False)
         estimator._voting()
     except (OverflowError, TypeError, ValueError) as error:
@@ -146,10 +165,20 @@ def _check_attributes(attributes: dict[str, Any]) -> None:
     for record in attributes["history_"]:
         require(type(record["round"]) is int, "a round of the history has no number")
         for name, value in record.items():
-            values = list(value.values()) if isinstance(value, dict) else [value]
-            are_numbers = all(type(number) in (int, float) for number in values)
-            fits = value in STARTS if name == "start" else are_numbers
+            fits = _is_measured(name, value)
+            if isinstance(value, dict):
+                fits = all(_is_measured("", number) for number in value.values())
+            if name == "tried":
+                fits = all(
+                    one.keys() == TRIED and all(map(_is_measured, one, one.values()))
+                    for one in value
+                )
             require(fits, f"the history holds a {shortened(name, 40)!r} that is not a number")
+
+
+def _is_measured(name: str, value: Any) -> bool:
+    """Whether the history may hold this value under this name."""
+    return value in NAMES[name] if name in NAMES else type(value) in (int, float)
 
 
 def _check_arrays(values: dict[str, Any]) -> None:
@@ -191,8 +220,10 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
     coordinates, rows = Coordinates(voting["centre"], scale), voting["references"]
     codes, n_classes = voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"])
     if "components_" in attributes:
+        votes = voting.get("log_scales"), voting.get("log_weights")
+        require((votes[0] is None) == (votes[1] is None), "log_scales and log_weights are a pair")
         model = FittedModel.of_metric(
-            coordinates, attributes["components_"], rows, codes, n_classes, temperature
+            coordinates, attributes["components_"], rows, codes, n_classes, temperature, *votes
         )
     else:
         references = References(rows, np.zeros(len(rows), dtype=rows.dtype))

@@ -63,6 +63,40 @@ def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
     return Starts(first.get("start"), losses, errors)
 
 
+class Tried(NamedTuple):
+    """A way to fit that cross-validation compared with others."""
+
+    start: str
+    n_latents: str
+    ridge: float
+    bandwidth: str
+    loss: float
+    """The mean over the folds that it was tried on."""
+    n_folds: int
+    chosen: bool
+
+
+def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
+    """What the first record of a history says was tried: on the most folds first, then by loss."""
+    first = history[0] if history else {}
+    names = ("start", "n_latents", "ridge", "bandwidth")
+    losses: dict[tuple[Any, ...], list[float]] = {}
+    for entry in first.get("tried", ()):
+        losses.setdefault(tuple(entry[name] for name in names), []).append(entry["loss"])
+    chosen = tuple(first.get(name) for name in names)
+    found = [
+        Tried(key[0], latents_in_words(key[1]), key[2], key[3], float(np.mean(own)), len(own),
+              key == chosen)
+        for key, own in losses.items()
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: (-one.n_folds, one.loss))
+
+
+def latents_in_words(n_latents: Any) -> str:
+    """A number of latent examples a class, or a share of its rows."""
+    return f"{n_latents:.0%} of the rows" if isinstance(n_latents, float) else str(n_latents)
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """The eigenvalues of a metric, largest first, and how many of them matter."""

@@ -19,6 +19,7 @@ from latentmetric.viz.report.text import NBSP, number, percent, share, shown
 from latentmetric.viz.summaries import (
     Curve,
     Spectrum,
+    candidates,
     class_means,
     curve,
     feature_effects,
@@ -125,6 +126,7 @@ def fit_section(evidence: Evidence) -> dict[str, Any]:
         "judged": judged,
         "before": last_before_refinement(history),
         "tried": tried,
+        "candidates": candidates(history)[: limits.MAX_CANDIDATES],
         "starts": [name for name in STARTS if name in tried.losses and name in tried.errors],
         "rel_tol": REL_TOL,
         "min_gain": MIN_GAIN,

@@ -42,6 +42,7 @@ MAX_THUMBNAIL = 32  # pixels of a thumbnail's longer side; larger images are ave
 MAX_PICTURE_BYTES = 4_500_000  # all thumbnails before compression; base64 adds a third
 
 # Metric and data
+MAX_CANDIDATES = 12  # of those that cross-validation compared
 MAX_FEATURES = 12  # in the chart of weights
 MAX_DIRECTIONS = 3
 MAX_LOADINGS = 5  # features listed for each direction

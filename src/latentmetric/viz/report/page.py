@@ -30,6 +30,7 @@ from latentmetric.viz.report.learned import data_section, fit_section, metric_se
 from latentmetric.viz.report.map import map_section
 from latentmetric.viz.report.text import FILTERS, shown
 from latentmetric.viz.report.verdict import verdict_section
+from latentmetric.viz.summaries import latents_in_words
 
 SCRIPTS = ("page.js", "map.js")
 
@@ -190,7 +191,7 @@ def _templates() -> Any:
     )
     templates.filters.update(FILTERS)
     frame = {name: value for name, value in vars(charts).items() if name.isupper()}
-    templates.globals.update(frame, limits=limits)
+    templates.globals.update(frame, limits=limits, latents_in_words=latents_in_words)
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return templates
 

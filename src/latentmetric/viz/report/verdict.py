@@ -12,7 +12,7 @@ from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
 from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
 from latentmetric.viz.report.text import counted, percent
-from latentmetric.viz.summaries import curve, pair_counts, starts
+from latentmetric.viz.summaries import curve, latents_in_words, pair_counts, starts
 
 Facts = dict[str, Any] | LabelQuality | None
 
@@ -107,7 +107,7 @@ def advice(evidence: Evidence, methods: list[Compared], rivals: list[Compared]) 
     """What the sentences in ``verdict.html`` need, the weightiest first; None: does not apply."""
     decisive = rivals if evidence.is_test else []
     quality, surplus = evidence.label_quality, evidence.calibration.surplus
-    too_sure = surplus >= limits.OVERCONFIDENT and hasattr(evidence.model, "early_stopping")
+    too_sure = surplus >= limits.OVERCONFIDENT and hasattr(evidence.model, "refine")
     return {
         "use_rival": _use_rival(decisive),
         "training_rows": None if evidence.is_test else {"given": evidence.has_training_rows},
@@ -133,12 +133,17 @@ def _more_latents(evidence: Evidence, methods: list[Compared]) -> Facts:
     match = next((one.match for one in methods[1:] if one.name == name), None)
     if match is None or not evidence.is_test or not match.significant or match.fewer > 0:
         return None
-    return {"name": name, "fewer": match.fewer, "n_latents": evidence.model.n_latents}
+    return {
+        "name": name,
+        "fewer": match.fewer,
+        "n_latents": latents_in_words(evidence.model.n_latents_),
+    }
 
 
 def _more_rounds(model: Any) -> Facts:
     """If the last round was the best and still much better than the one before, go on."""
-    for quantity in ("validation_error", "loss", "objective"):
+    # The loss of training rows falls with every pass of the refinement, also where errors rise.
+    for quantity in ("validation_error", *(() if getattr(model, "refine", 0) else ("objective",))):
         measured = curve(model.history_, quantity)
         if len(measured.values) < 3:
             continue
