@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
-from latentmetric.core.tuning import BANDWIDTH_PULL, SETTLED_LOSS, WEIGHT_PULL
+from latentmetric.core.tuning import BANDWIDTH_PULL, REFINEMENT_SHARE, SETTLED_LOSS, WEIGHT_PULL
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 
@@ -186,7 +186,7 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
         of_label /= shares.sum(axis=1)
         losses.append(float(data.weights @ loss_of(of_label, 0.0)))
     likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
-    return max(likeliest, temperature_from_references(References.of(vote.points)))
+    return max(likeliest, temperature_from_references(References.of(vote.points), REFINEMENT_SHARE))
 
 
 class Objective:

@@ -24,8 +24,8 @@ FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_
 
 # Few rows: what the fit chooses, and its refinement.
 DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
-DENSE_NUMBERS = 2**29  # rows times features squared, the most for that; tables.py
-DENSE_ITERATIONS = 20  # of L-BFGS for each pass of the refinement; tables.py
+DENSE_NUMBERS = 2**26  # rows times features times rank, the most for that; quality.py
+DENSE_ITERATIONS = 7  # of L-BFGS for each pass of the refinement; quality.py
 SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
 BANDWIDTH_PULL, WEIGHT_PULL = 1.0, 0.1  # of log bandwidths and log weights to 0, as rows; tables.py
 TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are tried on; tables.py
@@ -33,7 +33,7 @@ TRIAL_NUMBERS = 30_000  # numbers of that sample, if it may have more rows; smal
 TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
 TRIAL_FOLDS = 3  # of that sample; tables.py
 TRIAL_ITERATIONS = 12  # of L-BFGS; tables.py
-FINALISTS = 3  # capacities for which several ridges are tried; tables.py
+FINALISTS = 2  # capacities for which several ridges are tried; tables.py
 SIMPLER = 0.005  # of the loss that each step away from the simplest candidate costs; tables.py
 MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
 DENOISED_FEATURES = 16  # from which on the denoised start is tried; picture.py

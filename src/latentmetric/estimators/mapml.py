@@ -116,8 +116,8 @@ class MaPML(OnlineLatents):
         rows.
     index : {"exact", "faiss"}, default="exact"
         How references are searched: exactly, or from 4,096 references on with an approximate faiss
-        index, which may occasionally miss a neighbour (needs the extra ``faiss``). The distances and
-        the votes of the references that it finds are exact.
+        index, which may occasionally miss a neighbour (needs the extra ``faiss``). Distances and
+        votes of the references that it finds are exact.
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from. "euclidean": as in the paper. "standardized":
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of
@@ -156,7 +156,7 @@ class MaPML(OnlineLatents):
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by 20 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
+        by 7 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
         nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:

@@ -151,7 +151,7 @@ def is_dense(model: Any, data: TrainingData) -> bool:
     n_rows = int(rows.sizes.sum())
     rank = min(n_rows, rows.n_features, model.n_components or rows.n_features)
     is_small = n_rows <= DENSE_ROWS and n_rows * rows.n_features * rank <= DENSE_NUMBERS
-    return model.refine > 0 and is_small
+    return model.refine > 0 and is_small and not model.label_noise
 
 
 def n_rounds(model: Any, data: TrainingData) -> int:
