@@ -41,7 +41,7 @@ def test_options_of_their_own_and_defaults_of_commands():
 @pytest.mark.parametrize(
     ("name", "setting", "n_latents", "message"),
     [
-        ("mapml", "max_itr=3", None, "did you mean 'max_iter'? MaPML has class_weight=None, "),
+        ("mapml", "max_itr=3", None, "did you mean 'max_iter'? MaPML has bandwidth=auto, "),
         ("mapml", "max_iter", None, "'max_iter' is not NAME=VALUE"),
         ("mapml", "max_iter=many", None, "max_iter must be an integer, got 'many'"),
         ("mapml", None, "2.5", "n_latents must be above 0 and at most 1, got 2.5"),

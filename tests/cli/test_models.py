@@ -25,7 +25,25 @@ def test_info(folder, model):
     assert len(facts["history"]) == len(model.history_)
 
 
-def test_info_shows_the_starts_and_marks_the_refinement(folder, model):
+def test_info_shows_what_was_chosen(folder, model):
+    first = model.history_[0]
+    facts = json.loads(call("info", "model", "--json").stdout)
+    for name in ("start", "n_latents", "ridge", "bandwidth"):
+        assert facts[name] == first[name]
+    assert facts["history"][0]["tried"] == first["tried"]
+    shown = call("info", "model").stdout
+    assert f"start: {first['start']}\n" in shown
+    assert f"ridge: {first['ridge']}\n" in shown
+    assert f"bandwidth: {first['bandwidth']}\n" in shown
+    kinds = {tuple(list(one.items())[:4]) for one in first["tried"]}
+    assert f"chosen from: {len(kinds)} candidates by cross-validation" in shown
+    assert len(facts["history"]) == 2
+
+
+def test_info_shows_the_starts_and_marks_the_refinement(folder, train, in_batches):
+    model = latentmetric.MaPML(random_state=0)
+    model.fit(train.drop(columns="kind"), train["kind"])
+    save(model, "model")
     first = model.history_[0]
     facts = json.loads(call("info", "model", "--json").stdout)
     for name in ("start", "start_losses", "start_errors"):

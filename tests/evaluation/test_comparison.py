@@ -59,7 +59,7 @@ def test_references_are_what_queries_are_compared_with(all_methods):
     found = {outcome.method: outcome.references for outcome in all_methods[0]}
     rows = {found[name] for name in ("Euclid", "Euclid-scaled", "tuned-k-NN", "MaPML-O", "LMNN")}
     assert rows == {45}
-    assert found["MaPML"] == 6
+    assert found["MaPML"] in (3, 9)  # one or three for each class
     assert found["logistic-regression"] == found["random-forest"] == 0
     assert 0 < found["SVC"] <= 45
 

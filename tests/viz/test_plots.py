@@ -45,7 +45,7 @@ def test_the_curve_shows_the_history(fitted):
     np.testing.assert_allclose(twin.lines[0].get_ydata(), 100 * np.array(errors))
     assert line_called("kept", ax).get_xdata()[0] == model.best_iter_
     assert line_called("refinement begins", ax).get_xdata()[0] == 3.5
-    assert ax.get_xticks().tolist() == list(range(7))
+    assert ax.get_xticks().tolist() == list(range(5))
 
 
 def line_called(name, ax):

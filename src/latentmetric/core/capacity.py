@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+from scipy.stats import entropy
 
 from latentmetric.core.psd import most_discriminating
 from latentmetric.core.quasi_newton import (
@@ -37,6 +38,7 @@ from latentmetric.core.tuning import (
     FINALISTS,
     MEANS_PASSES,
     MIN_JUDGED_LIKELIHOOD,
+    NEAR_BASE,
     SIMPLER,
     TRIAL_FOLDS,
     TRIAL_ITERATIONS,
@@ -98,6 +100,8 @@ class Trials:
         self._starts: dict[tuple[str, int, int | float], tuple[KernelVote, Labelled]] = {}
         self.folds = np.unique(folds[folds >= 0]).tolist()
         """Those that have rows; none if every class has a single one."""
+        self.base = float(entropy(np.bincount(positions, weights)))
+        """The loss of always saying how frequent the classes are."""
         self.losses: dict[tuple[Candidate, int], float] = {}
         self.gaps: dict[tuple[Candidate, int], float] = {}
 
@@ -250,6 +254,12 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
     for n_latents in options.capacities:
         pool = [Candidate(start, n_latents, ridge, bandwidth) for start in options.starts]
         finalists.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
+    if min(trials.losses.values()) > NEAR_BASE * trials.base:
+        # No start tells classes apart: columns without a common unit are not left as they are.
+        simplest = options.starts[0]
+        finalists = [
+            replace(one, start=simplest) if one.start == "euclidean" else one for one in finalists
+        ]
     finalists = sorted(finalists, key=trials.cost)[:FINALISTS]
     best = min(
         (replace(one, ridge=r) for one in finalists for r in options.ridges), key=trials.cost

@@ -173,7 +173,8 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
     squared = data.left_out(data.rows @ vote.components.T, vote.points)
     blocks = _class_blocks(data.positions, vote.class_starts)
     nearest = min(4, squared.shape[1]) - 1
-    usual = float(np.partition(squared, nearest, axis=1)[:, nearest].mean(dtype=np.float64))
+    near = np.partition(squared, nearest, axis=1)[:, nearest].astype(np.float64)
+    usual = float(np.average(near, weights=data.weights))
     if not usual > 0:
         return 0.0
     losses = []

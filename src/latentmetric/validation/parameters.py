@@ -109,8 +109,8 @@ class OrAuto:
 
     def check(self, name: str, value: Any) -> Any:
         """See ``Rule``."""
-        if isinstance(value, str):
-            return OneOf(("auto",)).check(name, value)
+        if isinstance(value, str) and value == "auto":
+            return value
         return self.rule.check(name, value)
 
 

@@ -39,7 +39,30 @@ def divided(chart):
     return "refinement begins" in [text.text for text in chart.all("text")]
 
 
-def test_a_fit_by_default_shows_loss_and_error_over_rounds_and_passes(section_of):
+def test_a_fit_by_default_shows_what_was_chosen_and_tried(section_of):
+    model = MaPML(random_state=0)
+    section = section_of(model)
+    first, tried = model.history_[0], model.history_[0]["tried"]
+    table = section.one("table", data_name="candidates").one("tbody")
+    rows = [[row.one("th").text, *(cell.text for cell in row.all("td"))] for row in table.all("tr")]
+    names = ("start", "n_latents", "ridge", "bandwidth")
+    folds = {}
+    for one in tried:
+        folds.setdefault(tuple(one[name] for name in names), []).append(one["loss"])
+    assert len(rows) == min(12, len(folds))
+    chosen = [row for row in rows if row[-1] == "chosen"]
+    assert len(chosen) == 1
+    losses = folds[tuple(first[name] for name in names)]
+    assert chosen[0][0] == first["start"]
+    assert float(chosen[0][2]) == first["ridge"]
+    assert chosen[0][3] == first["bandwidth"]
+    assert float(chosen[0][4]) == pytest.approx(np.mean(losses), abs=1e-4)
+    assert int(chosen[0][5]) == len(losses)
+    assert f"start “{first['start']}”" in section.text
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_a_fit_in_batches_shows_loss_and_error_over_rounds_and_passes(section_of):
     model = MaPML(max_iter=3, n_steps=300, random_state=0)
     section = section_of(model)
     drawn = charts(section)

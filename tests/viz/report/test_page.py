@@ -131,7 +131,7 @@ def test_the_map_lists_predictions_and_the_nearest_latents_of_each_point(digits,
         assert code == said == y_train[row]
         distances, nearest = model.kneighbors(X_train[[row]], 3)
         assert [label for label, _, _ in near] == model.latent_labels_[nearest[0]].tolist()
-        np.testing.assert_allclose([far for _, _, far in near], distances[0], rtol=1e-3)
+        np.testing.assert_allclose([far for _, _, far in near], distances[0], rtol=1e-3, atol=1e-9)
     for _, _, _, name, _, near in points["latent"][::11]:
         latent = int(name.removeprefix("latent example "))
         to_others = np.linalg.norm(positions - positions[latent], axis=1)

@@ -21,7 +21,7 @@ ROWS = {"X_train": X[:160], "y_train": Y[:160]}
 
 @pytest.fixture(scope="module")
 def model():
-    return MaPML(max_iter=1, n_steps=300, random_state=0).fit(X[:160], Y[:160])
+    return MaPML(3, max_iter=1, n_steps=300, random_state=0).fit(X[:160], Y[:160])
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_too_few_latents_are_noticed(evidence, advice):
     originals = replace(originals, predicted=evidence.true)
     text = advice(with_verdict(evidence, first_wrong(evidence.true, 20), originals))
     assert "More latents" in text
-    assert "n_latents, now 0.1 (--n-latents)" in text
+    assert f"n_latents, now {evidence.model.n_latents_} (--n-latents)" in text
 
 
 def test_a_start_that_nearly_won_is_named(evidence, read, advice):
@@ -122,9 +122,12 @@ def test_a_start_that_nearly_won_is_named(evidence, read, advice):
 
 def test_rounds_that_still_improve_are_noticed(evidence, advice):
     model = copy(evidence.model)
-    model.history_ = [{"round": n, "loss": 1.0 - 0.2 * n} for n in range(4)]
+    model.history_ = [{"round": n, "validation_error": 1.0 - 0.2 * n} for n in range(4)]
     model.best_iter_ = 3
     assert "Raise refine, now 3 (--refine)" in advice(replace(evidence, model=model))
+    model.history_ = [{"round": n, "loss": 1.0 - 0.2 * n} for n in range(4)]
+    assert "More rounds" not in advice(replace(evidence, model=model))  # errors may still rise
+    model.history_ = [{"round": n, "validation_error": 1.0 - 0.2 * n} for n in range(4)]
     model.best_iter_ = 2
     assert "More rounds" not in advice(replace(evidence, model=model))
 
@@ -183,4 +186,4 @@ def test_a_few_tested_rows_that_were_trained_on_are_counted_and_do_not_stop_the_
     verdict = verdict_of(path)
     assert "30 of the 110 tested rows are also among the training rows" in verdict.text
     assert "p" in [head.text for head in verdict.one("thead").all("th")]
-    assert "the 20 nearest rows vote, with more weight for nearer ones." in verdict.text
+    assert "all 160 rows vote, with more weight for nearer ones." in verdict.text
