@@ -196,8 +196,8 @@ def of_round(**changes):
 
 
 def of_tried(**changes):
-    return lambda opened: (
-        opened.document["model"]["attributes"]["history_"][0]["tried"][0].update(changes)
+    return lambda opened: opened.document["model"]["attributes"]["history_"][0]["tried"][0].update(
+        changes
     )
 
 

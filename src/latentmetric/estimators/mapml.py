@@ -110,8 +110,8 @@ class MaPML(OnlineLatents):
         references; with ``early_stopping``, from the held-out rows.
     index : {"exact", "faiss"}, default="exact"
         How references are searched: exactly, or from 4,096 references on with an approximate faiss
-        index, which may occasionally miss a neighbour (needs the extra ``faiss``). The distances and
-        the votes of the references that it finds are exact.
+        index, which may occasionally miss a neighbour (needs the extra ``faiss``). The distances
+        and the votes of the references that it finds are exact.
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from. "euclidean": as in the paper. "standardized":
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of

@@ -124,8 +124,9 @@ def to_faiss(model: Any) -> FaissIndex:
 
     Its ``search`` finds what the model's ``kneighbors`` finds, except where distances tie within
     rounding: by distance alone, whatever bandwidths and weights the references have. These count
-    in ``predict_proba``, which is the model's own vote of what was found. The ``index`` is a plain faiss index in float32, which can be written, sharded or
-    moved to a GPU; ``queries`` transforms rows into its space.
+    in ``predict_proba``, which is the model's own vote of what was found. The ``index`` is a plain
+    faiss index in float32, which can be written, sharded or moved to a GPU; ``queries`` transforms
+    rows into its space.
 
     Parameters
     ----------
