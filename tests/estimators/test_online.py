@@ -273,6 +273,13 @@ class TestBandwidths:
         assert of_class.shape == (2, 6)
         np.testing.assert_allclose(of_class[:, 4:], before.mean(axis=1)[:, None] * [[1, 1]])
 
+    def test_the_score_of_a_label_that_was_not_learned_from_is_its_probability(self, wide):
+        model, X, y = wide
+        X, y = X[y < 3] + 0.3, y[y < 3]
+        scores = model.label_scores(X, y, training=False)
+        shares = model.predict_proba(X)[np.arange(len(y)), y]
+        np.testing.assert_allclose(scores, shares, rtol=1e-6, atol=1e-6)
+
     def test_classes_that_go_take_theirs_with_them(self, wide):
         model, X, y = wide
         left = copied(model).remove_classes([1])
