@@ -103,6 +103,16 @@ def test_bandwidths_and_weights_go_there_and_back(blobs):
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-3)
 
 
+def test_states_without_bandwidths_are_loaded(blobs):
+    loss, X, _ = trained(blobs)
+    state = loss.state_dict()
+    del state["log_scales"], state["log_weights"]
+    other = LatentVoteLoss(3, 6, 4)
+    other.log_scales += 1
+    other.load_state_dict(state)
+    assert torch.equal(other.predict_proba(X), loss.predict_proba(X))
+
+
 def test_rows_far_from_0_keep_their_predictions(blobs):
     X, y = blobs[0] + 1e8, blobs[1]
     model = MaPML(5, **QUICK).fit(X, y)

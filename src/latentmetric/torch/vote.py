@@ -393,6 +393,12 @@ class LatentVoteLoss(nn.Module):
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
 
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """Also load states of versions in which all latent examples had the same bandwidth."""
+        for name in ("log_scales", "log_weights"):
+            state_dict.setdefault(prefix + name, torch.zeros_like(getattr(self, name)))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def _learned(self, components: Any) -> LearnedLatents:
         """The latent examples that have a vote, under this metric."""
         known = as_array(self.counts) > 0
