@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge
+from latentmetric.core.distances import References
+from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, label_likelihoods
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
@@ -75,3 +76,25 @@ def test_without_a_temperature_the_nearest_latents_vote(leave_out):
     found = judge(points, positions, latents, class_starts, counts, 0.0, leave_out=leave_out)
     assert found.error == pytest.approx(1 / 3)
     assert found.loss == pytest.approx(-np.log(MIN_LIKELIHOOD) / 3)
+
+
+@pytest.mark.parametrize("leave_out", [True, False])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_likelihood_of_labels_is_that_of_a_plain_loop(rng, leave_out, own, dtype):
+    points, codes, latents, class_starts, counts = case(rng, dtype=dtype)
+    of_latents = np.repeat(np.arange(4), np.diff(class_starts))
+    log_scales, log_weights = (rng.standard_normal((2, len(latents))) * own).astype(dtype)
+    votes = (log_scales, log_weights) if own else ()
+    found = label_likelihoods(
+        points, codes, References.of(latents), of_latents, counts, 0.5, leave_out, *votes
+    )
+    for point, label, likelihood in zip(points, codes, found, strict=True):
+        squared = np.square(point - latents).sum(axis=1, dtype=np.float64)
+        nearest = np.argmin(np.where(of_latents == label, squared, np.inf))
+        if leave_out:
+            count = counts[nearest]
+            squared[nearest] *= min((count / (count - 1)) ** 2, ALONE) if count > 1 else ALONE
+        weights = np.exp(log_weights - np.exp(log_scales, dtype=np.float64) * squared / 0.5)
+        expected = weights[of_latents == label].sum() / weights.sum()
+        np.testing.assert_allclose(likelihood, expected, rtol=1e-4 if dtype == np.float32 else 1e-9)

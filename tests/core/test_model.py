@@ -1,5 +1,7 @@
 """The fitted model against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -58,6 +60,27 @@ def test_votes_and_shares_agree(made, rng, weights):
         if weights == "kernel":  # classes share what the other references may weigh
             expected += max(ballots[row, -1], LEAST_SHARE * expected.sum()) / 4
         np.testing.assert_allclose(shares[row], expected / expected.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_voters", [15, 60])
+def test_references_vote_with_their_own_bandwidths_and_weights(made, rng, n_voters):
+    model, rows, codes, components = made
+    scales, weights = rng.standard_normal((2, 60))
+    model = replace(model, temperature=0.5, log_scales=scales, log_weights=weights)
+    queries = rng.standard_normal((30, 5)) * 3 + 7
+    neighbors = model.nearest(queries, n_voters)
+    shares, elected = model.shares(neighbors, "kernel"), model.vote(neighbors, "kernel")
+    inner = cdist(queries @ components.T, rows @ components.T) / model.coordinates.scale
+    for row, distances_of_row in enumerate(inner):
+        nearest = np.argsort(distances_of_row)[:n_voters]
+        votes = np.zeros(4)
+        for one in nearest:
+            last = np.exp(weights[one] - np.exp(scales[one]) * distances_of_row[one] ** 2 / 0.5)
+            votes[codes[one]] += last
+        assert elected[row] == votes.argmax()
+        beyond = last if n_voters < 60 else 0
+        votes += max(beyond, LEAST_SHARE * votes.sum()) / 4
+        np.testing.assert_allclose(shares[row], votes / votes.sum(), rtol=1e-9)
 
 
 def test_a_similarity_ranks_by_inner_products(rng):

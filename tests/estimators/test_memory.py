@@ -31,3 +31,21 @@ def test_peak_memory_stays_below_the_smallest_forbidden_array(reference):
         tracemalloc.stop()
     assert len(model.latent_examples_) == N_ROWS * RATIO
     assert peak < 0.9 * SMALLEST_FORBIDDEN
+
+
+def test_where_all_references_vote_memory_does_not_grow_with_the_queries(monkeypatch):
+    monkeypatch.setattr("latentmetric.estimators.base.VOTING_BYTES", 2**20)
+    generator = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = generator.standard_normal((600, 4)) + y[:, None]
+    model = MaPML(0.5, bandwidth="latent", n_jobs=1, random_state=0).fit(X, y)
+    queries = generator.standard_normal((6_000, 4))
+    tracemalloc.start()
+    try:
+        shares, labels = model.predict_proba(queries), model.predict(queries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(queries) * len(model.latent_examples_) * 8, "less than distances alone take"
+    np.testing.assert_array_equal(labels, shares.argmax(axis=1))
+    np.testing.assert_allclose(model.predict_proba(queries[-50:]), shares[-50:])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -232,3 +233,72 @@ def test_about_the_share_is_rejected(parameters):
     assert ((ratios > 0.5) & (ratios < 2)).all()
     with pytest.raises(ValueError, match="other references vote"):
         model.set_references(X, y).reject_threshold(0.1)
+
+
+class TestBandwidths:
+    """References that come later have the mean bandwidth and weight; others keep theirs."""
+
+    @pytest.fixture
+    def wide(self):
+        X, y = make_blobs(240, 4)
+        model = MaPML(4, bandwidth="latent", ridge=0.1, random_state=0)
+        return model.fit(X[y < 3], y[y < 3]), X, y
+
+    @staticmethod
+    def votes(model):
+        return np.array((model.model_.log_scales, model.model_.log_weights))
+
+    def test_new_classes_get_the_mean(self, wide):
+        model, X, y = wide
+        grown = copied(model).add_classes(X[y == 3], y[y == 3])
+        before, after = self.votes(model), self.votes(grown)
+        assert np.ptp(before, axis=1).min() > 0.1
+        np.testing.assert_array_equal(after[:, grown.latent_labels_ < 3], before)
+        mean = before.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(after[:, grown.latent_labels_ == 3], np.repeat(mean, 4, axis=1))
+        squared = cdist(grown.transform(X), grown.transform(grown.latent_examples_), "sqeuclidean")
+        squared /= grown.model_.temperature * grown.model_.coordinates.unit
+        weights = np.exp(after[1] - np.exp(after[0]) * squared)
+        shares = np.column_stack([weights[:, grown.latent_labels_ == c].sum(1) for c in range(4)])
+        shares /= shares.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(grown.predict_proba(X), shares, rtol=1e-6, atol=1e-6)
+
+    def test_more_rows_leave_them_and_more_latents_get_the_mean(self, wide):
+        model, X, y = wide
+        some = y == 1
+        grown = copied(model).set_params(n_latents=6).partial_fit(X[some] + 0.5, y[some])
+        before, after = self.votes(model), self.votes(grown)
+        for label in (0, 2):
+            np.testing.assert_array_equal(
+                after[:, grown.latent_labels_ == label], before[:, model.latent_labels_ == label]
+            )
+        of_class = after[:, grown.latent_labels_ == 1]
+        np.testing.assert_array_equal(of_class[:, :4], before[:, model.latent_labels_ == 1])
+        assert of_class.shape == (2, 6)
+        np.testing.assert_allclose(of_class[:, 4:], before.mean(axis=1)[:, None] * [[1, 1]])
+
+    def test_the_score_of_a_label_that_was_not_learned_from_is_its_probability(self, wide):
+        model, X, y = wide
+        X, y = X[y < 3] + 0.3, y[y < 3]
+        scores = model.label_scores(X, y, training=False)
+        shares = model.predict_proba(X)[np.arange(len(y)), y]
+        np.testing.assert_allclose(scores, shares, rtol=1e-6, atol=1e-6)
+
+    def test_classes_that_go_take_theirs_with_them(self, wide):
+        model, X, y = wide
+        left = copied(model).remove_classes([1])
+        np.testing.assert_array_equal(
+            self.votes(left), self.votes(model)[:, model.latent_labels_ != 1]
+        )
+        assert left.predict_proba(X[y == 0]).shape == (60, 2)
+
+    def test_references_that_are_set_vote_equally(self, wide):
+        model, X, y = wide
+        known = y < 3
+        changed = copied(model).set_references(X[known], y[known])
+        assert changed.model_.log_scales is None
+        assert changed.model_.log_weights is None
+        assert changed.score(X[known], y[known]) > 0.8
+        changed.add_classes(X[y == 3], y[y == 3])
+        assert changed.model_.log_scales is None
+        assert changed.predict_proba(X).shape == (240, 4)

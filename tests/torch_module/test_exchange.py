@@ -84,6 +84,43 @@ def test_there_and_back(blobs):
     np.testing.assert_allclose(back.predict_proba(X).detach(), loss.predict_proba(X).detach())
 
 
+def test_bandwidths_and_weights_go_there_and_back(blobs):
+    X, y = blobs
+    model = MaPML(5, bandwidth="latent", ridge=0.1, random_state=0).fit(X, y)
+    assert np.abs(model.model_.log_scales).max() > 0.1
+    head, loss = MahalanobisLinear.from_estimator(model), LatentVoteLoss.from_estimator(model)
+    rows = torch.tensor(X)
+    shares = loss.predict_proba(head(rows)).detach()
+    np.testing.assert_allclose(shares, model.predict_proba(X), rtol=1e-6, atol=1e-6)
+    loss(head(rows), torch.tensor(y)).backward()
+    copied = LatentVoteLoss(3, len(head.weight), 5).double()
+    copied.load_state_dict(loss.state_dict())
+    back = copied.to_estimator(rows, y, metric=head, classes=[2, 0, 1])
+    for name in ("log_scales", "log_weights"):
+        of_classes = getattr(model.model_, name).reshape(3, 5)
+        np.testing.assert_allclose(getattr(back.model_, name), of_classes[[1, 2, 0]].ravel())
+    found = back.predict_proba(X)[:, [2, 0, 1]]
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-3)
+
+
+def test_states_without_bandwidths_are_loaded(blobs):
+    loss, X, _ = trained(blobs)
+    state = loss.state_dict()
+    del state["log_scales"], state["log_weights"]
+    other = LatentVoteLoss(3, 6, 4)
+    other.log_scales += 1
+    other.load_state_dict(state)
+    assert torch.equal(other.predict_proba(X), loss.predict_proba(X))
+
+
+def test_rows_far_from_0_keep_their_predictions(blobs):
+    X, y = blobs[0] + 1e8, blobs[1]
+    model = MaPML(5, **QUICK).fit(X, y)
+    points = MahalanobisLinear.from_estimator(model)(torch.tensor(X)).detach()
+    loss = LatentVoteLoss.from_estimator(model)
+    np.testing.assert_array_equal(loss.predict(points), model.predict(X))
+
+
 def test_classes_may_have_different_numbers_of_latents(blobs):
     X, y = blobs
     model = MaPML(n_latents={0: 2, 1: 5, 2: 1}, **QUICK).fit(X, y)

@@ -95,8 +95,7 @@ def test_stretches_are_those_of_the_core():
 
 def test_only_latents_that_stood_for_a_row_vote():
     latent_labels, squared = labels_of(2, 1), torch.tensor([[0.0, 3.0, 1.0]])
-    one = torch.tensor(1.0)
     state = State(torch.zeros(3, 1), torch.tensor([0.0, 2.0, 2.0]), torch.zeros(2))
-    assert class_logits(squared, state, latent_labels, one).tolist() == [[-3.0, -1.0]]
+    assert class_logits(-squared, state, latent_labels).tolist() == [[-3.0, -1.0]]
     nothing = state._replace(counts=torch.zeros(3))
-    assert class_logits(squared, nothing, latent_labels, one).isfinite().all()
+    assert class_logits(-squared, nothing, latent_labels).isfinite().all()

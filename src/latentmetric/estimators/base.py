@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Self
@@ -22,9 +23,11 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, Search
 from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
+from latentmetric.core.tuning import VOTING_BYTES
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES
 from latentmetric.engines.dispatch import (
@@ -56,6 +59,9 @@ from latentmetric.validation.parameters import (
 )
 from latentmetric.validation.rows import float_dtypes
 from latentmetric.validation.weights import row_weights
+
+VOTER_BYTES = 64
+"""Of the distance, the index, the code and the vote of one neighbour, and what they come from."""
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
@@ -390,15 +396,30 @@ class ReferenceClassifier(
     def _predict_block(
         self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
-        neighbors = self._nearest(rows, start)
-        predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
-        if reject_below is not None:
-            predicted = predicted.astype(dtype)
-            predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
-        return predicted
+        def predict(neighbors: Neighbors) -> np.ndarray[Any, Any]:
+            predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
+            if reject_below is not None:
+                predicted = predicted.astype(dtype)
+                predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
+            return predicted
+
+        return self._by_voters(predict, rows, start)
 
     def _proba_block(self, rows: Floats, start: int) -> Floats:
-        return self.model_.shares(self._nearest(rows, start), self.weights)
+        def shares(neighbors: Neighbors) -> Floats:
+            return self.model_.shares(neighbors, self.weights)
+
+        return self._by_voters(shares, rows, start)
+
+    def _by_voters(
+        self, answer: Callable[[Neighbors], np.ndarray[Any, Any]], rows: Floats, start: int
+    ) -> np.ndarray[Any, Any]:
+        """The answers of the references that vote, for so many rows at a time as memory allows."""
+        k = self.model_.n_voters(self.weights, self.n_neighbors)
+        blocks = list(row_blocks(len(rows), VOTER_BYTES * k, VOTING_BYTES)) or [slice(0, 0)]
+        return np.concatenate(
+            [answer(self._nearest(rows[block], start + block.start)) for block in blocks]
+        )
 
     def _score_block(self, rows: Floats, start: int) -> Floats:
         return self.model_.scores(self._nearest(rows, start, 1))

@@ -42,6 +42,10 @@ class LearnedLatents:
     """(m,): the rows of each latent example, if they are known."""
     spreads: Floats | None = None
     """(C,): E[D²(x, z)] of each class in squared units of the rows, if it is known."""
+    log_scales: Floats | None = None
+    """(m,): t of each, whose squared distances count e^t times; None if all are 0."""
+    log_weights: Floats | None = None
+    """(m,): b of each, whose vote counts e^b times; None if all are 0."""
 
     @property
     def n_features(self) -> int:
@@ -56,8 +60,13 @@ class LearnedLatents:
     def reordered(self, positions: Ints) -> LearnedLatents:
         """The same with class c at position ``positions[c]``."""
         order = np.argsort(positions[self.codes], kind="stable")
-        sizes = self.sizes[np.argsort(positions)]
-        return LearnedLatents(self.points[order], sizes, self.temperature, self.components)
+        scales, weights = (
+            None if known is None else known[order] for known in (self.log_scales, self.log_weights)
+        )
+        return LearnedLatents(
+            self.points[order], self.sizes[np.argsort(positions)], self.temperature,
+            self.components, log_scales=scales, log_weights=weights,
+        )  # fmt: skip
 
 
 def to_estimator(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
@@ -77,6 +86,7 @@ def to_estimator(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
         estimator.n_latents = sizes[0] if len(set(sizes)) == 1 else named
         partition = labelled.engine.partition(labelled, 1, reading_log("MaPML", 0))
         attributes = _attributes(learned, partition, labelled.classes)
+    attributes["n_latents_"] = estimator.n_latents
     estimator.__dict__.update(attributes)
     return estimator
 
@@ -95,7 +105,11 @@ def _attributes(
     of_latents = learned.codes
     degree = learned.temperature / into.unit or None
     points = InnerRows(latents, into).under(factor)
-    model = FittedModel.of_metric(into, factor, points, of_latents, len(classes), degree)
+    votes = (
+        None if known is None else known.astype(dtype)
+        for known in (learned.log_scales, learned.log_weights)
+    )  # fmt: skip
+    model = FittedModel.of_metric(into, factor, points, of_latents, len(classes), degree, *votes)
     own, squared = _own(inner, codes, points, of_latents)
     counts = np.bincount(own, minlength=len(points))
     spreads = np.bincount(codes, squared) / np.bincount(codes)
@@ -165,4 +179,5 @@ def from_estimator(model: Any) -> LearnedLatents:
     return LearnedLatents(
         points, sizes, fitted.temperature * unit, model.components_,
         model.latent_counts_, np.maximum(model.margins_ - unit, 0),
+        fitted.log_scales, fitted.log_weights,
     )  # fmt: skip

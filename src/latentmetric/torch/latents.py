@@ -132,17 +132,15 @@ def leave_one_out_factors(counts: Tensor) -> Tensor:
     return torch.where(counts > 1, stretched, ALONE)
 
 
-def class_logits(
-    squared: Tensor, state: State, latent_labels: Tensor, temperature: Tensor
-) -> Tensor:
-    """log Σ exp(−D²/T) over the latent examples of each class, (B, C).
+def class_logits(log_votes: Tensor, state: State, latent_labels: Tensor) -> Tensor:
+    """log Σ exp of the votes of the latent examples of each class, (B, C).
 
     Latent examples that have not stood for a row yet have no vote, unless none has.
     """
     known = state.counts > 0
     known = known | ~known.any()
-    log_weights = (-squared / temperature).masked_fill(~known, -torch.inf)
-    return group_logsumexp(log_weights, latent_labels, len(state.spreads))
+    log_votes = log_votes.masked_fill(~known, -torch.inf)
+    return group_logsumexp(log_votes, latent_labels, len(state.spreads))
 
 
 def batch_logits(rows: Tensor, labels: Tensor, n_classes: int, temperature: Tensor) -> Tensor:

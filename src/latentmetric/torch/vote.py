@@ -96,6 +96,9 @@ class LatentVoteLoss(nn.Module):
         The class of each latent example.
     spreads : Tensor of shape (n_classes,)
         E[D²(x, z)] of each class.
+    log_scales, log_weights : Tensor of shape (n_latents,)
+        t and b of each latent example, which votes with the weight exp(b − e^t D²/T). They are 0,
+        or those of the model that ``from_estimator`` was given, and training does not change them.
 
     Examples
     --------
@@ -117,6 +120,8 @@ class LatentVoteLoss(nn.Module):
     spreads: Tensor
     temperature: Tensor
     latent_labels: Tensor
+    log_scales: Tensor
+    log_weights: Tensor
 
     def __init__(
         self,
@@ -154,6 +159,8 @@ class LatentVoteLoss(nn.Module):
         self.register_buffer("counts", torch.zeros(len(start)))
         self.register_buffer("spreads", torch.zeros(self.n_classes))
         self.register_buffer("temperature", torch.tensor(temperature))
+        self.register_buffer("log_scales", torch.zeros(len(start)))
+        self.register_buffer("log_weights", torch.zeros(len(start)))
 
     def extra_repr(self) -> str:
         """What ``print`` shows."""
@@ -226,7 +233,7 @@ class LatentVoteLoss(nn.Module):
         if self.training and self.distortion > 0:
             rows = add_noise(rows, self.distortion * spreads)
         squared = self._leave_one_out_distances(rows, state, own)
-        logits = class_logits(squared, state, self.latent_labels, self.temperature)
+        logits = class_logits(self._log_votes(squared), state, self.latent_labels)
         added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
         if self.training and self.batch_votes:
@@ -256,8 +263,13 @@ class LatentVoteLoss(nn.Module):
             to_own = to_own * leave_one_out_factors(state.counts)[own]
         return squared.scatter(1, own[:, None], to_own[:, None])
 
+    def _log_votes(self, squared: Tensor) -> Tensor:
+        """b − e^t D²/T of rows and latent examples, (B, m)."""
+        scales = self._as_floats(self.log_scales).exp() / self.temperature
+        return self._as_floats(self.log_weights) - squared * scales
+
     def get_logits(self, embeddings: Tensor) -> Tensor:
-        """The logarithm of each class's votes: log Σ exp(−D²/T) over its latent examples.
+        """The logarithm of each class's votes: log Σ exp(b − e^t D²/T) over its latent examples.
 
         Parameters
         ----------
@@ -273,7 +285,7 @@ class LatentVoteLoss(nn.Module):
         with torch.autocast(embeddings.device.type, enabled=False):
             state = self._state()
             squared = squared_distances(self._as_floats(embeddings), state.latents)
-            return class_logits(squared, state, self.latent_labels, self.temperature)
+            return class_logits(self._log_votes(squared), state, self.latent_labels)
 
     def predict(self, embeddings: Tensor) -> Tensor:
         """The code of the class with the most votes.
@@ -341,8 +353,7 @@ class LatentVoteLoss(nn.Module):
                 f"classes has {len(names)} labels, {n_different} of them different, but this loss "
                 f"was made for {self.n_classes} classes; pass one label for each code"
             )
-        points, sizes = self._voters()
-        learned = LearnedLatents(points, sizes, float(self.temperature), components)
+        learned = self._learned(components)
         positions = np.unique(names, return_inverse=True)[1]
         return to_estimator(learned.reordered(positions), as_array(features), names[codes.numpy()])
 
@@ -351,8 +362,10 @@ class LatentVoteLoss(nn.Module):
         """A loss that starts from the latent examples of a fitted ``MaPML``.
 
         Its latent examples are mapped by the metric of the model, so the layer before it must be
-        ``MahalanobisLinear.from_estimator(model)``. The code of a class is its position in
-        ``model.classes_``.
+        ``MahalanobisLinear.from_estimator(model)``. Like this layer, it is in float64 if the model
+        is: ``.float()`` makes it faster, but rows must not be far from 0 then. The code of a class
+        is its position in ``model.classes_``. Its probabilities are those of the model, but all
+        latent examples vote; of more than 1,024, only the nearest vote in the model.
 
         Parameters
         ----------
@@ -369,15 +382,25 @@ class LatentVoteLoss(nn.Module):
         degree = {"temperature": known.temperature} if known.temperature > 0 else {}
         sizes = known.sizes.tolist()
         loss = cls(len(sizes), known.points.shape[1], sizes, **(degree | parameters))
+        loss.to(torch.from_numpy(known.points).dtype)
         with torch.no_grad():
+            for name in ("log_scales", "log_weights"):
+                if (votes := getattr(known, name)) is not None:
+                    getattr(loss, name).copy_(torch.from_numpy(votes))
             loss.latents.copy_(torch.from_numpy(known.points))
             # One without rows votes in the model, too, and only in training takes a row's place.
             loss.counts.copy_(torch.from_numpy(known.counts).clamp(min=RARE))
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
 
-    def _voters(self) -> tuple[Any, Any]:
-        """The latent examples that have a vote, and how many each class has."""
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """Also load states of versions in which all latent examples had the same bandwidth."""
+        for name in ("log_scales", "log_weights"):
+            state_dict.setdefault(prefix + name, torch.zeros_like(getattr(self, name)))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _learned(self, components: Any) -> LearnedLatents:
+        """The latent examples that have a vote, under this metric."""
         known = as_array(self.counts) > 0
         known |= not known.any()
         sizes = np.bincount(as_array(self.latent_labels)[known], minlength=self.n_classes)
@@ -386,7 +409,15 @@ class LatentVoteLoss(nn.Module):
                 f"class {sizes.argmin()} has no latent example yet, because the loss has not seen "
                 "a row of it in training; train with rows of every class"
             )
-        return as_array(self.latents)[known], sizes
+        latents, log_scales, log_weights = (
+            as_array(each)[known] for each in (self.latents, self.log_scales, self.log_weights)
+        )
+        if not log_scales.any() and not log_weights.any():
+            log_scales = log_weights = None
+        return LearnedLatents(
+            latents, sizes, float(self.temperature), components,
+            log_scales=log_scales, log_weights=log_weights,
+        )  # fmt: skip
 
     def _as_floats(self, embeddings: Tensor) -> Tensor:
         """Embeddings in the dtype that is computed in, at least float32."""
