@@ -319,7 +319,8 @@ class ReferenceClassifier(
         X : array-like of shape (n_samples, n_features)
             Rows whose neighbours to find, with the features of the fit.
         n_neighbors : int, default=None
-            The number of neighbours; None means ``n_neighbors`` of the estimator.
+            The number of neighbours; None means ``n_neighbors`` of the estimator, or all
+            references if there are fewer.
         return_distance : bool, default=True
             Whether to return the distances as well.
 
@@ -332,8 +333,9 @@ class ReferenceClassifier(
             ``fit`` or ``set_references`` if these are the references.
         """
         ready = self._ready()
-        given = self.n_neighbors if n_neighbors is None else n_neighbors
-        k, n_references = Integer(1).check("n_neighbors", given), len(ready.model_.references)
+        n_references = len(ready.model_.references)
+        given = min(ready.n_neighbors, n_references) if n_neighbors is None else n_neighbors
+        k = Integer(1).check("n_neighbors", given)
         if k > n_references:
             raise ValueError(
                 f"n_neighbors is {k}, but the model holds only {n_references} references"
