@@ -114,6 +114,22 @@ def test_one_lucky_fold_does_not_decide_the_capacity():
     assert choose(MadeUp(loss), ALL)[0].n_latents == 1
 
 
+def test_fewer_latent_examples_are_tried_with_bandwidths_of_classes():
+    def loss(candidate, fold):
+        if candidate.bandwidth == "class" and candidate.n_latents == 1:
+            return 0.1
+        return {1: 0.9, 3: 0.8, 0.1: 0.3, 0.3: 0.4}[candidate.n_latents]
+
+    best, record = choose(MadeUp(loss), ALL)
+    assert (best.n_latents, best.bandwidth) == (1, "class")
+    folds = [
+        one["fold"]
+        for one in record["tried"]
+        if (one["n_latents"], one["bandwidth"]) == (3, "class")
+    ]
+    assert folds == [0]  # one was enough to see that it is worse
+
+
 def test_a_single_option_is_a_decision():
     given = Options(("within",), (0.27,), (0.5,), ("class",))
     best, record = choose(MadeUp(lambda *_: 0.3), given)

@@ -28,12 +28,12 @@ def test_they_lower_the_error_where_labels_are_few():
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     without, with_them = [], []
     for seed in range(3):
-        some = np.random.default_rng(seed).permutation(len(y))[:100]
+        some = np.random.default_rng(seed).permutation(len(y))[:40]
         few = np.full(len(y), -1)
         few[some] = y[some]
         without.append(MaPML(random_state=0).fit(X[some], y[some]).score(X_test, y_test))
         with_them.append(MaPML(unlabelled=-1, random_state=0).fit(X, few).score(X_test, y_test))
-    assert np.mean(with_them) > np.mean(without) + 0.01
+    assert np.mean(with_them) > np.mean(without) + 0.03
 
 
 def test_neither_metric_nor_margins_change(partly):

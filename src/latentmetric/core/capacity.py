@@ -6,7 +6,8 @@ the ridge, and whether latent examples have bandwidths of their own. Each is a s
 ``quasi_newton`` to two thirds of a sample of the rows, judged by the likelihood of the labels of
 the other third; error rates are too coarse a judge of few rows. One third chooses a start for each
 capacity. All three thirds choose among these, then among ridges for the best few, then among
-bandwidths. What is simpler wins unless it is worse by more than a little.
+bandwidths, also for fewer latent examples. What is simpler wins unless it is worse by more than a
+little.
 
 Time: some 45 short fits, on a number of rows that does not grow with n.
 """
@@ -40,6 +41,7 @@ from latentmetric.core.tuning import (
     MIN_JUDGED_LIKELIHOOD,
     NEAR_BASE,
     SIMPLER,
+    TEMPERATURE_SHARE,
     TRIAL_FOLDS,
     TRIAL_ITERATIONS,
     TRIAL_NUMBERS,
@@ -184,7 +186,9 @@ class _Part:
                 components, latents, class_starts, labelled.counts, rank
             )
             vote = replace(vote, components=components, points=latents @ components.T)
-        return replace(vote, temperature=first_temperature(labelled, vote)), labelled
+        # Rows left out judge: they notice a vote that is too sure, which training rows do not.
+        temperature = first_temperature(labelled, vote, TEMPERATURE_SHARE)
+        return replace(vote, temperature=temperature), labelled
 
     def judge(self, vote: KernelVote) -> float:
         """The mean loss of the labels of the rows left out."""
@@ -250,21 +254,27 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
         return best, asdict(best) | {"tried": []}
     middle = len(options.ridges) // 2
     ridge, bandwidth = options.ridges[middle], options.bandwidths[0]
-    finalists = []
+    of_capacities = []
     for n_latents in options.capacities:
         pool = [Candidate(start, n_latents, ridge, bandwidth) for start in options.starts]
-        finalists.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
+        of_capacities.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
     if min(trials.losses.values()) > NEAR_BASE * trials.base:
         # No start tells classes apart: columns without a common unit are not left as they are.
-        simplest = options.starts[0]
-        finalists = [
-            replace(one, start=simplest) if one.start == "euclidean" else one for one in finalists
+        of_capacities = [
+            replace(one, start=options.starts[0]) if one.start == "euclidean" else one
+            for one in of_capacities
         ]
-    finalists = sorted(finalists, key=trials.cost)[:FINALISTS]
+    finalists = sorted(of_capacities, key=trials.cost)[:FINALISTS]
     best = min(
         (replace(one, ridge=r) for one in finalists for r in options.ridges), key=trials.cost
     )
-    best = min((replace(best, bandwidth=b) for b in options.bandwidths), key=trials.cost)
+    pool = [replace(best, bandwidth=b) for b in options.bandwidths]
+    if len(pool) > 1:
+        # Of classes that scatter differently, fewer latent examples are enough with bandwidths.
+        fewer = [one for one in of_capacities if one.complexity < best.complexity]
+        fewer = [replace(one, bandwidth="class") for one in fewer]
+        pool += [one for one in fewer if trials.cost(one, 1) < trials.cost(best, 1)]
+    best = min(pool, key=trials.cost)
     tried = [
         asdict(candidate) | {"loss": loss, "fold": fold}
         for (candidate, fold), loss in trials.losses.items()

@@ -164,11 +164,11 @@ def log_likelihoods(
     return logs, np.negative(p, out=p)
 
 
-def first_temperature(data: Labelled, vote: KernelVote) -> float:
+def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMENT_SHARE) -> float:
     """The temperature that makes the labels of the rows likeliest before anything is learned.
 
     Where classes are far apart, that would be so low that all labels are certain and nothing is
-    learned: it is at least the usual share of the spacing of the latent examples.
+    learned: it is at least a share of the spacing of the latent examples.
     """
     squared = data.left_out(data.rows @ vote.components.T, vote.points)
     blocks = _class_blocks(data.positions, vote.class_starts)
@@ -178,15 +178,15 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
     if not usual > 0:
         return 0.0
     losses = []
-    for share in TEMPERATURES:
-        shares = _shifted_exp(squared / -(share * usual))
+    for multiple in TEMPERATURES:
+        shares = _shifted_exp(squared / -(multiple * usual))
         of_label = np.empty(len(shares))
         for block, first, end in blocks:
             of_label[block] = shares[block, first:end].sum(axis=1)
         of_label /= shares.sum(axis=1)
         losses.append(float(data.weights @ loss_of(of_label, 0.0)))
     likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
-    return max(likeliest, temperature_from_references(References.of(vote.points), REFINEMENT_SHARE))
+    return max(likeliest, temperature_from_references(References.of(vote.points), share))
 
 
 class Objective:
