@@ -129,7 +129,7 @@ class TestPartialFit:
     def test_classes_may_come_later(self, digits, tmp_path):
         X, y, X_test, y_test = digits
         known = y < 8
-        model = MaPML(**QUICK).partial_fit(X[known], y[known], classes=range(10))
+        model = MaPML(0.1, **QUICK).partial_fit(X[known], y[known], classes=range(10))
         assert model.classes_.tolist() == list(range(10))
         assert model.predict_proba(X_test)[:, 8:].max() < 1e-6
         save(model, tmp_path / "model")
