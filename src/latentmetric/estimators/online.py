@@ -18,6 +18,7 @@ from latentmetric.core.alternation import State
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
+from latentmetric.core.tuning import USUAL_SHARE
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
@@ -279,6 +280,9 @@ def grown(
         n_rows = forget * float(latents.counts.sum()) + weight
         share = None if isinstance(requested, Mapping) else float(requested) * n_rows
         most = requested_counts(requested, classes[[code]].tolist(), [share])
+        if estimator.n_latents == "auto" and not own.any():
+            # Nothing refines the latent examples of a new class, so that few are too few.
+            most = np.maximum(most, round(USUAL_SHARE * n_rows))
         inside = into.transform(rows[new].astype(model.dtype))
         parts[code] = grow(
             inside, components, latents, int(most[0]), growth,
