@@ -57,7 +57,7 @@ def saved(model, folder):
 
 
 def answers(model, X):
-    found = [model.predict(X), model.predict_proba(X), *model.kneighbors(X, 3)]
+    found = [model.predict(X), model.predict_proba(X), *model.kneighbors(X)]
     if hasattr(model, "transform"):
         found += [model.transform(X), model.get_mahalanobis_matrix()]
     return found

@@ -90,6 +90,7 @@ TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)  # multiples tried on held-out rows; 
 # Speed and memory.
 BLOCK_BYTES = 8 * 2**20  # of a block of distances: enough for GEMM, and fits the cache; kernels.py
 TILE_ROWS = 4096  # references compared at a time; kernels.py
+MANY_VOTERS = 64  # from which on a vote of all references is not sorted; latency.py
 VOTING_BYTES = 64 * 2**20  # of the neighbours that vote on rows at a time; memory.py
 MEASURED_BYTES = 2**20  # of rows whose differences are computed at a time; latency.py
 MAX_ARGMIN = 15  # up to this k, k passes of argmin are fastest; kernels.py

@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import single_threaded_blas, thread_count
+from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
-from latentmetric.core.tuning import VOTING_BYTES
+from latentmetric.core.tuning import MANY_VOTERS, VOTING_BYTES
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES
 from latentmetric.engines.dispatch import (
@@ -398,6 +398,10 @@ class ReferenceClassifier(
     def _predict_block(
         self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
+        if reject_below is None and self._all_vote():
+            winners: Ints = self._proba_block(rows, start).argmax(axis=1)
+            return np.take(self.classes_, winners)
+
         def predict(neighbors: Neighbors) -> np.ndarray[Any, Any]:
             predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
             if reject_below is not None:
@@ -407,7 +411,24 @@ class ReferenceClassifier(
 
         return self._by_voters(predict, rows, start)
 
+    def _all_vote(self) -> bool:
+        """Whether so many references vote, all of them, that sorting them takes longer."""
+        model = self.model_
+        n_voters = model.n_voters(self.weights, self.n_neighbors)
+        by_kernel = VOTES[self.weights].needs_temperature and model.temperature > 0
+        return by_kernel and model.is_metric and MANY_VOTERS <= n_voters == len(model.references)
+
     def _proba_block(self, rows: Floats, start: int) -> Floats:
+        if self._all_vote():
+            self.model_.check_reach(rows, start)
+            n_bytes = VOTER_BYTES * len(self.model_.references)
+            blocks = list(row_blocks(len(rows), n_bytes, VOTING_BYTES))
+            found = parallel_map(
+                lambda block: self.model_.shares_of_all(rows[block]), blocks,
+                thread_count(self.n_jobs),
+            )  # fmt: skip
+            return np.concatenate([np.empty((0, len(self.classes_))), *found])
+
         def shares(neighbors: Neighbors) -> Floats:
             return self.model_.shares(neighbors, self.weights)
 
