@@ -1,7 +1,7 @@
 """What to use, in words: after a comparison, and quickly after a fit.
 
 Methods whose errors differ by less than chance explains count as equally good. Chance is judged row
-by row, here as in the report.
+by row and corrected for the number of comparisons, here as in the report.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from latentmetric.characters import in_a_sentence, percent
 from latentmetric.evaluation.comparison import Outcome
 from latentmetric.evaluation.rivals import fit_rival
 from latentmetric.evaluation.sampling import sample_rows
-from latentmetric.evaluation.significance import paired
+from latentmetric.evaluation.significance import NOT_COVERED, holm, paired
 
 QUICK_MAX_ROWS = 1_500
 """Rows that the quick check uses, two thirds of them to fit."""
@@ -65,7 +66,7 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     ...     for fold in range(3)
     ...     for method, n_right in (("Euclid", 80), ("MaPML", 90))
     ... ]
-    >>> advise(found).words
+    >>> advise(found).words[:75]
     'Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains.'
     """
     table: dict[str, dict[int, Outcome]] = {}
@@ -81,7 +82,11 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
     best = min(errors, key=lambda method: errors[method])
-    equal = [name for name in errors if not paired(right[best], right[name]).significant]
+    # The best was selected, so that all pairs were compared.
+    pairs = list(combinations(errors, 2))
+    matches = holm([paired(right[first], right[second]) for first, second in pairs])
+    apart = {pair for pair, match in zip(pairs, matches, strict=True) if match.significant}
+    equal = [name for name in errors if not {(best, name), (name, best)} & apart]
     chosen = min(equal, key=lambda method: (seconds[method], method != best))
     others = [f"{name} ({percent(errors[name])})" for name in equal if name != chosen]
     if not others:
@@ -97,7 +102,7 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
             f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these "
             f"rows, and {answer} more slowly."
         )
-    words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"
+    words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason} {NOT_COVERED}"
     if chosen == "MaPML" or "MaPML" not in errors:
         return Advice(chosen, words)
     if "MaPML" in equal:
@@ -166,15 +171,18 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
             right[name] = rival.pipeline.predict(X_held_out) == y_held_out
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
     own, *rivals = right
+    matches = dict(
+        zip(rivals, holm([paired(right[own], right[name]) for name in rivals]), strict=True)
+    )
     best = min(rivals, key=lambda name: errors[name])
-    if not paired(right[own], right[best]).significant:
-        verdict = f"{own} and {best} are too close to tell"
+    if not matches[best].significant:
+        verdict = f"{own} and {best} are too close to tell."
     else:
-        verdict = f"{own if errors[own] < errors[best] else best} is better"
+        verdict = f"{own if errors[own] < errors[best] else best} is better. {NOT_COVERED}"
     shares = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
     words = (
         f"Error on {len(y_held_out)} rows after a trial fit to {len(y_fit)} others: {shares}; "
-        f"{verdict}."
+        f"{verdict}"
     )
     if len(y) > 2 * len(y_fit):
         words += f" A fit to all {len(y):,} rows should have a lower error."
