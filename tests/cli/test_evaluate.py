@@ -93,16 +93,29 @@ def test_compare(folder):
     assert "100 rows drawn at random from 180" in done.stderr
     assert "MaPML, fold 2 of 2" in done.stderr
     found = json.loads(done.stdout)
-    assert [line["method"] for line in found] == ["Euclid", "MaPML", "MaPML-O"]
+    assert [line["method"] for line in found] == ["majority-class", "Euclid", "MaPML", "MaPML-O"]
     for line in found:
         assert len(line["errors"]) == 2
         assert line["error"] == pytest.approx(np.mean(line["errors"]))
         assert line["std"] == pytest.approx(np.std(line["errors"]))
-    assert found[0]["references"] == 50
+    assert [line["references"] for line in found[:2]] == [0, 50]
     assert sum(line["recommended"] for line in found) == 1
     shown = call("compare", "train.csv", "--methods", "euclid", "--folds", 2).stdout
     assert "2 of 2" in shown
     assert "Use " not in shown, "one method is no comparison"
+
+
+def test_compare_random_labels(folder, rng):
+    table = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
+    table["label"] = rng.permutation(np.repeat(["no", "yes"], 30))
+    table.to_csv("coin.csv", index=False)
+    options = ("--methods", "euclid,logistic,forest", "--folds", 2)
+    shown = call("compare", "coin.csv", *options).stdout
+    assert "majority-class" in shown
+    assert "50.00 %" in shown
+    assert "Nothing beats always saying 'no'" in shown
+    found = json.loads(call("compare", "coin.csv", *options, "--json").stdout)
+    assert not any(line["recommended"] for line in found)
 
 
 def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):

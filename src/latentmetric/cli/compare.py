@@ -15,6 +15,7 @@ from latentmetric.cli._progress import show_progress
 from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.evaluation import METHODS, Outcome, advise
 from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.rivals import MAJORITY
 from latentmetric.evaluation.sampling import sample_rows
 
 OTHER_NAMES = {
@@ -23,6 +24,7 @@ OTHER_NAMES = {
     "k-nn": "tuned-k-NN",
     "knn": "tuned-k-NN",
     "logistic": "logistic-regression",
+    "majority": "majority-class",
     "svm": "SVC",
 }
 """What else people call the methods."""
@@ -52,7 +54,8 @@ def compare(
 
     All methods see the same folds. tuned-k-NN, logistic-regression and SVC choose their parameters
     on training rows, as part of the fit; the others have their defaults. --impute, --normalize and
-    --one-hot come before every method. Ctrl-C prints the results so far (exit code 130).
+    --one-hot come before every method. majority-class, which always says the most frequent class,
+    is in every table. Ctrl-C prints the results so far (exit code 130).
     """
     names = list(METHODS) if methods == "all" else _chosen(methods)
     models = "compare fits its own and takes none"
@@ -96,7 +99,7 @@ def _chosen(methods: str) -> list[str]:
     if unknown or not requested:
         message = f"{', '.join(unknown) or 'nothing'} is not among {', '.join(METHODS)}"
         raise typer.BadParameter(message, param_hint="--methods")
-    return list(dict.fromkeys(known[name] for name in requested))
+    return list(dict.fromkeys([MAJORITY, *(known[name] for name in requested)]))
 
 
 def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> None:

@@ -16,11 +16,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from latentmetric.characters import in_a_sentence, percent
-from latentmetric.evaluation.comparison import Outcome
-from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.characters import in_a_sentence, percent, shortened
+from latentmetric.core.types import Bools
+from latentmetric.evaluation.comparison import METHODS, Outcome
+from latentmetric.evaluation.rivals import MAJORITY, fit_rival
 from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.evaluation.significance import NOT_COVERED, holm, paired
+from latentmetric.evaluation.unequal import majority
 
 QUICK_MAX_ROWS = 1_500
 """Rows that the quick check uses, two thirds of them to fit."""
@@ -31,6 +33,15 @@ QUICK_MIN_ROWS = 60
 QUICK_MAX_WORK = 5 * 10**7
 """Product of rows, features and classes above which the check would not be quick."""
 
+PAPER_RIVALS = ("LMNN", "OASIS", "HRSGD")
+"""Methods of the paper, which are recommended only if they are better than all others."""
+
+MUCH_FASTER = 5
+"""A method that is too close to tell is mentioned if it answers this many times as fast."""
+
+MAX_LABEL = 60
+"""Characters of a label that are shown."""
+
 QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
 
 
@@ -38,14 +49,17 @@ QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
 class Advice:
     """The recommended method, and why."""
 
-    method: str
-    """Its name in ``METHODS``."""
+    method: str | None
+    """Its name in ``METHODS``; None if nothing beats always saying the most frequent class."""
     words: str
-    """Why, in one or two sentences."""
+    """Why, in a few sentences."""
 
 
 def advise(outcomes: Iterable[Outcome]) -> Advice | None:
-    """Which method to use: of those that are as good as the best, the one that answers fastest.
+    """Which method to use: the one with the lowest error, if it beats the most frequent class.
+
+    A method that the paper compares with has to be better than all others by more than chance
+    explains. Seconds are mentioned, but choose nothing: the same rows get the same answer.
 
     Parameters
     ----------
@@ -62,7 +76,7 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     >>> import numpy as np
     >>> from latentmetric.evaluation import Outcome, advise
     >>> found = [
-    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10)
+    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10, true=np.arange(100) % 2)
     ...     for fold in range(3)
     ...     for method, n_right in (("Euclid", 80), ("MaPML", 90))
     ... ]
@@ -71,49 +85,72 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     """
     table: dict[str, dict[int, Outcome]] = {}
     for outcome in outcomes:
-        table.setdefault(outcome.method, {})[outcome.fold] = outcome
+        if outcome.method != MAJORITY:
+            table.setdefault(outcome.method, {})[outcome.fold] = outcome
     folds = sorted(set.intersection(*map(set, table.values()))) if table else []
     if len(table) < 2 or len(folds) < 2:
         return None
     errors, seconds, right = {}, {}, {}
     for method, by_fold in table.items():
         finished = [by_fold[fold] for fold in folds]
-        errors[method] = float(np.mean([outcome.error for outcome in finished]))
+        mean = float(np.mean([outcome.error for outcome in finished]))
+        errors[method] = round(mean, 12)  # equal errors are equal in whichever folds they are
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
-    best = min(errors, key=lambda method: errors[method])
-    # The best was selected, so that all pairs were compared.
-    pairs = list(combinations(errors, 2))
+    true = np.concatenate([outcome.true for outcome in finished])
+    label, base_error = majority(true)
+    matches = holm([paired(answers, true == label) for answers in right.values()])
+    if not any(match.significant and match.fewer > 0 for match in matches):
+        words = (
+            f"Nothing beats always saying {shortened(repr(label), MAX_LABEL)}: that has an error "
+            f"of {percent(base_error)}, and no method's is lower by more than chance explains."
+        )
+        return Advice(None, words)
+    order = {name: index for index, name in enumerate(METHODS)}
+    ranked = sorted(errors, key=lambda name: (errors[name], order.get(name, len(order))))
+    equal = _as_good_as_the_first(ranked, right)
+    known = [name for name in equal if name not in PAPER_RIVALS] or equal
+    fast = [name for name in known if MUCH_FASTER * seconds[name] <= seconds[known[0]]]
+    return Advice(known[0], _words(known[0], equal, fast, errors))
+
+
+def _as_good_as_the_first(ranked: list[str], right: dict[str, Bools]) -> list[str]:
+    """Methods that chance may set apart from the best; this was selected, so all pairs count."""
+    pairs = list(combinations(ranked, 2))
     matches = holm([paired(right[first], right[second]) for first, second in pairs])
     apart = {pair for pair, match in zip(pairs, matches, strict=True) if match.significant}
-    equal = [name for name in errors if not {(best, name), (name, best)} & apart]
-    chosen = min(equal, key=lambda method: (seconds[method], method != best))
+    return [name for name in ranked if (ranked[0], name) not in apart]
+
+
+def _words(chosen: str, equal: list[str], fast: list[str], errors: dict[str, float]) -> str:
+    """Why this method, how certain that is, and what about MaPML."""
+    best = equal[0]
     others = [f"{name} ({percent(errors[name])})" for name in equal if name != chosen]
     if not others:
         reason = "is the lowest, by more than chance explains."
     elif chosen != best:
         reason = (
             f"cannot be told from the lowest, {best}'s {percent(errors[best])}, on these rows, and "
-            "of the methods that are this close it answers fastest."
+            "the method is better known."
         )
     else:
-        are, answer = ("is", "answers") if len(others) == 1 else ("are", "answer")
+        are = "is" if len(others) == 1 else "are"
         reason = (
-            f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these "
-            f"rows, and {answer} more slowly."
+            f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these rows."
         )
+    if fast:
+        answer = "answers" if len(fast) == 1 else "answer"
+        reason += f" {in_a_sentence(fast)} {answer} at least {MUCH_FASTER} times as fast."
     words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason} {NOT_COVERED}"
     if chosen == "MaPML" or "MaPML" not in errors:
-        return Advice(chosen, words)
+        return words
     if "MaPML" in equal:
-        about_mapml = (
-            f"Take MaPML ({percent(errors['MaPML'])}) if you want to search, to see what answers "
-            "rest on, to reject unknown rows or to add classes later."
+        return (
+            f"{words} Take MaPML ({percent(errors['MaPML'])}) if you want to search, to see what "
+            "answers rest on, to reject unknown rows or to add classes later."
         )
-    else:
-        points = 100 * (errors["MaPML"] - errors[best])
-        about_mapml = f"MaPML's error is {points:.2f} percentage points above that of {best}."
-    return Advice(chosen, f"{words} {about_mapml}")
+    points = 100 * (errors["MaPML"] - errors[best])
+    return f"{words} MaPML's error is {points:.2f} percentage points above that of {best}."
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 from time import perf_counter
@@ -15,10 +15,11 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from latentmetric.core.types import Bools
-from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, Rival, fit_rival
+from latentmetric.evaluation.rivals import FOREST, MAJORITY, SCALED, TUNED, Rival, fit_rival
 from latentmetric.registry import ESTIMATORS, estimator_class
 
 METHODS = {
+    MAJORITY: MAJORITY,
     "Euclid": "Euclidean",
     **{name: name for name in (SCALED, *TUNED, FOREST)},
     "MaPML": "MaPML",
@@ -27,6 +28,7 @@ METHODS = {
 }
 """What is fitted for each method: an estimator of this package, or a rival of scikit-learn.
 
+The simplest and best-known come first, and are recommended before others of the same error.
 MaPML-O is the paper's name for MaPML whose references are all rows, not latent examples.
 """
 
@@ -52,6 +54,8 @@ class Outcome:
     """The time to predict all rows of the fold."""
     references: int
     """Rows or latent examples that a query is compared with; 0 if there are none."""
+    true: Any = field(kw_only=True)
+    """The label of each row of the fold."""
 
     @property
     def error(self) -> float:
@@ -133,8 +137,10 @@ def compare(
                 model = copy(model).set_references(X_train, y_train)
             predict, references = predictor(model)
             predicted, query_seconds = timed(partial(predict, X_test))
-            right = predicted == y[test]
-            yield Outcome(method, fold, right, fit_seconds, query_seconds, references)
+            true = y[test]
+            yield Outcome(
+                method, fold, predicted == true, fit_seconds, query_seconds, references, true=true
+            )
 
 
 def _fit(kind: str, X: Any, y: Any, n_neighbors: int, random_state: int) -> Any:

@@ -1,8 +1,7 @@
 """The classifiers that one would use instead, with parameters chosen for the data.
 
 The parameters of tuned-k-NN, logistic-regression and SVC, and whether columns are standardised, are
-chosen by cross-validation on a sample of the training rows. Of Euclid-scaled and random-forest,
-nothing is chosen.
+chosen by cross-validation on a sample of the training rows. Of the others, nothing is chosen.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from math import isqrt
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
@@ -29,8 +29,9 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
 
-SCALED, FOREST = "Euclid-scaled", "random-forest"
-"""Nearest neighbours on standardised columns, and a forest with scikit-learn's defaults."""
+MAJORITY, SCALED, FOREST = "majority-class", "Euclid-scaled", "random-forest"
+"""Always the most frequent class; nearest neighbours on standardised columns; a forest with
+scikit-learn's defaults."""
 
 K_NN, LOGISTIC, SUPPORT = TUNED = ("tuned-k-NN", "logistic-regression", "SVC")
 
@@ -103,7 +104,10 @@ def fit_rival(
     width = int(X.shape[1]) * len(classes)
     small = name in TUNED and len(codes) * width <= SMALL_WORK
     with warnings.catch_warnings(), single_threaded_blas() if small else nullcontext():
-        if name == SCALED:
+        if name == MAJORITY:
+            always = DummyClassifier(strategy="most_frequent")
+            pipeline, words = _pipeline(always, False), "always the most frequent class"
+        elif name == SCALED:
             pipeline, words = _pipeline(Euclidean(n_neighbors), True), f"k = {n_neighbors}"
         elif name == FOREST:
             forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
