@@ -79,8 +79,8 @@ def test_nothing_beats_the_majority_where_labels_are_random(rng):
     ]
     assert advise(found) == Advice(
         None,
-        "Nothing beats always saying 'no': that has an error of 45.00 %, and no method's is lower "
-        "by more than chance explains.",
+        "Nothing beats always saying 'no', with an error of 45.00 %: no method's error is lower by "
+        "more than chance explains.",
     )
 
 
@@ -149,6 +149,24 @@ def test_the_verdict_follows_a_sign_test():
     words = quick_check(QUICK, *curved(900)).words
     assert "MaPML is better. The test does not cover the variation of training" in words
     assert quick_check(QUICK, *make_blobs(900)).words.endswith("too close to tell.")
+
+
+def test_the_trial_of_random_labels_says_that_nothing_helps(rng):
+    found = quick_check(Euclidean(), rng.standard_normal((300, 3)), np.arange(300) % 2)
+    assert "; nothing beats always saying 0, with an error of 50.00 %, by more" in found.words
+    assert found.balanced == {}
+
+
+def test_the_trial_of_unequal_classes_has_balanced_scores(rng):
+    X = rng.standard_normal((600, 3))
+    y = np.where(X[:, 0] > 1, "yes", "no")
+    found = quick_check(Euclidean(), X, y)
+    assert list(found.balanced) == list(found.errors)
+    assert found.base_error == pytest.approx(np.mean(y == "yes"), abs=0.01)
+    assert found.balanced["logistic-regression"]["auc"] > 0.95
+    assert "Classes are unequal; the base rate is always saying 'no', with" in found.words
+    assert "Balanced accuracy: Euclidean " in found.words
+    assert f"; AUC: Euclidean {found.balanced['Euclidean']['auc']:.3f}, tuned" in found.words
 
 
 def test_rows_of_a_file_are_sampled(tmp_path):

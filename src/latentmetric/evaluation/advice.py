@@ -22,7 +22,12 @@ from latentmetric.evaluation.comparison import METHODS, Outcome
 from latentmetric.evaluation.rivals import MAJORITY, fit_rival
 from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.evaluation.significance import NOT_COVERED, holm, paired
-from latentmetric.evaluation.unequal import majority
+from latentmetric.evaluation.unequal import (
+    are_unequal,
+    balanced_scores,
+    majority,
+    second_class_scores,
+)
 
 QUICK_MAX_ROWS = 1_500
 """Rows that the quick check uses, two thirds of them to fit."""
@@ -38,6 +43,8 @@ PAPER_RIVALS = ("LMNN", "OASIS", "HRSGD")
 
 MUCH_FASTER = 5
 """A method that is too close to tell is mentioned if it answers this many times as fast."""
+
+RARE = "Classes are unequal, and the error says little of the rare ones: see balanced accuracy."
 
 MAX_LABEL = 60
 """Characters of a label that are shown."""
@@ -98,20 +105,31 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
     true = np.concatenate([outcome.true for outcome in finished])
-    label, base_error = majority(true)
-    matches = holm([paired(answers, true == label) for answers in right.values()])
-    if not any(match.significant and match.fewer > 0 for match in matches):
+    rare = f" {RARE}" if are_unequal(true) else ""
+    if not _beats_majority(right, true):
         words = (
-            f"Nothing beats always saying {shortened(repr(label), MAX_LABEL)}: that has an error "
-            f"of {percent(base_error)}, and no method's is lower by more than chance explains."
+            f"Nothing beats {_always(true)}: no method's error is lower by more than chance "
+            "explains."
         )
-        return Advice(None, words)
+        return Advice(None, words + rare)
     order = {name: index for index, name in enumerate(METHODS)}
     ranked = sorted(errors, key=lambda name: (errors[name], order.get(name, len(order))))
     equal = _as_good_as_the_first(ranked, right)
     known = [name for name in equal if name not in PAPER_RIVALS] or equal
     fast = [name for name in known if MUCH_FASTER * seconds[name] <= seconds[known[0]]]
-    return Advice(known[0], _words(known[0], equal, fast, errors))
+    return Advice(known[0], _words(known[0], equal, fast, errors) + rare)
+
+
+def _beats_majority(right: dict[str, Bools], true: Any) -> bool:
+    """Whether a method is better than the most frequent class, beyond chance."""
+    label, _ = majority(true)
+    matches = holm([paired(answers, true == label) for answers in right.values()])
+    return any(match.significant and match.fewer > 0 for match in matches)
+
+
+def _always(true: Any) -> str:
+    label, error = majority(true)
+    return f"always saying {shortened(repr(label), MAX_LABEL)}, with an error of {percent(error)}"
 
 
 def _as_good_as_the_first(ranked: list[str], right: dict[str, Bools]) -> list[str]:
@@ -163,6 +181,10 @@ class QuickCheck:
     """Rows that none has seen."""
     errors: dict[str, float]
     """The share of wrong answers by name; the estimator comes first."""
+    base_error: float
+    """The error of always saying the most frequent class."""
+    balanced: dict[str, dict[str, float]]
+    """Balanced accuracy and, of two classes, AUC by name; empty unless classes are unequal."""
     words: str
     """The result in one sentence."""
 
@@ -202,17 +224,24 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they concern a trial, not what the caller does
         trial = clone(estimator).set_params(verbose=0).fit(X_fit, y_fit)
-        right = {type(estimator).__name__: trial.predict(X_held_out) == y_held_out}
+        fitted = {type(estimator).__name__: trial}
         for name in QUICK_RIVALS:
-            rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
-            right[name] = rival.pipeline.predict(X_held_out) == y_held_out
+            fitted[name] = fit_rival(name, X_fit, y_fit, random_state=random_state).pipeline
+        right = {name: model.predict(X_held_out) == y_held_out for name, model in fitted.items()}
+        balanced = {}
+        if are_unequal(y_held_out):
+            for name, model in fitted.items():
+                scores = second_class_scores(model, X_held_out)
+                balanced[name] = balanced_scores(y_held_out, right[name], scores)
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
     own, *rivals = right
     matches = dict(
         zip(rivals, holm([paired(right[own], right[name]) for name in rivals]), strict=True)
     )
     best = min(rivals, key=lambda name: errors[name])
-    if not matches[best].significant:
+    if not _beats_majority(right, y_held_out):
+        verdict = f"nothing beats {_always(y_held_out)}, by more than chance explains."
+    elif not matches[best].significant:
         verdict = f"{own} and {best} are too close to tell."
     else:
         verdict = f"{own if errors[own] < errors[best] else best} is better. {NOT_COVERED}"
@@ -221,6 +250,16 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
         f"Error on {len(y_held_out)} rows after a trial fit to {len(y_fit)} others: {shares}; "
         f"{verdict}"
     )
+    if balanced:
+        words += (
+            f" Classes are unequal; the base rate is {_always(y_held_out)}. Balanced accuracy: "
+            + ", ".join(f"{one} {percent(of['balanced_accuracy'])}" for one, of in balanced.items())
+        )
+        if all("auc" in found for found in balanced.values()):
+            aucs = ", ".join(f"{name} {found['auc']:.3f}" for name, found in balanced.items())
+            words += f"; AUC: {aucs}"
+        words += "."
     if len(y) > 2 * len(y_fit):
         words += f" A fit to all {len(y):,} rows should have a lower error."
-    return QuickCheck(len(y_fit), len(y_held_out), errors, words)
+    base_error = majority(y_held_out)[1]
+    return QuickCheck(len(y_fit), len(y_held_out), errors, base_error, balanced, words)

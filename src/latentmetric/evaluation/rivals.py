@@ -7,7 +7,7 @@ chosen by cross-validation on a sample of the training rows. Of the others, noth
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
@@ -15,13 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from latentmetric.core.model import euclidean_model
 from latentmetric.core.parallel import single_threaded_blas
@@ -29,9 +30,11 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
 
-MAJORITY, SCALED, FOREST = "majority-class", "Euclid-scaled", "random-forest"
-"""Always the most frequent class; nearest neighbours on standardised columns; a forest with
-scikit-learn's defaults."""
+MAJORITY, SCALED = "majority-class", "Euclid-scaled"
+"""Always the most frequent class, and nearest neighbours on standardised columns."""
+
+FOREST, BOOSTING = "random-forest", "HistGradientBoosting"
+"""Trees with scikit-learn's defaults."""
 
 K_NN, LOGISTIC, SUPPORT = TUNED = ("tuned-k-NN", "logistic-regression", "SVC")
 
@@ -66,8 +69,8 @@ SVC_MAX_ROWS, SVC_WORK = 5_000, 10**10
 """Rows of a bounded fit, and the product of their square and the features."""
 
 SMALL_WORK = 10**7
-"""Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
-machine they wait for each other."""
+"""Up to this product of rows, features and classes, threads of BLAS and OpenMP gain nothing, and on
+a busy machine they wait for each other."""
 
 Folds: TypeAlias = list[tuple[Ints, Ints]]
 """Rows to fit and rows to test; none if every class has fewer rows than there are folds."""
@@ -102,8 +105,12 @@ def fit_rival(
     """
     classes, codes = np.unique(y, return_inverse=True)
     width = int(X.shape[1]) * len(classes)
-    small = name in TUNED and len(codes) * width <= SMALL_WORK
-    with warnings.catch_warnings(), single_threaded_blas() if small else nullcontext():
+    threads: AbstractContextManager[Any] = nullcontext()
+    if len(codes) * width <= SMALL_WORK and name in TUNED:
+        threads = single_threaded_blas()
+    elif len(codes) * width <= SMALL_WORK and name == BOOSTING:
+        threads = threadpool_limits(1, user_api="openmp")
+    with warnings.catch_warnings(), threads:
         if name == MAJORITY:
             always = DummyClassifier(strategy="most_frequent")
             pipeline, words = _pipeline(always, False), "always the most frequent class"
@@ -112,6 +119,12 @@ def fit_rival(
         elif name == FOREST:
             forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
             pipeline, words = _pipeline(forest, False), "scikit-learn's defaults"
+        elif name == BOOSTING:
+            # It would stop early from 10,000 rows on, and fail where a class has a single row.
+            boosting = HistGradientBoostingClassifier(
+                early_stopping=False, random_state=random_state
+            )
+            pipeline, words = _pipeline(boosting, False), "scikit-learn's defaults"
         else:
             # Fits that end early are judged by their errors; not every fold has every class.
             warnings.simplefilter("ignore", UserWarning)
