@@ -79,9 +79,22 @@ def test_nothing_beats_the_majority_where_labels_are_random(rng):
     ]
     assert advise(found) == Advice(
         None,
-        "Nothing beats always saying 'no', with an error of 45.00 %: no method's error is lower by "
+        "By the error, nothing beats always saying 'no', 45.00 %: no method has a lower one by "
         "more than chance explains.",
     )
+
+
+def test_of_unequal_classes_the_balanced_accuracy_is_told(rng):
+    """One finds nothing, the other all rare rows and as many that are none."""
+    true = np.arange(400) % 20 == 0
+    found = [
+        Outcome(name, fold, right, 1.0, 1.0, 10, true=true)
+        for name, right in (("Euclid", ~true), ("MaPML", np.arange(400) % 20 != 1))
+        for fold in range(2)
+    ]
+    words = advise(found).words
+    assert words.startswith("By the error, nothing beats always saying False, 5.00 %: ")
+    assert words.endswith("the balanced accuracy is highest with MaPML, 97.37 %.")
 
 
 def test_the_line_of_the_majority_is_no_rival():
@@ -153,7 +166,7 @@ def test_the_verdict_follows_a_sign_test():
 
 def test_the_trial_of_random_labels_says_that_nothing_helps(rng):
     found = quick_check(Euclidean(), rng.standard_normal((300, 3)), np.arange(300) % 2)
-    assert "; nothing beats always saying 0, with an error of 50.00 %, by more" in found.words
+    assert "; always saying 0: 50.0 %; none is better than that by more than chance" in found.words
     assert found.balanced == {}
 
 
@@ -164,8 +177,8 @@ def test_the_trial_of_unequal_classes_has_balanced_scores(rng):
     assert list(found.balanced) == list(found.errors)
     assert found.base_error == pytest.approx(np.mean(y == "yes"), abs=0.01)
     assert found.balanced["logistic-regression"]["auc"] > 0.95
-    assert "Classes are unequal; the base rate is always saying 'no', with" in found.words
-    assert "Balanced accuracy: Euclidean " in found.words
+    assert f"; always saying 'no': {100 * found.base_error:.1f} %; " in found.words
+    assert "Classes are unequal. Balanced accuracy: Euclidean " in found.words
     assert f"; AUC: Euclidean {found.balanced['Euclidean']['auc']:.3f}, tuned" in found.words
 
 

@@ -44,8 +44,6 @@ PAPER_RIVALS = ("LMNN", "OASIS", "HRSGD")
 MUCH_FASTER = 5
 """A method that is too close to tell is mentioned if it answers this many times as fast."""
 
-RARE = "Classes are unequal, and the error says little of the rare ones: see balanced accuracy."
-
 MAX_LABEL = 60
 """Characters of a label that are shown."""
 
@@ -105,19 +103,28 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
     true = np.concatenate([outcome.true for outcome in finished])
-    rare = f" {RARE}" if are_unequal(true) else ""
-    if not _beats_majority(right, true):
-        words = (
-            f"Nothing beats {_always(true)}: no method's error is lower by more than chance "
-            "explains."
-        )
-        return Advice(None, words + rare)
     order = {name: index for index, name in enumerate(METHODS)}
     ranked = sorted(errors, key=lambda name: (errors[name], order.get(name, len(order))))
+    balanced = ""
+    if are_unequal(true):
+        accuracies = {
+            name: balanced_scores(true, right[name])["balanced_accuracy"] for name in ranked
+        }
+        highest = max(ranked, key=lambda name: accuracies[name])
+        balanced = (
+            " Classes are unequal, and the error says little of the rare ones: the balanced "
+            f"accuracy is highest with {highest}, {percent(accuracies[highest])}."
+        )
+    if not _beats_majority(right, true):
+        words = (
+            f"By the error, nothing beats {_always(true)}, {percent(majority(true)[1])}: no method "
+            "has a lower one by more than chance explains."
+        )
+        return Advice(None, words + balanced)
     equal = _as_good_as_the_first(ranked, right)
     known = [name for name in equal if name not in PAPER_RIVALS] or equal
     fast = [name for name in known if MUCH_FASTER * seconds[name] <= seconds[known[0]]]
-    return Advice(known[0], _words(known[0], equal, fast, errors) + rare)
+    return Advice(known[0], _words(known[0], equal, fast, errors) + balanced)
 
 
 def _beats_majority(right: dict[str, Bools], true: Any) -> bool:
@@ -128,8 +135,7 @@ def _beats_majority(right: dict[str, Bools], true: Any) -> bool:
 
 
 def _always(true: Any) -> str:
-    label, error = majority(true)
-    return f"always saying {shortened(repr(label), MAX_LABEL)}, with an error of {percent(error)}"
+    return f"always saying {shortened(repr(majority(true)[0]), MAX_LABEL)}"
 
 
 def _as_good_as_the_first(ranked: list[str], right: dict[str, Bools]) -> list[str]:
@@ -234,13 +240,14 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
                 scores = second_class_scores(model, X_held_out)
                 balanced[name] = balanced_scores(y_held_out, right[name], scores)
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
+    base_error = majority(y_held_out)[1]
     own, *rivals = right
     matches = dict(
         zip(rivals, holm([paired(right[own], right[name]) for name in rivals]), strict=True)
     )
     best = min(rivals, key=lambda name: errors[name])
     if not _beats_majority(right, y_held_out):
-        verdict = f"nothing beats {_always(y_held_out)}, by more than chance explains."
+        verdict = "none is better than that by more than chance explains."
     elif not matches[best].significant:
         verdict = f"{own} and {best} are too close to tell."
     else:
@@ -248,12 +255,11 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
     shares = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
     words = (
         f"Error on {len(y_held_out)} rows after a trial fit to {len(y_fit)} others: {shares}; "
-        f"{verdict}"
+        f"{_always(y_held_out)}: {100 * base_error:.1f} %; {verdict}"
     )
     if balanced:
-        words += (
-            f" Classes are unequal; the base rate is {_always(y_held_out)}. Balanced accuracy: "
-            + ", ".join(f"{one} {percent(of['balanced_accuracy'])}" for one, of in balanced.items())
+        words += " Classes are unequal. Balanced accuracy: " + ", ".join(
+            f"{one} {percent(of['balanced_accuracy'])}" for one, of in balanced.items()
         )
         if all("auc" in found for found in balanced.values()):
             aucs = ", ".join(f"{name} {found['auc']:.3f}" for name, found in balanced.items())
@@ -261,5 +267,4 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
         words += "."
     if len(y) > 2 * len(y_fit):
         words += f" A fit to all {len(y):,} rows should have a lower error."
-    base_error = majority(y_held_out)[1]
     return QuickCheck(len(y_fit), len(y_held_out), errors, base_error, balanced, words)

@@ -36,7 +36,7 @@ def second_class_scores(classifier: Any, X: Any) -> Floats | None:
     return scores
 
 
-def balanced_scores(true: Any, right: Bools, scores: Floats | None) -> dict[str, float]:
+def balanced_scores(true: Any, right: Bools, scores: Floats | None = None) -> dict[str, float]:
     """Balanced accuracy and, of two classes with scores, AUC: each class counts the same."""
     classes = np.unique(true)
     found = {"balanced_accuracy": float(np.mean([right[true == one].mean() for one in classes]))}
