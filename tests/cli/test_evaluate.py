@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 from helpers import call, make_blobs
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 import latentmetric
 from latentmetric import evaluation, save
@@ -93,16 +94,65 @@ def test_compare(folder):
     assert "100 rows drawn at random from 180" in done.stderr
     assert "MaPML, fold 2 of 2" in done.stderr
     found = json.loads(done.stdout)
-    assert [line["method"] for line in found] == ["Euclid", "MaPML", "MaPML-O"]
+    assert [line["method"] for line in found] == ["majority-class", "Euclid", "MaPML", "MaPML-O"]
     for line in found:
         assert len(line["errors"]) == 2
         assert line["error"] == pytest.approx(np.mean(line["errors"]))
         assert line["std"] == pytest.approx(np.std(line["errors"]))
-    assert found[0]["references"] == 50
+    assert [line["references"] for line in found[:2]] == [0, 50]
     assert sum(line["recommended"] for line in found) == 1
     shown = call("compare", "train.csv", "--methods", "euclid", "--folds", 2).stdout
     assert "2 of 2" in shown
     assert "Use " not in shown, "one method is no comparison"
+
+
+def test_compare_random_labels(folder, rng):
+    table = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
+    table["label"] = rng.permutation(np.repeat(["no", "yes"], 30))
+    table.to_csv("coin.csv", index=False)
+    options = ("--methods", "euclid,logistic,forest", "--folds", 2)
+    shown = call("compare", "coin.csv", *options).stdout
+    assert "majority-class" in shown
+    assert "50.00 %" in shown
+    assert "nothing beats always saying 'no'" in shown
+    found = json.loads(call("compare", "coin.csv", *options, "--json").stdout)
+    assert not any(line["recommended"] for line in found)
+
+
+@pytest.fixture
+def unequal(folder, rng):
+    """A tenth of the rows are of the second class."""
+    table = pandas.DataFrame(rng.standard_normal((200, 3)), columns=list("abc"))
+    table["label"] = np.where(table["a"] > table["a"].quantile(0.9), "yes", "no")
+    table.to_csv("rare.csv", index=False)
+    return table
+
+
+@pytest.mark.parametrize("weights", ["uniform", "kernel"])
+def test_evaluate_unequal_classes(unequal, weights):
+    X, y = unequal[["a", "b", "c"]], unequal["label"]
+    model = latentmetric.Euclidean(5, weights=weights).fit(X.iloc[:150], y.iloc[:150])
+    save(model, "rare")
+    facts = json.loads(call("evaluate", "rare", "rare.csv", "--json").stdout)
+    assert (facts["most_frequent"], facts["base_error"]) == ("no", pytest.approx(0.1))
+    assert facts["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, model.predict(X)))
+    assert facts["auc"] == pytest.approx(roc_auc_score(y == "yes", model.predict_proba(X)[:, 1]))
+    shown = call("evaluate", "rare", "rare.csv").stdout
+    assert "always saying 'no' has an error of 10.00 %; balanced accuracy" in shown
+    assert f"AUC {facts['auc']:.3f}" in shown
+    assert "base_error" not in json.loads(call("evaluate", "model", "test.csv", "--json").stdout)
+
+
+def test_compare_unequal_classes(unequal):
+    options = ("--methods", "euclid,boosting", "--folds", 2)
+    shown = call("compare", "rare.csv", *options).stdout
+    assert "balanced accuracy" in shown
+    assert "AUC" in shown
+    assert "the balanced accuracy is highest with " in shown
+    first, *others = json.loads(call("compare", "rare.csv", *options, "--json").stdout)
+    assert (first["balanced_accuracy"], first["auc"]) == (0.5, 0.5)
+    assert [line["method"] for line in others] == ["Euclid", "HistGradientBoosting"]
+    assert all(0.5 < line["auc"] <= 1 for line in others)
 
 
 def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):

@@ -52,7 +52,7 @@ def test_without_typer_the_extra_is_named(monkeypatch):
         (("fit", "train.csv", "-o", "new", "--imput", "mean"), "--impute"),
         (("fit", "train.csv", "-o", "new", "--resume"), "--checkpoint"),
         (("predict", "model", "test.csv", "-o", "out.docx"), ".parquet"),
-        (("compare", "train.csv", "--methods", "magic"), "'magic' is not among Euclid"),
+        (("compare", "train.csv", "--methods", "magic"), "'magic' is not among majority-class"),
         (("report", "model", "test.csv", "--image-shape", "square"), "28x28"),
         (("report", "model", "-", "--train", "-"), "read only once"),
         (("doubts", "train.csv", "--model", "model", "--set", "refine=2"), "fitted already"),

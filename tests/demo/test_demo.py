@@ -72,7 +72,9 @@ def test_measurements_agree_with_the_model():
 def results_of(n_rows, wrong):
     """A result of each method, with this many of the rows wrong."""
     return {
-        name: demo.Measured(name, 0, np.arange(n_rows) >= n_wrong, 1.0, 0.1, 1000, None, None)
+        name: demo.Measured(
+            name, 0, np.arange(n_rows) >= n_wrong, 1.0, 0.1, 1000, None, None, true=None
+        )
         for name, n_wrong in zip(demo.NAMES, wrong, strict=True)
     }
 

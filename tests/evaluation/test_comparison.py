@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from helpers import make_blobs
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -12,10 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from latentmetric import Euclidean, MaPML
 from latentmetric.evaluation import METHODS, compare
 from latentmetric.evaluation.comparison import MAX_CALLS, timed
+from latentmetric.evaluation.unequal import balanced_scores
 
 pytestmark = pytest.mark.usefixtures("short_passes")
 
 PLAIN = {
+    "majority-class": DummyClassifier(),
     "Euclid": Euclidean(),
     "Euclid-scaled": make_pipeline(StandardScaler(), Euclidean()),
     "random-forest": RandomForestClassifier(random_state=1),
@@ -60,8 +64,27 @@ def test_references_are_what_queries_are_compared_with(all_methods):
     rows = {found[name] for name in ("Euclid", "Euclid-scaled", "tuned-k-NN", "MaPML-O", "LMNN")}
     assert rows == {45}
     assert found["MaPML"] in (3, 9)  # one or three for each class
-    assert found["logistic-regression"] == found["random-forest"] == 0
+    no_references = ("majority-class", "logistic-regression", "random-forest")
+    assert {found[name] for name in no_references} == {0}
     assert 0 < found["SVC"] <= 45
+
+
+def test_scores_of_unequal_classes_give_scikit_learns_auc(rng):
+    X = rng.standard_normal((120, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(120) > 1.1, "yes", "no")
+    methods = ["SVC", "Euclid-scaled", "MaPML-O", "HistGradientBoosting"]
+    found = list(compare(X, y, methods, n_folds=2))
+    for outcome in found:
+        assert "auc" in balanced_scores(outcome.true, outcome.right, outcome.scores)
+    own = [
+        roc_auc_score(one.true == "yes", one.scores)
+        for one in found
+        if one.method == "Euclid-scaled"
+    ]
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    plain = cross_val_score(PLAIN["Euclid-scaled"], X, y, cv=folds, scoring="roc_auc")
+    np.testing.assert_allclose(own, plain)
+    assert all(one.scores is None for one in compare(X, X[:, 0] > 0, ["Euclid"], n_folds=2))
 
 
 def test_steps_are_fitted_to_the_training_rows_of_each_fold():

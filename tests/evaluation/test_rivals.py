@@ -10,9 +10,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from latentmetric.evaluation import rivals
-from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, fit_rival
+from latentmetric.evaluation.rivals import BOOSTING, FOREST, MAJORITY, SCALED, TUNED, fit_rival
 
-NAMES = [SCALED, *TUNED, FOREST]
+NAMES = [MAJORITY, SCALED, *TUNED, FOREST, BOOSTING]
 
 
 @pytest.mark.parametrize("name", TUNED)

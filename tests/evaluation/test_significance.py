@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from latentmetric.evaluation.significance import Paired, paired
+from latentmetric.evaluation.significance import Paired, holm, paired
 
 
 def test_only_rows_that_one_gets_right_count():
@@ -43,3 +45,28 @@ def test_rows_that_did_not_tell_are_not_said_to_be_enough(n_rows):
     matches = [Paired(n_rows, gained, lost) for gained in range(30) for lost in range(30)]
     unsure = [match for match in matches if match.gained != match.lost and not match.significant]
     assert all(match.rows_to_tell > n_rows for match in unsure)
+    matches = [replace(match, correction=3.0) for match in matches]
+    unsure = [match for match in matches if match.gained != match.lost and not match.significant]
+    assert all(match.rows_to_tell > n_rows for match in unsure)
+
+
+def test_holms_correction_is_that_of_the_textbook():
+    """p of 2^-9, 2^-5, 2^-4 and 1, times 4, 3, 2 and 1, and never below the one before."""
+    matches = [Paired(99, 5, 0), Paired(99, 0, 10), Paired(99, 3, 3), Paired(99, 6, 0)]
+    found = [match.p_value for match in holm(matches)]
+    assert found == pytest.approx([2 / 16, 4 / 512, 1, 3 / 32])
+    assert [match.p_value for match in holm([Paired(9, 4, 0), Paired(9, 0, 4)])] == [0.25, 0.25]
+    assert holm([]) == []
+
+
+def equal_classifiers(rng, n_classifiers, n_rows=500):
+    """Which rows each gets right; all have errors of 20 %."""
+    return rng.random((n_classifiers, n_rows)) >= 0.2
+
+
+def test_a_fixed_classifier_beside_equals_is_rarely_called_different(rng):
+    alarms = 0
+    for _ in range(300):
+        own, *others = equal_classifiers(rng, 6)
+        alarms += any(match.significant for match in holm([paired(own, one) for one in others]))
+    assert alarms / 300 <= 0.05

@@ -15,14 +15,18 @@ from latentmetric.cli._progress import show_progress
 from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.evaluation import METHODS, Outcome, advise
 from latentmetric.evaluation.comparison import duration
+from latentmetric.evaluation.rivals import MAJORITY
 from latentmetric.evaluation.sampling import sample_rows
+from latentmetric.evaluation.unequal import are_unequal, balanced_scores
 
 OTHER_NAMES = {
+    "boosting": "HistGradientBoosting",
     "forest": "random-forest",
     "hr-sgd": "HRSGD",
     "k-nn": "tuned-k-NN",
     "knn": "tuned-k-NN",
     "logistic": "logistic-regression",
+    "majority": "majority-class",
     "svm": "SVC",
 }
 """What else people call the methods."""
@@ -52,7 +56,8 @@ def compare(
 
     All methods see the same folds. tuned-k-NN, logistic-regression and SVC choose their parameters
     on training rows, as part of the fit; the others have their defaults. --impute, --normalize and
-    --one-hot come before every method. Ctrl-C prints the results so far (exit code 130).
+    --one-hot come before every method. majority-class, which always says the most frequent class,
+    is in every table. Ctrl-C prints the results so far (exit code 130).
     """
     names = list(METHODS) if methods == "all" else _chosen(methods)
     models = "compare fits its own and takes none"
@@ -82,7 +87,7 @@ def compare(
                 outcomes.append(outcome)
         except KeyboardInterrupt:
             interrupted = True
-    _show(names, outcomes, folds, json)
+    _show(names, outcomes, folds, are_unequal(known), json)
     if interrupted:
         note("Interrupted; the table holds the folds that were finished.")
         raise typer.Exit(INTERRUPTED)
@@ -96,23 +101,38 @@ def _chosen(methods: str) -> list[str]:
     if unknown or not requested:
         message = f"{', '.join(unknown) or 'nothing'} is not among {', '.join(METHODS)}"
         raise typer.BadParameter(message, param_hint="--methods")
-    return list(dict.fromkeys(known[name] for name in requested))
+    return list(dict.fromkeys([MAJORITY, *(known[name] for name in requested)]))
 
 
-def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> None:
-    found = [_summary(name, outcomes) for name in names if name in {o.method for o in outcomes}]
+def _show(names: list[str], outcomes: list[Outcome], folds: int, unequal: bool, json: bool) -> None:
+    finished = {outcome.method for outcome in outcomes}
+    found = [_summary(name, outcomes, unequal) for name in names if name in finished]
     advice = advise(outcomes)
     if json:
         recommended = None if advice is None else advice.method
         print_json([line | {"recommended": line["method"] == recommended} for line in found])
         return
+    balanced = ["balanced accuracy"] if unequal else []
+    auc = ["AUC"] if any("auc" in line for line in found) else []
     print_table(
-        ["method", "error", "± std", "folds", "references", "fit", "1000 queries"],
+        [
+            "method",
+            "error",
+            "± std",
+            *balanced,
+            *auc,
+            "folds",
+            "references",
+            "fit",
+            "1000 queries",
+        ],
         [
             [
                 line["method"],
                 f"{100 * line['error']:.2f} %",
                 f"{100 * line['std']:.2f}",
+                *(f"{100 * line['balanced_accuracy']:.2f} %" for _ in balanced),
+                *(f"{line['auc']:.3f}" if "auc" in line else "" for _ in auc),
                 f"{len(line['errors'])} of {folds}",
                 f"{line['references']:,.0f}" if line["references"] else "none",
                 duration(line["fit_seconds"]),
@@ -126,14 +146,20 @@ def _show(names: list[str], outcomes: list[Outcome], folds: int, json: bool) -> 
         say(advice.words)
 
 
-def _summary(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
+def _summary(name: str, outcomes: list[Outcome], unequal: bool) -> dict[str, Any]:
     own = [outcome for outcome in outcomes if outcome.method == name]
     errors = [outcome.error for outcome in own]
     queries = [outcome.query_seconds / outcome.n_queries * 1000 for outcome in own]
+    balanced = [balanced_scores(one.true, one.right, one.scores) for one in own if unequal]
+    means = {
+        score: float(np.mean([found[score] for found in balanced if score in found]))
+        for score in {score: None for found in balanced for score in found}
+    }
     return {
         "method": name,
         "error": float(np.mean(errors)),
         "std": float(np.std(errors)),
+        **means,
         "errors": errors,
         "references": float(np.mean([outcome.references for outcome in own])),
         "fit_seconds": float(np.median([outcome.fit_seconds for outcome in own])),

@@ -7,13 +7,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from latentmetric.characters import distinct_names, percent
+from latentmetric.characters import distinct_names, percent, shortened
 from latentmetric.cli import _options as option
 from latentmetric.cli._messages import print_json, print_table, say
 from latentmetric.cli._progress import show_progress
 from latentmetric.cli._reading import Reading, load_model, prepared, read_for
 from latentmetric.core.types import Ints
 from latentmetric.core.votes import VOTES
+from latentmetric.evaluation.unequal import (
+    are_unequal,
+    balanced_scores,
+    majority,
+    second_class_scores,
+)
 from latentmetric.io.choosing import listed
 
 MIN_SHARE = 1e-3
@@ -51,16 +57,26 @@ def evaluate(
         )
     with show_progress("evaluate"):
         rows = prepared(loaded, table.rows)
+        labelled, scores = np.flatnonzero(true >= 0), None
         # Other votes give too few different probabilities for a logarithm.
         if VOTES[fitted.weights].needs_temperature:
             shares = fitted.predict_proba(rows)
-            facts = _facts(fitted.classes_, true, shares.argmax(axis=1), pairs)
-            labelled = np.flatnonzero(true >= 0)
+            predicted = shares.argmax(axis=1)
+            scores = shares[labelled, 1] if shares.shape[1] == 2 else None
             likely = np.maximum(shares[labelled, true[labelled]], MIN_SHARE)
-            facts["log_loss"] = float(-np.log(likely).mean())
+            log_loss = {"log_loss": float(-np.log(likely).mean())}
         else:
-            predicted = _codes(fitted.classes_, fitted.predict(rows))
-            facts = _facts(fitted.classes_, true, predicted, pairs)
+            predicted, log_loss = _codes(fitted.classes_, fitted.predict(rows)), {}
+        facts = _facts(fitted.classes_, true, predicted, pairs) | log_loss
+        if are_unequal(true[labelled]):
+            if scores is None:
+                scores = second_class_scores(fitted, rows[labelled])
+            code, _ = majority(true[labelled])
+            facts |= {
+                "most_frequent": fitted.classes_.tolist()[code],
+                "base_error": float((true != code).mean()),
+                **balanced_scores(true[labelled], (true == predicted)[labelled], scores),
+            }
     if json:
         print_json(facts)
     else:
@@ -109,6 +125,14 @@ def _show(facts: dict[str, Any]) -> None:
     say(f"error: {percent(facts['error'])} ({facts['errors']:,} of {facts['rows']:,} rows)")
     if facts["unknown_rows"]:
         say(f"of these, {facts['unknown_rows']:,} have a label that the model does not know")
+    if "base_error" in facts:
+        auc = f"; AUC {facts['auc']:.3f}" if "auc" in facts else ""
+        label = shortened(repr(facts["most_frequent"]), MAX_LABEL)
+        say(
+            f"classes are unequal: always saying {label} has an error of "
+            f"{percent(facts['base_error'])}; balanced accuracy "
+            f"{percent(facts['balanced_accuracy'])}{auc}"
+        )
     if "log_loss" in facts:
         say(
             f"logarithmic loss of the probabilities: {facts['log_loss']:.4f} "

@@ -131,7 +131,10 @@ class Demo:
             shares = model.predict_proba(self.X_test)
             calibration = calibration_error(self.y_test, shares, model.classes_)
         right = predicted == self.y_test
-        return Measured(name, 0, right, fit_seconds, query_seconds, references, model, calibration)
+        return Measured(
+            name, 0, right, fit_seconds, query_seconds, references, model, calibration,
+            true=self.y_test,
+        )  # fmt: skip
 
     def new_class(self) -> None:
         """How many rows of a missing class are turned away, and what comes of adding it."""

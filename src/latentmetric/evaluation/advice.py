@@ -1,7 +1,7 @@
 """What to use, in words: after a comparison, and quickly after a fit.
 
 Methods whose errors differ by less than chance explains count as equally good. Chance is judged row
-by row, here as in the report.
+by row and corrected for the number of comparisons, here as in the report.
 """
 
 from __future__ import annotations
@@ -9,17 +9,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from latentmetric.characters import in_a_sentence, percent
-from latentmetric.evaluation.comparison import Outcome
-from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.characters import in_a_sentence, percent, shortened
+from latentmetric.core.types import Bools
+from latentmetric.evaluation.comparison import METHODS, Outcome
+from latentmetric.evaluation.rivals import MAJORITY, fit_rival
 from latentmetric.evaluation.sampling import sample_rows
-from latentmetric.evaluation.significance import paired
+from latentmetric.evaluation.significance import NOT_COVERED, holm, paired
+from latentmetric.evaluation.unequal import (
+    are_unequal,
+    balanced_scores,
+    majority,
+    second_class_scores,
+)
 
 QUICK_MAX_ROWS = 1_500
 """Rows that the quick check uses, two thirds of them to fit."""
@@ -30,6 +38,15 @@ QUICK_MIN_ROWS = 60
 QUICK_MAX_WORK = 5 * 10**7
 """Product of rows, features and classes above which the check would not be quick."""
 
+PAPER_RIVALS = ("LMNN", "OASIS", "HRSGD")
+"""Methods of the paper, which are recommended only if they are better than all others."""
+
+MUCH_FASTER = 5
+"""A method that is too close to tell is mentioned if it answers this many times as fast."""
+
+MAX_LABEL = 60
+"""Characters of a label that are shown."""
+
 QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
 
 
@@ -37,14 +54,17 @@ QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
 class Advice:
     """The recommended method, and why."""
 
-    method: str
-    """Its name in ``METHODS``."""
+    method: str | None
+    """Its name in ``METHODS``; None if nothing beats always saying the most frequent class."""
     words: str
-    """Why, in one or two sentences."""
+    """Why, in a few sentences."""
 
 
 def advise(outcomes: Iterable[Outcome]) -> Advice | None:
-    """Which method to use: of those that are as good as the best, the one that answers fastest.
+    """Which method to use: the one with the lowest error, if it beats the most frequent class.
+
+    A method that the paper compares with has to be better than all others by more than chance
+    explains. Seconds are mentioned, but choose nothing: the same rows get the same answer.
 
     Parameters
     ----------
@@ -61,54 +81,100 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     >>> import numpy as np
     >>> from latentmetric.evaluation import Outcome, advise
     >>> found = [
-    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10)
+    ...     Outcome(method, fold, np.arange(100) < n_right, 0.1, 0.1, 10, true=np.arange(100) % 2)
     ...     for fold in range(3)
     ...     for method, n_right in (("Euclid", 80), ("MaPML", 90))
     ... ]
-    >>> advise(found).words
+    >>> advise(found).words[:75]
     'Use MaPML. Its error, 10.00 %, is the lowest, by more than chance explains.'
     """
     table: dict[str, dict[int, Outcome]] = {}
     for outcome in outcomes:
-        table.setdefault(outcome.method, {})[outcome.fold] = outcome
+        if outcome.method != MAJORITY:
+            table.setdefault(outcome.method, {})[outcome.fold] = outcome
     folds = sorted(set.intersection(*map(set, table.values()))) if table else []
     if len(table) < 2 or len(folds) < 2:
         return None
     errors, seconds, right = {}, {}, {}
     for method, by_fold in table.items():
         finished = [by_fold[fold] for fold in folds]
-        errors[method] = float(np.mean([outcome.error for outcome in finished]))
+        mean = float(np.mean([outcome.error for outcome in finished]))
+        errors[method] = round(mean, 12)  # equal errors are equal in whichever folds they are
         seconds[method] = float(np.median([outcome.query_seconds for outcome in finished]))
         right[method] = np.concatenate([outcome.right for outcome in finished])
-    best = min(errors, key=lambda method: errors[method])
-    equal = [name for name in errors if not paired(right[best], right[name]).significant]
-    chosen = min(equal, key=lambda method: (seconds[method], method != best))
+    true = np.concatenate([outcome.true for outcome in finished])
+    order = {name: index for index, name in enumerate(METHODS)}
+    ranked = sorted(errors, key=lambda name: (errors[name], order.get(name, len(order))))
+    balanced = ""
+    if are_unequal(true):
+        accuracies = {
+            name: balanced_scores(true, right[name])["balanced_accuracy"] for name in ranked
+        }
+        highest = max(ranked, key=lambda name: accuracies[name])
+        balanced = (
+            " Classes are unequal, and the error says little of the rare ones: the balanced "
+            f"accuracy is highest with {highest}, {percent(accuracies[highest])}."
+        )
+    if not _beats_majority(right, true):
+        words = (
+            f"By the error, nothing beats {_always(true)}, {percent(majority(true)[1])}: no method "
+            "has a lower one by more than chance explains."
+        )
+        return Advice(None, words + balanced)
+    equal = _as_good_as_the_first(ranked, right)
+    known = [name for name in equal if name not in PAPER_RIVALS] or equal
+    fast = [name for name in known if MUCH_FASTER * seconds[name] <= seconds[known[0]]]
+    return Advice(known[0], _words(known[0], equal, fast, errors) + balanced)
+
+
+def _beats_majority(right: dict[str, Bools], true: Any) -> bool:
+    """Whether a method is better than the most frequent class, beyond chance."""
+    label, _ = majority(true)
+    matches = holm([paired(answers, true == label) for answers in right.values()])
+    return any(match.significant and match.fewer > 0 for match in matches)
+
+
+def _always(true: Any) -> str:
+    return f"always saying {shortened(repr(majority(true)[0]), MAX_LABEL)}"
+
+
+def _as_good_as_the_first(ranked: list[str], right: dict[str, Bools]) -> list[str]:
+    """Methods that chance may set apart from the best; this was selected, so all pairs count."""
+    pairs = list(combinations(ranked, 2))
+    matches = holm([paired(right[first], right[second]) for first, second in pairs])
+    apart = {pair for pair, match in zip(pairs, matches, strict=True) if match.significant}
+    return [name for name in ranked if (ranked[0], name) not in apart]
+
+
+def _words(chosen: str, equal: list[str], fast: list[str], errors: dict[str, float]) -> str:
+    """Why this method, how certain that is, and what about MaPML."""
+    best = equal[0]
     others = [f"{name} ({percent(errors[name])})" for name in equal if name != chosen]
     if not others:
         reason = "is the lowest, by more than chance explains."
     elif chosen != best:
         reason = (
             f"cannot be told from the lowest, {best}'s {percent(errors[best])}, on these rows, and "
-            "of the methods that are this close it answers fastest."
+            "the method is better known."
         )
     else:
-        are, answer = ("is", "answers") if len(others) == 1 else ("are", "answer")
+        are = "is" if len(others) == 1 else "are"
         reason = (
-            f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these "
-            f"rows, and {answer} more slowly."
+            f"is the lowest. {in_a_sentence(others)} {are} too close to tell from it on these rows."
         )
-    words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason}"
+    if fast:
+        answer = "answers" if len(fast) == 1 else "answer"
+        reason += f" {in_a_sentence(fast)} {answer} at least {MUCH_FASTER} times as fast."
+    words = f"Use {chosen}. Its error, {percent(errors[chosen])}, {reason} {NOT_COVERED}"
     if chosen == "MaPML" or "MaPML" not in errors:
-        return Advice(chosen, words)
+        return words
     if "MaPML" in equal:
-        about_mapml = (
-            f"Take MaPML ({percent(errors['MaPML'])}) if you want to search, to see what answers "
-            "rest on, to reject unknown rows or to add classes later."
+        return (
+            f"{words} Take MaPML ({percent(errors['MaPML'])}) if you want to search, to see what "
+            "answers rest on, to reject unknown rows or to add classes later."
         )
-    else:
-        points = 100 * (errors["MaPML"] - errors[best])
-        about_mapml = f"MaPML's error is {points:.2f} percentage points above that of {best}."
-    return Advice(chosen, f"{words} {about_mapml}")
+    points = 100 * (errors["MaPML"] - errors[best])
+    return f"{words} MaPML's error is {points:.2f} percentage points above that of {best}."
 
 
 @dataclass(frozen=True)
@@ -121,6 +187,10 @@ class QuickCheck:
     """Rows that none has seen."""
     errors: dict[str, float]
     """The share of wrong answers by name; the estimator comes first."""
+    base_error: float
+    """The error of always saying the most frequent class."""
+    balanced: dict[str, dict[str, float]]
+    """Balanced accuracy and, of two classes, AUC by name; empty unless classes are unequal."""
     words: str
     """The result in one sentence."""
 
@@ -160,22 +230,41 @@ def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickC
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they concern a trial, not what the caller does
         trial = clone(estimator).set_params(verbose=0).fit(X_fit, y_fit)
-        right = {type(estimator).__name__: trial.predict(X_held_out) == y_held_out}
+        fitted = {type(estimator).__name__: trial}
         for name in QUICK_RIVALS:
-            rival = fit_rival(name, X_fit, y_fit, random_state=random_state)
-            right[name] = rival.pipeline.predict(X_held_out) == y_held_out
+            fitted[name] = fit_rival(name, X_fit, y_fit, random_state=random_state).pipeline
+        right = {name: model.predict(X_held_out) == y_held_out for name, model in fitted.items()}
+        balanced = {}
+        if are_unequal(y_held_out):
+            for name, model in fitted.items():
+                scores = second_class_scores(model, X_held_out)
+                balanced[name] = balanced_scores(y_held_out, right[name], scores)
     errors = {name: float(np.mean(~answers)) for name, answers in right.items()}
+    base_error = majority(y_held_out)[1]
     own, *rivals = right
+    matches = dict(
+        zip(rivals, holm([paired(right[own], right[name]) for name in rivals]), strict=True)
+    )
     best = min(rivals, key=lambda name: errors[name])
-    if not paired(right[own], right[best]).significant:
-        verdict = f"{own} and {best} are too close to tell"
+    if not _beats_majority(right, y_held_out):
+        verdict = "none is better than that by more than chance explains."
+    elif not matches[best].significant:
+        verdict = f"{own} and {best} are too close to tell."
     else:
-        verdict = f"{own if errors[own] < errors[best] else best} is better"
+        verdict = f"{own if errors[own] < errors[best] else best} is better. {NOT_COVERED}"
     shares = ", ".join(f"{name} {100 * error:.1f} %" for name, error in errors.items())
     words = (
         f"Error on {len(y_held_out)} rows after a trial fit to {len(y_fit)} others: {shares}; "
-        f"{verdict}."
+        f"{_always(y_held_out)}: {100 * base_error:.1f} %; {verdict}"
     )
+    if balanced:
+        words += " Classes are unequal. Balanced accuracy: " + ", ".join(
+            f"{one} {percent(of['balanced_accuracy'])}" for one, of in balanced.items()
+        )
+        if all("auc" in found for found in balanced.values()):
+            aucs = ", ".join(f"{name} {found['auc']:.3f}" for name, found in balanced.items())
+            words += f"; AUC: {aucs}"
+        words += "."
     if len(y) > 2 * len(y_fit):
         words += f" A fit to all {len(y):,} rows should have a lower error."
-    return QuickCheck(len(y_fit), len(y_held_out), errors, words)
+    return QuickCheck(len(y_fit), len(y_held_out), errors, base_error, balanced, words)

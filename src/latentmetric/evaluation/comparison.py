@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 from time import perf_counter
@@ -14,19 +14,30 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from latentmetric.core.types import Bools
-from latentmetric.evaluation.rivals import FOREST, SCALED, TUNED, Rival, fit_rival
+from latentmetric.core.types import Bools, Floats
+from latentmetric.evaluation.rivals import (
+    BOOSTING,
+    FOREST,
+    MAJORITY,
+    SCALED,
+    TUNED,
+    Rival,
+    fit_rival,
+)
+from latentmetric.evaluation.unequal import are_unequal, second_class_scores
 from latentmetric.registry import ESTIMATORS, estimator_class
 
 METHODS = {
+    MAJORITY: MAJORITY,
     "Euclid": "Euclidean",
-    **{name: name for name in (SCALED, *TUNED, FOREST)},
+    **{name: name for name in (SCALED, *TUNED, FOREST, BOOSTING)},
     "MaPML": "MaPML",
     "MaPML-O": "MaPML",
     **{name: name for name in ESTIMATORS if name not in ("Euclidean", "MaPML")},
 }
 """What is fitted for each method: an estimator of this package, or a rival of scikit-learn.
 
+The simplest and best-known come first, and are recommended before others of the same error.
 MaPML-O is the paper's name for MaPML whose references are all rows, not latent examples.
 """
 
@@ -52,6 +63,10 @@ class Outcome:
     """The time to predict all rows of the fold."""
     references: int
     """Rows or latent examples that a query is compared with; 0 if there are none."""
+    true: Any = field(kw_only=True)
+    """The label of each row of the fold."""
+    scores: Floats | None = field(default=None, kw_only=True)
+    """How likely each row is of the second class, if there are two, and these are unequal."""
 
     @property
     def error(self) -> float:
@@ -79,7 +94,8 @@ def compare(
 
     The estimators of this package have their default parameters. Those of tuned-k-NN,
     logistic-regression and SVC are chosen on training rows, which counts as part of the fit;
-    random-forest has scikit-learn's defaults. Fits and queries that take little time are repeated.
+    random-forest and HistGradientBoosting have scikit-learn's defaults. Fits and queries that take
+    little time are repeated.
 
     Parameters
     ----------
@@ -115,6 +131,7 @@ def compare(
     [('Euclid', 0), ('MaPML-O', 0), ('Euclid', 1), ('MaPML-O', 1)]
     """
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    unequal = are_unequal(y)
     for fold, (train, test) in enumerate(folds.split(np.empty(len(y)), y)):
         X_train, X_test, y_train = X[train], X[test], y[train]
         if steps is not None:
@@ -133,8 +150,14 @@ def compare(
                 model = copy(model).set_references(X_train, y_train)
             predict, references = predictor(model)
             predicted, query_seconds = timed(partial(predict, X_test))
-            right = predicted == y[test]
-            yield Outcome(method, fold, right, fit_seconds, query_seconds, references)
+            true, scores = y[test], None
+            if unequal:
+                classifier = model.pipeline if isinstance(model, Rival) else model
+                scores = second_class_scores(classifier, X_test)
+            yield Outcome(
+                method, fold, predicted == true, fit_seconds, query_seconds, references,
+                true=true, scores=scores,
+            )  # fmt: skip
 
 
 def _fit(kind: str, X: Any, y: Any, n_neighbors: int, random_state: int) -> Any:

@@ -1,27 +1,28 @@
 """The classifiers that one would use instead, with parameters chosen for the data.
 
 The parameters of tuned-k-NN, logistic-regression and SVC, and whether columns are standardised, are
-chosen by cross-validation on a sample of the training rows. Of Euclid-scaled and random-forest,
-nothing is chosen.
+chosen by cross-validation on a sample of the training rows. Of the others, nothing is chosen.
 """
 
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import product
 from math import isqrt
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from latentmetric.core.model import euclidean_model
 from latentmetric.core.parallel import single_threaded_blas
@@ -29,8 +30,11 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
 
-SCALED, FOREST = "Euclid-scaled", "random-forest"
-"""Nearest neighbours on standardised columns, and a forest with scikit-learn's defaults."""
+MAJORITY, SCALED = "majority-class", "Euclid-scaled"
+"""Always the most frequent class, and nearest neighbours on standardised columns."""
+
+FOREST, BOOSTING = "random-forest", "HistGradientBoosting"
+"""Trees with scikit-learn's defaults."""
 
 K_NN, LOGISTIC, SUPPORT = TUNED = ("tuned-k-NN", "logistic-regression", "SVC")
 
@@ -65,8 +69,8 @@ SVC_MAX_ROWS, SVC_WORK = 5_000, 10**10
 """Rows of a bounded fit, and the product of their square and the features."""
 
 SMALL_WORK = 10**7
-"""Up to this product of rows, features and classes, threads of BLAS gain nothing, and on a busy
-machine they wait for each other."""
+"""Up to this product of rows, features and classes, threads of BLAS and OpenMP gain nothing, and on
+a busy machine they wait for each other."""
 
 Folds: TypeAlias = list[tuple[Ints, Ints]]
 """Rows to fit and rows to test; none if every class has fewer rows than there are folds."""
@@ -101,13 +105,26 @@ def fit_rival(
     """
     classes, codes = np.unique(y, return_inverse=True)
     width = int(X.shape[1]) * len(classes)
-    small = name in TUNED and len(codes) * width <= SMALL_WORK
-    with warnings.catch_warnings(), single_threaded_blas() if small else nullcontext():
-        if name == SCALED:
+    threads: AbstractContextManager[Any] = nullcontext()
+    if len(codes) * width <= SMALL_WORK and name in TUNED:
+        threads = single_threaded_blas()
+    elif len(codes) * width <= SMALL_WORK and name == BOOSTING:
+        threads = threadpool_limits(1, user_api="openmp")
+    with warnings.catch_warnings(), threads:
+        if name == MAJORITY:
+            always = DummyClassifier(strategy="most_frequent")
+            pipeline, words = _pipeline(always, False), "always the most frequent class"
+        elif name == SCALED:
             pipeline, words = _pipeline(Euclidean(n_neighbors), True), f"k = {n_neighbors}"
         elif name == FOREST:
             forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
             pipeline, words = _pipeline(forest, False), "scikit-learn's defaults"
+        elif name == BOOSTING:
+            # It would stop early from 10,000 rows on, and fail where a class has a single row.
+            boosting = HistGradientBoostingClassifier(
+                early_stopping=False, random_state=random_state
+            )
+            pipeline, words = _pipeline(boosting, False), "scikit-learn's defaults"
         else:
             # Fits that end early are judged by their errors; not every fold has every class.
             warnings.simplefilter("ignore", UserWarning)

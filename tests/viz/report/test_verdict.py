@@ -89,6 +89,14 @@ def test_the_headline_tells_what_is_beyond_chance_and_how_many_rows_a_rival_had(
     assert "rival 0 was fitted on 60 of 160 training rows" in section.text
 
 
+def test_chance_has_more_chances_with_more_rivals(evidence, read):
+    """Six rows on one side have a p-value of 3 %, which is not enough for one method of several."""
+    section = read(beside(evidence, 6, 2))
+    assert section.one("h2").text == "MaPML is too close to tell from rival 0 and rival 1"
+    assert "with Holm's correction for the number of methods" in section.text
+    assert "does not cover the variation of training" in section.text
+
+
 def test_a_model_that_is_worse_is_called_worse_and_its_rival_recommended(evidence, read, advice):
     found = with_verdict(beside(evidence, 0), first_wrong(evidence.true, 20))
     assert read(found).one("h2").text == "MaPML is worse than rival 0"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 from latentmetric.characters import in_a_sentence
-from latentmetric.evaluation.significance import Paired, paired
+from latentmetric.evaluation.significance import NOT_COVERED, Paired, holm, paired
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
 from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
@@ -60,6 +60,7 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods, rivals),
         "rivals": in_a_sentence(names) if names else "",
+        "not_covered": NOT_COVERED,
         "without_svc": bool(names) and SVC not in names,
     }
 
@@ -82,7 +83,9 @@ def compare(evidence: Evidence) -> list[Compared]:
             kind = "base"
         match = paired(evidence.right, right)
         compared.append(Compared(method.name, about, int((~right).sum()), match, kind, fitted))
-    return compared
+    matches = holm([method.match for method in compared[1:]])
+    beside = zip(compared[1:], matches, strict=True)
+    return [compared[0], *(replace(method, match=match) for method, match in beside)]
 
 
 def headline(evidence: Evidence, model: Compared, rivals: list[Compared]) -> str:
