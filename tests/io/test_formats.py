@@ -330,7 +330,6 @@ def test_columns_choose(tmp_path):
 def test_what_is_neither_number_nor_text_is_named(path):
     for held, message in (
         ([{"name": "x"}] * 2, "holds struct<name: string>, not numbers; leave out with --ignore v"),
-        ([[1.0], [2.0]], "take it alone with --key v"),
         ([datetime.date(2020, 1, 1)] * 2, "holds date32[day], not numbers"),
     ):
         write_columns(path, a=[1.0, 2.0], v=held, label=["x", "y"])
