@@ -109,10 +109,12 @@ def open_file(path: Path, choice: Choice) -> ColumnFile:
     """Open a file by the end of its name."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist{similar_name(path)}")
+    if path.is_dir() and not path.name.lower().endswith(".zarr"):
+        holds_arrays = next(path.glob("*.npy"), None) is not None
+        remedy = "; join its arrays: np.save('rows.npy', np.stack(arrays))" if holds_arrays else ""
+        raise IsADirectoryError(f"{path} is a folder, not a file{remedy}")
     suffix = next((end for end in FORMATS if path.name.lower().endswith(end)), None)
     if suffix is None:
         raise ValueError(f"{path} must end in one of {', '.join(sorted(FORMATS))}")
-    if path.is_dir() and suffix != ".zarr":
-        raise IsADirectoryError(f"{path} is a folder, not a file")
     with readable(str(path)):
         return FORMATS[suffix](path, choice)
