@@ -42,7 +42,8 @@ def test_a_model_remembers_which_column_holds_the_labels_and_which_the_ids(table
         assert "--label" in call("fit", name, "-o", "other", *QUICK, code=1).stderr
     call("fit", name, "-o", "other", "--label", label, "--id", "who", *QUICK)
     model = latentmetric.load("other")
-    assert model.columns_in_ == {"label": label, "id": "who"}
+    key = {"key": "x"} if of_arrays else {}
+    assert model.columns_in_ == {"label": label, "id": "who", **key}
     rows = np.array(table[NAMES]) if of_arrays else table[NAMES]
     predicted = model.predict(rows)
     done = call("evaluate", "other", name, "--json")
@@ -53,6 +54,21 @@ def test_a_model_remembers_which_column_holds_the_labels_and_which_the_ids(table
     assert shown["label"] == predicted.tolist()
     near = json.loads(call("neighbors", "other", name, "-k", 2, "--json").stdout)
     assert near["who"] == table["who"].tolist()
+
+
+def test_a_model_remembers_which_column_holds_its_embeddings(table):
+    lists = table[NAMES].to_numpy().tolist()
+    held = table[["who", "kind"]].assign(first=lists, second=[row[::-1] for row in lists])
+    held.to_parquet("lists.parquet", index=False)
+    options = ("--label", "kind", "--id", "who")
+    assert "--key first" in call("fit", "lists.parquet", "-o", "m", *options, code=1).stderr
+    call("fit", "lists.parquet", "-o", "m", *options, "--key", "second", *QUICK)
+    predicted = latentmetric.load("m").predict(table[NAMES].to_numpy()[:, ::-1])
+    assert json.loads(call("predict", "m", "lists.parquet", "--json").stdout)["label"] == list(
+        predicted
+    )
+    other = json.loads(call("predict", "m", "lists.parquet", "--key", "first", "--json").stdout)
+    assert other["label"] != list(predicted)
 
 
 def test_what_a_command_names_goes_before_what_the_model_remembers(table, tmp_path):

@@ -5,6 +5,7 @@ import warnings
 import dask.array as da
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from hard_cases import hard_cases
 from helpers import make_blobs
@@ -70,9 +71,13 @@ def bad_rows():
     X, _ = make_blobs()
     with_nan, with_inf, too_large = X.copy(), X.copy(), X.copy()
     with_nan[203, 1], with_inf[203, 1], too_large[203, 1] = np.nan, -np.inf, 1.7e308
-    yield "NaN", with_nan, r"Input X contains NaN: row 203, column 1 "
-    yield "infinity", with_inf, r"Input X contains infinity: row 203, column 1 "
-    yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203, col"
+    yield (
+        "NaN",
+        with_nan,
+        r"Input X contains NaN: row 203( \(counted from 0\), column '|, column 1 )",
+    )
+    yield "infinity", with_inf, "Input X contains infinity: row 203"
+    yield "too large", too_large, r"1.7e\+308, which is too large to compute with: row 203"
     yield "text", X.astype("U8"), "numbers, got text|holds <U8, not numbers"
     yield "complex", X + 1j, "Complex data not supported|complex128"
 
@@ -89,6 +94,26 @@ def test_bad_rows_are_refused_and_the_model_stays_as_it_was(store, X, message):
     assert vars(model) == before
     with pytest.raises(ValueError, match=message):
         np.asarray(model.predict(store(X)))
+
+
+def test_columns_of_arrays_and_missing_values_are_named():
+    X, y = make_blobs()
+    frame = pd.DataFrame({"vector": list(X), "one": 1.0})
+    lists = polars.DataFrame({"vector": X.tolist()})
+    named = r"pass np.stack\(X\['vector'\]\)"
+    for rows in (frame, frame[["vector"]], lists):
+        with pytest.raises(ValueError, match=named):
+            fresh().fit(rows, y)
+    for rows in (frame["vector"], frame["vector"].to_numpy(), lists["vector"]):
+        with pytest.raises(ValueError, match=r"pass np.stack\(X\)"):
+            fresh().fit(rows, y)
+        assert np.stack(rows).shape == X.shape
+    frame = pd.DataFrame({"one": X[:, 0], "two": X[:, 1]})
+    model = fresh(max_iter=0).fit(frame, y)
+    frame.loc[4, "two"] = np.nan
+    for ask in (lambda: fresh().fit(frame, y), lambda: model.predict(frame)):
+        with pytest.raises(ValueError, match=r"NaN: row 4 \(counted from 0\), column 'two'"):
+            ask()
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_values_near_the_largest_of_float32_are_computed_in_float64(blobs, estim
         ({"n_latents": {0: 3, 1: 2, 2: 0}}, ValueError, "class 2 must be at least 1, got 0"),
         ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
         ({"max_iter": True}, TypeError, "max_iter must be an integer"),
+        ({"refine": True}, TypeError, "refine must be an integer"),
         ({"metric_reg": 0}, ValueError, "metric_reg must be at least 1e-09, got 0"),
         ({"n_components": 7}, ValueError, "n_components must be at least 1 and at most 6, got 7"),
         ({"early_stopping": 1}, TypeError, "early_stopping must be True or False"),

@@ -5,7 +5,7 @@ import pytest
 from helpers import make_blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 
 from latentmetric import HRSGD, Euclidean, MaPML
 
@@ -74,6 +74,18 @@ def test_order_of_rows(seed, reference, stopping, make):
     one, other = fit(X, y, make, **parameters), fit(X[order], y[order], make, **parameters)
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries))
     np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6, atol=1e-9)
+
+
+def test_order_of_rows_with_one_latent_example_a_class():
+    """Then no class has a spread: what is left of it by rounding must not choose directions."""
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    parameters = {"n_components": 1, "n_latents": 1, "refine": 1}
+    expected = fit(X, y, **parameters).predict_proba(X)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(X))
+        shares = fit(X[order], y[order], **parameters).predict_proba(X)
+        np.testing.assert_allclose(shares, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("distance", [1e5, 1e6])

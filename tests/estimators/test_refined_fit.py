@@ -39,6 +39,12 @@ def test_the_best_state_is_kept(request, seed, parameters, last):
     assert fit(*make_blobs(seed=seed), keep="last", **parameters).best_iter_ == last
 
 
+@pytest.mark.parametrize("no", [False, np.False_])
+def test_false_is_no_refinement(blobs, no):
+    one, other = fit(*blobs, refine=0), fit(*blobs, refine=no)
+    np.testing.assert_array_equal(one.components_, other.components_)
+
+
 def test_the_parameters_of_the_published_algorithm():
     published = MaPML.as_published(n_latents=0.05, random_state=3)
     changed = {"n_latents": 0.05, "random_state": 3, "weights": "uniform", "start": "euclidean"}

@@ -44,18 +44,19 @@ def test_tiny_weights_are_no_zeros(blobs, dtype, tiny):
     np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, atol=1e-4)
 
 
-def test_rows_of_weight_0_are_left_out(blobs):
+@pytest.mark.parametrize("init", ["random", "spaced", "k-means++"])
+def test_rows_of_weight_0_are_left_out(blobs, init):
     X, y = blobs
     weights = np.ones(len(X))
     weights[::4] = 0
     X_wild = X.copy()
     X_wild[::4] += 3
-    one = quick().fit(X, y, weights)
-    wild = quick().fit(X_wild, y, weights)
+    one = quick(init=init).fit(X, y, weights)
+    wild = quick(init=init).fit(X_wild, y, weights)
     np.testing.assert_allclose(one.latent_examples_, wild.latent_examples_, atol=1e-8)
-    left_out = quick().fit(X[weights > 0], y[weights > 0])
+    left_out = quick(init=init).fit(X[weights > 0], y[weights > 0])
     np.testing.assert_allclose(one.latent_examples_, left_out.latent_examples_, atol=1e-6)
-    original = quick(reference="original").fit(X, y, weights)
+    original = quick(init=init, reference="original").fit(X, y, weights)
     assert len(original.model_.references) == np.count_nonzero(weights)
 
 

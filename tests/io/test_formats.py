@@ -330,7 +330,6 @@ def test_columns_choose(tmp_path):
 def test_what_is_neither_number_nor_text_is_named(path):
     for held, message in (
         ([{"name": "x"}] * 2, "holds struct<name: string>, not numbers; leave out with --ignore v"),
-        ([[1.0], [2.0]], "take it alone with --key v"),
         ([datetime.date(2020, 1, 1)] * 2, "holds date32[day], not numbers"),
     ):
         write_columns(path, a=[1.0, 2.0], v=held, label=["x", "y"])
@@ -360,13 +359,16 @@ def test_what_is_no_table_of_numbers_is_refused_in_one_line(tmp_path):
     np.save(tmp_path / "words.npy", np.array([["a"]]))
     (tmp_path / "rows.doc").write_text("")
     (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "folder").mkdir()
+    np.save(tmp_path / "folder" / "1.npy", np.arange(5.0))
     for name, error, message in (
         ("flat.npy", ValueError, r"shape \(5,\); rows of features have two"),
         ("words.npy", ValueError, "holds <U1, not numbers"),
         ("flat.npz", FileNotFoundError, r"flat\.npz does not exist; did you mean '.*npy'"),
         ("nowhere/rows.npy", FileNotFoundError, "does not exist$"),
         ("rows.doc", ValueError, r"rows\.doc must end in one of \.arrow, \.csv, .*\.zarr"),
-        ("folder.csv", IsADirectoryError, "is a folder"),
+        ("folder.csv", IsADirectoryError, "is a folder, not a file$"),
+        ("folder", IsADirectoryError, r"is a folder, not a file; .*np\.stack\(arrays\)"),
     ):
         with pytest.raises(error, match=message):
             open_rows(tmp_path / name)

@@ -203,12 +203,33 @@ def test_gaps_in_columns_of_whole_numbers_and_booleans(tmp_path):
     np.testing.assert_array_equal(rows, [[1, 1], [np.nan, np.nan], [3, 0]])
 
 
+def test_the_only_column_of_lists_holds_the_features(tmp_path):
+    path = tmp_path / "t.parquet"
+    held = {"number": [1, 2], "v": [[1.0, 2.0], [3.0, 4.0]], "when": ["may", "june"]}
+    pyarrow.parquet.write_table(pyarrow.table(held | {"label": [0, 1]}), path)
+    table = read(path)
+    assert (np.asarray(table.rows).tolist(), table.key) == (held["v"], "v")
+    assert table.notes[0].endswith("(--key chooses another)")
+    assert table.notes[-1] == "left out: number, when"
+    assert np.asarray(read(path, ignore=["v", "when"]).rows).tolist() == [[1], [2]]
+    assert np.asarray(read(path, names=["number"]).rows).tolist() == [[1], [2]]
+    pyarrow.parquet.write_table(pyarrow.table({"v": held["v"], "kind": [3, 5]}), path)
+    assert read(path).labels.tolist() == [3, 5]
+    pyarrow.parquet.write_table(pyarrow.table(held | {"w": held["v"], "label": [0, 1]}), path)
+    assert "take it alone with --key v" in refused(path, ignore=["when"])
+    assert read(path, usual={"key": "w"}).key == "w"
+    assert read(path, usual={"key": "w"}, key="v").key == "v"
+    assert read(path, usual={"key": "w"}, ignore=["w"]).key == "v"
+
+
 def test_which_array_is_what(tmp_path):
     path = tmp_path / "t.npz"
     np.savez(path, train=ROWS, test=ROWS, y=LABELS)
     message = refused(path)
     assert "column 'train' holds 30×4, not one number a row" in message
     assert "take it alone with --key train" in message
+    assert read(path, usual={"key": "test"}).key == "test"
+    assert read(path, usual={"key": "test"}, ignore=["test"]).key == "train"
     np.savez(path, a=ROWS[:, 0], b=ROWS[:, 1], y=LABELS)
     np.testing.assert_array_equal(np.asarray(read(path).rows), ROWS[:, :2])
     np.savez(path, x=ROWS, other=ROWS, one=LABELS, two=LABELS)

@@ -70,8 +70,8 @@ def fit(
         model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
     if table.feature_names is not None and pipeline is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
-    columns = {"label": table.label_name, "id": table.id_name}
-    if any(columns.values()):  # where later commands find the labels and the ids in such files
+    columns = {"label": table.label_name, "id": table.id_name, "key": table.key}
+    if any(columns.values()):  # where later commands find these in such files
         model.columns_in_ = {role: name for role, name in columns.items() if name}
     _save(joined(pipeline, model), out)
     facts = _facts(model, out, perf_counter() - since, progress.interrupted)

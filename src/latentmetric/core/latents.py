@@ -343,6 +343,8 @@ def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Gene
         drawn = generator.choice(len(rows), size=n_candidates, replace=False)
     candidates = rows.drawing_order[drawn]
     weights = None if rows.weights is None else rows.weights[candidates]
+    if weights is not None and (weights == weights[0]).all():
+        weights = None
     return candidates[_draw_by_distance(rows[candidates], n_latents, generator, weights)]
 
 

@@ -93,6 +93,8 @@ def most_discriminating(
     of_class = np.add.reduceat(weights, class_starts[:-1])
     means = np.add.reduceat(points * weights[:, None], class_starts[:-1]) / of_class[:, None]
     away = points - np.repeat(means, np.diff(class_starts), axis=0)
+    rounding = 8 * np.finfo(np.float64).eps * np.abs(points).max()
+    away[np.abs(away) <= rounding] = 0  # as of a class with one latent example
     means -= of_class @ means
     within = (away * weights[:, None]).T @ away
     between = (means * of_class[:, None]).T @ means

@@ -60,7 +60,8 @@ class LocalEngine:
             estimator, X, reset=training, dtype="numeric", ensure_all_finite=False,
             ensure_min_samples=min_rows,
         )  # fmt: skip
-        return as_floats(rows)
+        columns = getattr(X, "columns", None)
+        return as_floats(rows, names=None if columns is None else list(columns))
 
     def labelled(self, rows: Any, y: Any, owner: str) -> LabelledRows:
         """Checked rows with their labels; ``owner`` is the estimator's name, for messages."""

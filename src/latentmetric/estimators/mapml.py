@@ -78,6 +78,12 @@ sample_weight : array-like of shape (n_samples,), default=None
 """
 
 
+def _passes(name: str, value: Any) -> int:
+    """A number of passes, or False for none."""
+    is_false = isinstance(value, bool | np.bool_) and not value
+    return Integer(0).check(name, 0 if is_false else value)
+
+
 class MaPML(OnlineLatents):
     """Metric and latent examples, learned together, for nearest-neighbour classification.
 
@@ -156,8 +162,8 @@ class MaPML(OnlineLatents):
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by 7 iterations of L-BFGS for each pass. 0 means no refinement, as in the paper, and then
-        nothing but the start is chosen.
+        by 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the paper,
+        and then nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
         the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,
@@ -272,7 +278,7 @@ class MaPML(OnlineLatents):
         "impostors": Integer(1),
         "n_components": OrNone(Integer(1)),
         "init": OneOf(("auto", "random", "spaced", "k-means++")),
-        "refine": Integer(0),
+        "refine": Accepted(_passes),
         "ridge": OrAuto(Number(0)),
         "bandwidth": OneOf(("auto", *BANDWIDTHS)),
         "label_noise": Boolean(),

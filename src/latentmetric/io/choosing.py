@@ -58,8 +58,8 @@ class Choice:
     missing : bool, default=False
         Whether features may be missing: gaps become NaN instead of an error.
     usual : dict of str, default={}
-        What ``"label"`` and ``"id"`` are in a file that has such a column or array, if they are not
-        given: the names in the file that a model was fitted with.
+        What ``"label"``, ``"id"`` and ``"key"`` are in a file that has such a column or array, if
+        they are not given: the names in the file that a model was fitted with.
     """
 
     key: str | None = None
@@ -125,7 +125,7 @@ def assign_roles(file: ColumnFile, choice: Choice, own_labels: bool) -> Roles:
                 f"{file.name}: column {file.names[i]!r} is {one} and cannot be {other} too"
             )
     others = [i for i in range(len(file.names)) if i not in {*ignored, label, row_id}]
-    features = _features_among(file, others, words, own_labels) if wanted is None else wanted
+    features = wanted or _features_among(file, others, words, choice, own_labels)
     if not features:
         raise ValueError(
             f"{file.name} has no column of numbers for the features: {listed(file.names)}"
@@ -162,7 +162,8 @@ def find_label(
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
     single = [i for i in free if file.kinds[i] not in ("list", "nested")]
-    if len(single) == 1 and own_labels and choice.labelled and (file.key or len(file.names) == 1):
+    has_rows = file.key or "list" in file.kinds or len(file.names) == 1
+    if len(single) == 1 and own_labels and choice.labelled and has_rows:
         return single[0]
     if own_labels and choice.labelled:
         held = "".join(f"; {file.names[i]} holds {file.described[i]}" for i in texts[:3])
@@ -174,15 +175,17 @@ def find_label(
 
 
 def _features_among(
-    file: ColumnFile, columns: list[int], words: set[int], own_labels: bool
+    file: ColumnFile, columns: list[int], words: set[int], choice: Choice, own_labels: bool
 ) -> list[int]:
-    """The columns of numbers and of words, or the only one of lists; refuse what is neither."""
+    """The only column of lists, or those of numbers and of words; refuse what is neither."""
     left = [i for i in columns if i != file.index_column and i not in words]
+    lists = [i for i in left if file.kinds[i] == "list"]
+    lists = [i for i in lists if file.names[i] == choice.usual.get("key")] or lists
+    if len(lists) == 1 and not words:
+        return lists
     features = sorted({i for i in left if file.kinds[i] == "number"} | words)
     texts = [i for i in left if file.kinds[i] in ("text", "other")]
     nested = [i for i in left if file.kinds[i] in ("list", "nested")]
-    if not texts and not features and [file.kinds[i] for i in nested] == ["list"]:
-        return nested
     for i in texts + nested:
         _refuse_feature(file, i, texts[1:], not own_labels and not features)
     twice = [name for name, times in Counter(file.names[i] for i in features).items() if times > 1]

@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latentmetric.io.rows import RowFile, SlicedRows, readable
 from latentmetric.validation.labels import as_words, text_array
 from latentmetric.validation.rows import first_not_finite
+
+if TYPE_CHECKING:
+    from latentmetric.io.choosing import Choice
 
 FEATURE_NAMES = ("x", "features", "embeddings", "data")
 """What people call the array of features, in lower case."""
@@ -120,21 +123,23 @@ class ArrayFile(ColumnFile):
         Of the file.
     arrays : dict of str to array
         Whatever has ``shape``, ``dtype`` and slices.
-    key : str, default=None
-        The features; None takes the only array with two dimensions or more, or the one called x,
-        features, embeddings or data.
+    choice : Choice
+        Its key is the features; None takes the usual one, the only array with two dimensions or
+        more, or the one called x, features, embeddings or data.
     """
 
-    def __init__(self, name: str, arrays: dict[str, Any], key: str | None = None) -> None:
+    def __init__(self, name: str, arrays: dict[str, Any], choice: Choice) -> None:
         held = {own: array for own, array in arrays.items() if getattr(array, "shape", None)}
         for own, array in held.items():
             codecs = (*getattr(array, "filters", ()), *getattr(array, "compressors", ()))
             if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
                 raise ValueError(f"{own} of {name} holds pickled objects, which can run code")
         tables = [own for own, array in held.items() if len(array.shape) > 1]
+        tables = [own for own in tables if own not in choice.wanted]
+        usual = [own for own in tables if own == choice.usual.get("key")]
         known = [own for own in tables if own.lower() in FEATURE_NAMES]
-        found = next((names[0] for names in (tables, known, [*held]) if len(names) == 1), None)
-        self.key = key or found
+        ranked = (usual, tables, known, [*held])
+        self.key = choice.key or next((names[0] for names in ranked if len(names) == 1), None)
         self._arrays = list(held.values())
         n_rows = held[self.key].shape[0] if self.key in held else None
         kinds = []

@@ -22,27 +22,27 @@ from latentmetric.io.text import TextFile
 
 def open_npy(path: Path, choice: Choice) -> ColumnFile:
     """The array of an .npy file, which stays in the file."""
-    return ArrayFile(str(path), {"array": np.load(path, mmap_mode="r", allow_pickle=False)})
+    return ArrayFile(str(path), {"array": np.load(path, mmap_mode="r", allow_pickle=False)}, choice)
 
 
 def open_npz(path: Path, choice: Choice) -> ColumnFile:
     """The arrays of an .npz file, read."""
     with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-        return ArrayFile(str(path), dict(file.items()), choice.key)
+        return ArrayFile(str(path), dict(file.items()), choice)
 
 
 def open_hdf5(path: Path, choice: Choice) -> ColumnFile:
     """The data sets of an HDF5 file, also in groups."""
     arrays: dict[str, Any] = {}
     needs("h5py", "files", path).File(path, "r").visititems(arrays.__setitem__)
-    return ArrayFile(str(path), arrays, choice.key)
+    return ArrayFile(str(path), arrays, choice)
 
 
 def open_zarr(path: Path, choice: Choice) -> ColumnFile:
     """The arrays of a zarr folder, also in groups, or the only one."""
     top = needs("zarr", "files", path).open(path, mode="r")
     arrays = {"array": top} if hasattr(top, "shape") else dict(top.members(max_depth=None))
-    return ArrayFile(str(path), arrays, choice.key)
+    return ArrayFile(str(path), arrays, choice)
 
 
 def open_parquet(path: Path, choice: Choice) -> ColumnFile:
@@ -109,10 +109,12 @@ def open_file(path: Path, choice: Choice) -> ColumnFile:
     """Open a file by the end of its name."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist{similar_name(path)}")
+    if path.is_dir() and not path.name.lower().endswith(".zarr"):
+        holds_arrays = next(path.glob("*.npy"), None) is not None
+        remedy = "; join its arrays: np.save('rows.npy', np.stack(arrays))" if holds_arrays else ""
+        raise IsADirectoryError(f"{path} is a folder, not a file{remedy}")
     suffix = next((end for end in FORMATS if path.name.lower().endswith(end)), None)
     if suffix is None:
         raise ValueError(f"{path} must end in one of {', '.join(sorted(FORMATS))}")
-    if path.is_dir() and suffix != ".zarr":
-        raise IsADirectoryError(f"{path} is a folder, not a file")
     with readable(str(path)):
         return FORMATS[suffix](path, choice)

@@ -45,6 +45,8 @@ class Table:
     """The name of the id in the file."""
     label_name: str | None = None
     """The name of the labels in the file, if it has them."""
+    key: str | None = None
+    """The name of the array, or column of lists, with the features, if it is one of several."""
     words: list[int] = field(default_factory=list)
     """The indices of features that are words; rows are objects if there are any."""
 
@@ -147,6 +149,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
     roles = assign_roles(file, choice, own_labels)
     label = roles.label if own_labels and choice.labelled else None
     numbers = [i for i in roles.features if i not in roles.words]
+    is_list = file.kinds[roles.features[0]] == "list"
     names: list[str] | None = [file.names[i] for i in roles.features]
     rows: Any = None
     if numbers:
@@ -167,6 +170,7 @@ def _from_columns(file: ColumnFile, choice: Choice, own_labels: bool) -> Table:
         None if roles.id is None else file.ids(roles.id),
         None if roles.id is None else file.names[roles.id],
         None if label is None or not file.has_names else file.names[label],
+        file.names[roles.features[0]] if is_list and len(file.names) > 1 else None,
         [k for k, i in enumerate(roles.features) if i in roles.words],
     )
 
@@ -178,7 +182,8 @@ def _notes(file: ColumnFile, roles: Roles, choice: Choice, labels_read: bool) ->
     if len(features) == 1:
         what = f"column {features[0]!r}, {file.described[roles.features[0]]},"
     if choice.names is None:
-        remedy = " (--key chooses another)" if file.key else " (--ignore leaves one out)"
+        is_one = file.key or file.kinds[roles.features[0]] == "list"
+        remedy = " (--key chooses another)" if is_one else " (--ignore leaves one out)"
     notes = [f"features: {what} of {file.name}{remedy}"]
     out = [*roles.left_out]
     if roles.label is not None and labels_read:

@@ -74,7 +74,7 @@ def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
         raise TypeError(
             f"{type(estimator).__module__}.{type(estimator).__qualname__} cannot be saved: a model "
             f"file holds no code, so it can only be one of {', '.join(ESTIMATORS)}, or a Pipeline "
-            f"that ends in one{found}"
+            f"that ends in one{found}; keep others with joblib or skops"
         )
     values = dict(vars(estimator))
     classes, model = values["classes_"], values["model_"]

@@ -16,6 +16,9 @@ from sklearn.utils.validation import _check_n_features, check_array
 
 from latentmetric.core.types import Floats
 
+LISTS = ("list", "array")
+"""How data types of columns begin that hold an array in each row, in lower case."""
+
 
 def check_numeric(X: Any) -> None:
     """Raise on what scikit-learn would refuse without advice, or turn into numbers: text, dates."""
@@ -28,6 +31,8 @@ def check_numeric(X: Any) -> None:
         if X.dtype.kind in "SUTmM" or (X.dtype.kind == "O" and _holds_text(X.ravel())):
             held = "text among its objects" if X.dtype.kind == "O" else _name_of(X.dtype)
             raise ValueError(f"X must hold numbers, got {held}; convert it first")
+        if X.dtype.kind == "O" and _holds_arrays(X.ravel()):
+            raise _to_be_stacked("X")
     elif hasattr(X, "columns") and hasattr(X, "shape"):
         for name in X.columns:
             dtype = str(getattr(X[name], "dtype", "")).lower()
@@ -36,6 +41,12 @@ def check_numeric(X: Any) -> None:
             if is_text or dtype.startswith(("date", "time", "duration", "interval", "period")):
                 held = "text" if is_text else dtype
                 raise ValueError(f"X must hold numbers, got {held} in the column {name!r}")
+            if dtype.startswith(LISTS) or (of_objects and _holds_arrays(X[name])):
+                raise _to_be_stacked(f"X[{name!r}]")
+    elif len(getattr(X, "shape", ())) == 1:  # a column alone
+        dtype = str(getattr(X, "dtype", "")).lower()
+        if dtype.startswith(LISTS) or (dtype == "object" and _holds_arrays(X)):
+            raise _to_be_stacked("X")
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:
@@ -44,6 +55,16 @@ def _name_of(dtype: np.dtype[Any]) -> str:
 
 def _holds_text(values: Iterable[Any]) -> bool:
     return any(isinstance(value, str | bytes) for value in values)
+
+
+def _holds_arrays(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, list | tuple | np.ndarray) for value in values)
+
+
+def _to_be_stacked(values: str) -> ValueError:
+    return ValueError(
+        f"{values} holds an array in each row, but X must hold numbers; pass np.stack({values})"
+    )
 
 
 def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: int) -> None:
@@ -81,17 +102,20 @@ def float_dtypes(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
     return (double,) if widened.itemsize >= double.itemsize else (widened, double)
 
 
-def as_floats(rows: np.ndarray[Any, Any], start: int = 0) -> Floats:
+def as_floats(
+    rows: np.ndarray[Any, Any], start: int = 0, names: Sequence[Any] | None = None
+) -> Floats:
     """Rows in the first float dtype that has room for them; raise on values that are not finite.
 
-    ``start`` is the number of the first row among all of the caller's rows.
+    ``start`` is the number of the first row among all of the caller's rows, ``names`` are those of
+    their columns, if they have any.
     """
     first = float_dtypes(rows.dtype)[0]
     if has_room(rows, first):  # neither NaN nor infinity has
         return rows.astype(first, copy=False)
     fault = first_fault(rows)
     if fault is not None:
-        raise fault.error(start)
+        raise fault.error(start, names)
     return rows.astype(np.float64)
 
 
@@ -103,11 +127,14 @@ class Fault:
     column: int
     what: str
 
-    def error(self, start: int) -> ValueError:
-        """The error to raise; ``start`` is the number of the first of the checked rows."""
+    def error(self, start: int, names: Sequence[Any] | None = None) -> ValueError:
+        """The error to raise; see ``as_floats``."""
+        row = start + self.row
+        where = f"row {row}, column {self.column} (counted from 0)"
+        if names is not None:
+            where = f"row {row} (counted from 0), column {names[self.column]!r}"
         return ValueError(
-            f"Input X contains {self.what}: row {start + self.row}, column {self.column} "
-            "(counted from 0); fill or rescale it, or remove the row"
+            f"Input X contains {self.what}: {where}; fill or rescale it, or remove the row"
         )
 
 
