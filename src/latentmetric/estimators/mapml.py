@@ -95,7 +95,8 @@ class MaPML(OnlineLatents):
 
     With at most 4,000 rows, cross-validation on a sample of them chooses what is "auto": the start
     of the metric, the number of latent examples, the ridge and the bandwidths. The refinement then
-    takes all rows at once, without rounds before it.
+    takes all rows at once, without rounds before it. Where candidates are nearly as good, another
+    ``random_state`` may choose another one.
 
     Results do not depend on a common scale or a shift of the features, the order of the rows or the
     names of the classes, unless distances tie exactly. With ``start="euclidean"``, they do not
@@ -129,11 +130,11 @@ class MaPML(OnlineLatents):
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of
         the covariance within classes, shrunk halfway to its diagonal. "denoised", for noisy rows:
         Euclidean after each principal direction is shortened to what similar rows have in common.
-        "auto" tries all on a sample of at most 3,000 rows and takes the one that best predicts rows
-        it has not seen, the simpler one on ties.
+        "auto" tries them on a sample of at most 3,000 rows, of few rows together with the other
+        choices, and takes the one that best predicts rows it has not seen, the simpler one on ties.
     max_iter : "auto" or int, default="auto"
-        The number of rounds (K). 0 keeps the metric of the start and its latent examples. "auto":
-        5 for many rows, 0 for few.
+        The number of rounds (K). With 0, the refinement follows the start. "auto": 5 for many
+        rows, 0 for few.
     max_passes : int, default=3
         The largest number of k-means passes (Alg. 1) per round.
     n_steps : int, default=10_000
@@ -162,7 +163,7 @@ class MaPML(OnlineLatents):
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the paper,
+        by at most 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the paper,
         and then nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:

@@ -94,6 +94,8 @@ def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
 
 def latents_in_words(n_latents: Any) -> str:
     """A number of latent examples a class, or a share of its rows."""
+    if isinstance(n_latents, Mapping):
+        return "a number for each class"
     return f"{n_latents:.0%} of the rows" if isinstance(n_latents, float) else str(n_latents)
 
 
