@@ -28,11 +28,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.distances import squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
-from latentmetric.core.tuning import BANDWIDTH_PULL, REFINEMENT_SHARE, SETTLED_LOSS, WEIGHT_PULL
+from latentmetric.core.tuning import (
+    BANDWIDTH_PULL,
+    REFINEMENT_SHARE,
+    SETTLED_LOSS,
+    TEMPERATURE_RANK,
+    WEIGHT_PULL,
+)
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.votes import temperature_from_references
 
 BANDWIDTHS = ("shared", "class", "latent")
 """Whose bandwidths and weights are learned, the simplest first."""
@@ -174,7 +179,10 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMEN
     blocks = _class_blocks(data.positions, vote.class_starts)
     nearest = min(4, squared.shape[1]) - 1
     near = np.partition(squared, nearest, axis=1)[:, nearest].astype(np.float64)
-    usual = float(np.average(near, weights=data.weights))
+    # Medians, because one row far away must not decide; 0 if most rows are equal.
+    order = np.argsort(near, kind="stable")
+    middle = np.searchsorted(np.cumsum(data.weights[order]), 0.5)
+    usual = float(near[order[min(middle, len(near) - 1)]]) or float(near.mean())
     if not usual > 0:
         return 0.0
     losses = []
@@ -186,7 +194,10 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMEN
         of_label /= shares.sum(axis=1)
         losses.append(float(data.weights @ loss_of(of_label, 0.0)))
     likeliest = float(usual * TEMPERATURES[np.argmin(losses)])
-    return max(likeliest, temperature_from_references(References.of(vote.points), share))
+    apart = squared_distances(vote.points, vote.points)
+    rank = min(TEMPERATURE_RANK, len(apart) - 1)
+    spacing = float(np.median(np.partition(apart, rank, axis=1)[:, rank]))
+    return max(likeliest, share * spacing)
 
 
 class Objective:

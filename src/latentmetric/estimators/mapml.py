@@ -31,7 +31,6 @@ from latentmetric.estimators.setup import (
     check_warm_start,
     choose_fit,
     first_round,
-    is_dense,
     is_warm,
     n_rounds,
     score_quantiles,
@@ -63,6 +62,9 @@ AS_PUBLISHED: dict[str, Any] = {
     "keep": "last",
 }
 """The parameters with which MaPML is the algorithm of the paper, and nothing else."""
+
+MAX_RIDGE = 1e15
+"""A stronger ridge would hold nothing better, and overflow in float32."""
 
 MIN_METRIC_REG = 1e-9
 """With less, steps would be so long that the metric overflows in float32."""
@@ -163,8 +165,8 @@ class MaPML(OnlineLatents):
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by at most 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the paper,
-        and then nothing but the start is chosen.
+        by at most 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the
+        paper, and then nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
         the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,
@@ -280,7 +282,7 @@ class MaPML(OnlineLatents):
         "n_components": OrNone(Integer(1)),
         "init": OneOf(("auto", "random", "spaced", "k-means++")),
         "refine": Accepted(_passes),
-        "ridge": OrAuto(Number(0)),
+        "ridge": OrAuto(Number(0, MAX_RIDGE)),
         "bandwidth": OneOf(("auto", *BANDWIDTHS)),
         "label_noise": Boolean(),
         "class_weight": OrNone(Accepted(class_weights)),
@@ -428,7 +430,7 @@ class MaPML(OnlineLatents):
         settings, chosen = settings_of(self), data.chosen
         plan = Plan(
             self.refine, self.latent_reg, settings.exponent, settings.n_threads,
-            is_dense(self, data), chosen.ridge, chosen.bandwidth,
+            data.dense, chosen.ridge, chosen.bandwidth,
         )  # fmt: skip
         first = first_round(self, data, settings)
         return learning(data.training, settings, n_rounds(self, data), plan, first)

@@ -18,7 +18,6 @@ from latentmetric.core.alternation import State
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
-from latentmetric.core.tuning import USUAL_SHARE
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
@@ -280,9 +279,6 @@ def grown(
         n_rows = forget * float(latents.counts.sum()) + weight
         share = None if isinstance(requested, Mapping) else float(requested) * n_rows
         most = requested_counts(requested, classes[[code]].tolist(), [share])
-        if estimator.n_latents == "auto" and not own.any():
-            # Nothing refines the latent examples of a new class, so that few are too few.
-            most = np.maximum(most, round(USUAL_SHARE * n_rows))
         inside = into.transform(rows[new].astype(model.dtype))
         parts[code] = grow(
             inside, components, latents, int(most[0]), growth,
@@ -306,8 +302,10 @@ def grown(
         votes = {}
         for name in ("log_scales", "log_weights"):
             known = getattr(model, name)
-            if known is not None:  # those that a class had come first, more get the mean
-                own = [known[model.codes == code][: len(part)] for code, part in parts.items()]
+            if known is not None:  # those that stood for rows come first, more get the mean
+                stood = estimator.latent_counts_ > 0
+                own = [known[(model.codes == code) & stood][: len(part)]
+                       for code, part in parts.items()]  # fmt: skip
                 more = [np.full(len(part) - len(old), known.mean(), known.dtype)
                         for old, part in zip(own, parts.values(), strict=True)]  # fmt: skip
                 votes[name] = joined(known, map(np.append, own, more))

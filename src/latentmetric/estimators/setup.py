@@ -102,7 +102,7 @@ def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
         return _first_from_last_fit(model, data, settings)
     counts, init = latent_counts(data.chosen.n_latents, data), model.init
     if init == "auto":
-        init = "spaced" if is_dense(model, data) else "random"
+        init = "spaced" if data.dense else "random"
     if data.start is None:
         return partial(begin, data.training, counts, init, settings, model.start)
     return partial(begin_from, data.training, counts, init, settings, *data.start)
@@ -119,11 +119,17 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
         1.0 if model.ridge == "auto" else model.ridge,
         "shared" if model.bandwidth == "auto" else model.bandwidth,
     )  # fmt: skip
+    dense = is_dense(model, data)
+    data = replace(data, dense=dense)
     if is_warm(model):
-        return replace(data, chosen=chosen)
+        before = model.history_[0]
+        return replace(data, chosen=Candidate(
+            chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
+            before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
+            before.get("bandwidth", "shared") if model.bandwidth == "auto" else chosen.bandwidth,
+        ))  # fmt: skip
     # A metric that was learned from other rows may be anything outside the span of these.
     wide = model.max_norm is None and is_wide(rows)
-    dense = is_dense(model, data)
     record: Record = {}
     if dense:
         chosen, record = _choose_capacity(model, rows, chosen, generator)
@@ -158,7 +164,7 @@ def n_rounds(model: Any, data: TrainingData) -> int:
     """The rounds of Alg. 3 before the refinement."""
     if model.max_iter != "auto":
         return int(model.max_iter)
-    return 0 if is_dense(model, data) else USUAL_ROUNDS
+    return 0 if data.dense else USUAL_ROUNDS
 
 
 def _choose_capacity(

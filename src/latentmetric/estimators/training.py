@@ -40,6 +40,8 @@ class TrainingData:
     """The basis that the training rows are written in, if they have more features than rows."""
     start: tuple[Start, Record] | None = None
     """The start, and what its choice measured, if round 0 does not choose it."""
+    dense: bool = False
+    """Whether the rows are so few that the refinement takes all of them at once."""
     chosen: Candidate = field(default_factory=Candidate)
     """What is given or chosen of start, latent examples, ridge and bandwidth."""
     unlabelled: Floats | None = None
