@@ -103,6 +103,20 @@ def test_a_model_that_is_worse_is_called_worse_and_its_rival_recommended(evidenc
     assert advice(found).startswith("Use rival 0")
 
 
+def test_the_base_rate_is_told_and_balanced_accuracy_where_classes_are_unequal(evidence, read):
+    true = evidence.true
+    text = read(evidence).text
+    most = np.bincount(true).max() / len(true)
+    assert f"would misclassify {100 * (1 - most):.2f}\N{NO-BREAK SPACE}%." in text
+    assert "balanced accuracy" not in text
+    rows = np.full(len(true), np.flatnonzero(true == 0)[0])
+    rows[:2] = np.flatnonzero(true == 1)[:2]
+    found = replace(evidence, queries=evidence.queries[rows])
+    found = with_verdict(found, np.zeros_like(true))
+    assert "Always saying 0 would misclassify" in read(found).text
+    assert "in which each counts the same, is 50.00\N{NO-BREAK SPACE}%." in read(found).text
+
+
 def test_too_few_latents_are_noticed(evidence, advice):
     originals = next(vote for vote in evidence.others if vote.name == "MaPML-O")
     originals = replace(originals, predicted=evidence.true)

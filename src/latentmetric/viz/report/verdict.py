@@ -8,6 +8,7 @@ from typing import Any
 
 from latentmetric.characters import in_a_sentence
 from latentmetric.evaluation.significance import NOT_COVERED, Paired, holm, paired
+from latentmetric.evaluation.unequal import are_unequal, balanced_scores, majority
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
 from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
@@ -48,6 +49,7 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     rivals = [method for method in methods if method.kind == "rival"]
     names = [rival.name for rival in rivals]
     n_queries = len(evidence.queries)
+    most_frequent, base_error = majority(evidence.true)
     bars = [
         Bar(method.called, method.error, percent(method.error),
             sqrt(method.error * (1 - method.error) / n_queries), method.kind)
@@ -56,6 +58,11 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     return {
         "headline": headline(evidence, methods[0], rivals),
         "methods": methods,
+        "most_frequent": evidence.labels[most_frequent],
+        "base_error": base_error,
+        "balanced": balanced_scores(evidence.true, evidence.right)["balanced_accuracy"]
+        if are_unequal(evidence.true)
+        else None,
         "told": rivals or [method for method in methods[1:] if method.name == EUCLID],
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods, rivals),
