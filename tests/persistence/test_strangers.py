@@ -115,10 +115,10 @@ def in_a_row(depth):
     return [[str(n), columns_of(2**n, part, part)] for n, part in enumerate(parts)]
 
 
-def nested(depth):
+def nested(depth, name="a"):
     step = step_of("Normalizer", 8)
     for _ in range(depth):
-        step = {"step": "Pipeline", "parameters": {}, "steps": [["a", step]]}
+        step = {"step": "Pipeline", "parameters": {}, "steps": [[name, step]]}
     return [["a", step]]
 
 
@@ -152,7 +152,8 @@ BOMBS = {
             ),
         ]
     ],
-    "steps nested 200 deep": nested(200),
+    "steps nested 30 deep": nested(30),
+    "steps without names": nested(30, ""),
 }
 
 
@@ -164,7 +165,7 @@ def test_steps_take_no_more_than_their_file_allows(tmp_path, contents, name):
     load_bytes(tmp_path, contents["numbers"])
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFileError, match=r"too much memory for a file of|Recursion"):
+        with pytest.raises(ModelFileError, match=r"too much memory for a file of|8 deep"):
             load_bytes(tmp_path, content)
         assert tracemalloc.get_traced_memory()[1] < 96 * 2**20 + 20 * len(content)
     finally:
@@ -249,6 +250,11 @@ CHANGES = [
     (of_model("voting", scale=0.0), "scale and temperature"),
     (lambda o: o.document["model"]["voting"].pop("log_weights"), "are a pair"),
     (of_arrays(log_scales=filled(np.inf)), "'log_scales' holds .* not finite"),
+    (of_arrays(log_scales=filled(-1e300)), "'log_scales' holds .* not from -1e.20 to 1e.20"),
+    (of_arrays(latent_counts=filled(-1.0)), "'latent_counts_' holds .* not from 0 to"),
+    (of_arrays(latent_counts=filled(1e308)), "'latent_counts_' holds .* not from 0 to"),
+    (of_arrays(margins=filled(1e308)), "the margin 1e.308 is too large"),
+    (of_arrays(codes=filled(0)), "not of the classes of the references"),
     (of_arrays(log_weights=lambda array: array[1:]), "'log_weights' has shape"),
     (of_arrays(log_weights=lambda array: array.astype("f4")), "is float32, not float64"),
     (lambda o: o.arrays.pop("margins"), "the array 'margins' is missing"),
@@ -281,7 +287,7 @@ def test_numbers_that_float32_cannot_hold_are_refused(tmp_path, contents, scale)
         load_bytes(tmp_path, opened.closed())
 
 
-@pytest.mark.parametrize("number", [-1e4, 1e4, 1e300])
+@pytest.mark.parametrize("number", [-1e4, 1e4, 1e20])
 def test_bandwidths_and_weights_of_any_size_give_probabilities(tmp_path, contents, number):
     for name in ("log_scales", "log_weights"):
         opened = Opened.of(contents["MaPML"])

@@ -47,6 +47,12 @@ ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 """Dtype (None: that of the references) and axes of each array; axes of one name are as long."""
 
+LIMITS = {"latent_counts_": (0, 1e27), "log_scales": (-1e20, 1e20), "log_weights": (-1e20, 1e20)}
+"""The least and the largest value of arrays whose sums are computed: none overflows."""
+
+MAX_MARGIN = 1e280
+"""The largest margin, in units of the model's coordinates."""
+
 COUNTS = ("n_features_in_", "n_iter_", "best_iter_")
 OTHERS = (
     "classes_", "history_", "feature_names_in_", "columns_in_", "reference_", "n_latents_",
@@ -200,6 +206,9 @@ def _check_arrays(values: dict[str, Any]) -> None:
         )
         require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
         require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
+        low, high = LIMITS.get(name, (-np.inf, np.inf))
+        fits = ((array >= low) & (array <= high)).all()
+        require(fits, f"{name!r} holds a value that is not from {low:g} to {high:g}")
         if kind is np.int64:
             outside = (array < 0) | (array >= lengths["classes"])
             require(not outside.any(), f"{name!r} holds a code outside the classes")
@@ -210,6 +219,11 @@ def _check_arrays(values: dict[str, Any]) -> None:
     )
     is_sorted = (np.diff(values.get("latent_labels_", ())) >= 0).all()
     require(is_sorted, "latent_labels_ are not in ascending order")
+    are_same = np.array_equal(values.get("latent_labels_", ()), values["codes"])
+    require(
+        values.get("reference_") != "latent" or are_same,
+        "the latent examples are not of the classes of the references",
+    )
 
 
 def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
@@ -239,6 +253,8 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
         f"distances would overflow in {model.dtype}: the scale {scale:g}, the metric or the "
         "references are too large or too small",
     )
+    margins = np.abs(attributes.get("margins_", 0.0)).max()
+    require(margins <= MAX_MARGIN * coordinates.unit, f"the margin {margins:g} is too large")
     if "latent_examples_" in attributes:
         model.check_reach(attributes["latent_examples_"])
     return model

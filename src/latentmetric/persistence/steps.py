@@ -38,6 +38,9 @@ ALLOWED: dict[str, Any] = {"memory": (), "dtype": type, "verbose_feature_names_o
 """What a file may set a parameter to, where not anything: no cache, which may hold code, no dtype
 of a made-up size, no pattern."""
 
+MAX_DEPTH = 8
+"""How deep steps may be nested: each level takes several calls to load and to predict."""
+
 STEP_BYTES, COLUMN_BYTES = 2**19, 128
 """What each step, and each column that it takes or gives, counts for in the file's budget."""
 
@@ -47,6 +50,8 @@ def pack_step(step: Any, path: str, arrays: Arrays) -> Any:
     if step is None or isinstance(step, str):
         return step or "passthrough"
     kind = type(step).__name__
+    if path.count("/") > MAX_DEPTH:
+        raise TypeError(f"a model file holds no steps nested more than {MAX_DEPTH} deep")
     if kind not in STEPS or (not path and kind != "Pipeline"):
         return pack_estimator(step, arrays)
     entry: dict[str, Any] = {"step": kind, "parameters": _pack_parameters(step, path)}
@@ -117,7 +122,9 @@ def restore_step(
 
     ``n_given`` features come to it; None if that is not known.
     """
-    shown = shortened(path, 80)
+    shown = shortened(path.strip("/"), 80)
+    is_flat = path.count("/") <= MAX_DEPTH + 1
+    require(is_flat, f"the steps are nested more than {MAX_DEPTH} deep")
     contents.spend(STEP_BYTES, f"all steps up to {shown!r}")
     if isinstance(stored, str) and stored in WORDS:
         return stored, 0 if stored == "drop" else n_given
@@ -177,7 +184,7 @@ def _restore_pipeline(
         is_own = isinstance(name, str) and name not in dict(steps) and "__" not in name
         fits = is_own and held != "drop"
         require(fits, f"the step {shortened(name, 40)!r} has no name of its own, or drops all")
-        step, n_given = restore_step(held, n_given, contents, f"{path}/{name}".strip("/"))
+        step, n_given = restore_step(held, n_given, contents, f"{path}/{name}")
         steps.append((name, step))
     return Pipeline(steps, **_restore_parameters(stored, contents)), n_given
 
