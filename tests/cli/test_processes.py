@@ -124,4 +124,4 @@ def test_a_terminal_gets_a_bar(data):
     os.close(leader)
     assert process.returncode == 0
     assert b"validation error" in shown
-    assert b"(refinement 3)" in shown
+    assert b"(refinement 1)" in shown

@@ -181,7 +181,7 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMEN
     near = np.partition(squared, nearest, axis=1)[:, nearest].astype(np.float64)
     # Medians, because one row far away must not decide; 0 if most rows are equal.
     order = np.argsort(near, kind="stable")
-    middle = np.searchsorted(np.cumsum(data.weights[order]), 0.5)
+    middle = int(np.searchsorted(np.cumsum(data.weights[order]), 0.5))
     usual = float(near[order[min(middle, len(near) - 1)]]) or float(near.mean())
     if not usual > 0:
         return 0.0
