@@ -72,7 +72,6 @@ def test_classes_that_scatter_differently_have_bandwidths_of_their_own():
     model = MaPML(random_state=0).fit(X, y)
     assert model.history_[0]["bandwidth"] != "shared"
     assert model.model_.log_scales.std() > 0.1
-    assert model.n_latents_ in (1, 3)  # few are enough then
     shared = MaPML(bandwidth="shared", random_state=0).fit(X, y)
     assert shared.model_.log_scales is None
     assert model.score(queries, truth) > shared.score(queries, truth) + 0.02

@@ -126,7 +126,7 @@ class TestPartialFit:
         assert_same(part, whole)
         np.testing.assert_array_equal(part.predict(X_test), whole.predict(X_test))
 
-    def test_classes_may_come_later(self, digits, tmp_path):
+    def test_classes_may_come_later(self, digits, tmp_path, in_batches):
         X, y, X_test, y_test = digits
         known = y < 8
         model = MaPML(0.1, **QUICK).partial_fit(X[known], y[known], classes=range(10))

@@ -70,3 +70,10 @@ def test_a_fixed_classifier_beside_equals_is_rarely_called_different(rng):
         own, *others = equal_classifiers(rng, 6)
         alarms += any(match.significant for match in holm([paired(own, one) for one in others]))
     assert alarms / 300 <= 0.05
+
+
+def test_a_difference_beyond_all_doubt_can_be_corrected():
+    right = np.ones(5000, dtype=bool)
+    (match,) = holm([paired(right, ~right)])
+    assert match.significant
+    assert match.p_value == 0

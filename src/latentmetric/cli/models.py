@@ -52,9 +52,7 @@ def info(model: option.Model, json: option.Json = False) -> None:
         "parameters": fitted.get_params(),
         "history": fitted.history_,
     }
-    if hasattr(fitted, "n_latents_"):
-        facts["latent_examples_of_a_class"] = latents_in_words(fitted.n_latents_)
-    about_start = ("start", "ridge", "bandwidth", "start_losses", "start_errors")
+    about_start = ("start", "n_latents", "ridge", "bandwidth", "start_losses", "start_errors")
     facts |= {name: first[name] for name in about_start if name in first}
     if json:
         print_json(facts)
@@ -76,6 +74,8 @@ def _show(facts: dict[str, Any]) -> None:
     tried = [f"{name} {losses[name]:.4g} ({percent(errors[name])} wrong)" for name in losses]
     compared = candidates(history)
     if compared:
+        if "n_latents" in facts:
+            facts["n_latents"] = latents_in_words(facts["n_latents"])
         facts["chosen from"] = f"{len(compared)} candidates by cross-validation (--json lists them)"
     if tried:
         facts["start"] += f", by the loss on rows not seen: {', '.join(tried)}"

@@ -96,5 +96,7 @@ def holm(matches: Sequence[Paired]) -> list[Paired]:
     for rank, index in enumerate(by_p):
         p_value = matches[index].p_value
         least = max(least, (len(matches) - rank) * p_value)
-        corrected[index] = replace(matches[index], correction=least / p_value)
+        corrected[index] = replace(
+            matches[index], correction=least / p_value if p_value > 0 else 1.0
+        )
     return corrected
