@@ -93,10 +93,10 @@ class Trials:
 
     def __init__(
         self, rows: Floats, positions: Ints, weights: Floats | None, folds: Ints,
-        exponent: float = 0.0, rank: int | None = None,
+        rank: int | None = None,
     ) -> None:  # fmt: skip
         self._rows, self._positions, self._weights = rows, positions, weights
-        self._folds, self._exponent, self._rank = folds, exponent, rank
+        self._folds, self._rank = folds, rank
         self._starts_in_order = ordered_starts(rows)
         self._parts: dict[tuple[str, int], _Part] = {}
         self._starts: dict[tuple[str, int, int | float], tuple[KernelVote, Labelled]] = {}
@@ -127,7 +127,7 @@ class Trials:
         vote, labelled = self._starts[start, fold, n_latents]
         if vote.temperature > 0:
             ridge, bandwidth = candidate.ridge, candidate.bandwidth
-            objective = Objective(labelled, vote, ridge, bandwidth, self._exponent)
+            objective = Objective(labelled, vote, ridge, bandwidth)
             vote = descend(objective, TRIAL_ITERATIONS)
         self.losses[candidate, fold] = part.judge(vote)
         seen = labelled.left_out(part.rows @ vote.components.T, vote.points).min(axis=1)

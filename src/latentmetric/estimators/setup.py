@@ -152,7 +152,10 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
 
 
 def is_dense(model: Any, data: TrainingData) -> bool:
-    """Whether the rows are so few that the refinement takes all of them at once."""
+    """Whether the rows are so few that the refinement takes all of them at once.
+
+    Not if labels may be wrong: rows left out, with labels as wrong, would judge.
+    """
     rows = data.training
     n_rows = int(rows.sizes.sum())
     rank = min(n_rows, rows.n_features, model.n_components or rows.n_features)
@@ -188,7 +191,7 @@ def _choose_capacity(
     _, positions = np.unique(positions_of(rows, numbers), return_inverse=True)
     trials = Trials(
         sample, positions, weights_of(rows, numbers), draw_folds(positions, generator),
-        WRONG_LABELS_EXPONENT if model.label_noise else 0.0, model.n_components,
+        model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
     if by_class:
