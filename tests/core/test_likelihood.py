@@ -82,7 +82,7 @@ def test_without_a_temperature_the_nearest_latents_vote(leave_out):
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_likelihood_of_labels_is_that_of_a_plain_loop(rng, leave_out, own, dtype):
-    points, codes, latents, class_starts, counts = case(rng, dtype=dtype)
+    points, codes, latents, class_starts, counts = case(rng, (5, 3, 6, 4), dtype=dtype)
     of_latents = np.repeat(np.arange(4), np.diff(class_starts))
     log_scales, log_weights = (rng.standard_normal((2, len(latents))) * own).astype(dtype)
     votes = (log_scales, log_weights) if own else ()

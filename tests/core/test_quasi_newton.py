@@ -1,5 +1,7 @@
 """The refinement of all rows at once against a plain loss, and logistic regression."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -7,7 +9,14 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from latentmetric import MaPML
-from latentmetric.core.quasi_newton import BANDWIDTHS, KernelVote, Labelled, Objective, descend
+from latentmetric.core.quasi_newton import (
+    BANDWIDTHS,
+    KernelVote,
+    Labelled,
+    Objective,
+    descend,
+    even_lengths,
+)
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.tuning import BANDWIDTH_PULL, WEIGHT_PULL, WRONG_LABELS_EXPONENT
 
@@ -199,3 +208,15 @@ def test_a_strong_ridge_keeps_the_means_of_classes_as_latent_examples():
     exponents /= model.model_.temperature * model.model_.coordinates.scale**2
     expected = np.exp(exponents - logsumexp(exponents, axis=1, keepdims=True))
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-3)
+
+
+def test_points_of_single_rows_come_to_equal_distances_from_their_mean(rng):
+    points = np.eye(30) * np.linspace(1, 3, 30)  # in as many directions as there are points
+    vote = KernelVote.equal(np.eye(30), points, np.arange(31), 1.0)
+    away = [one - points.mean(axis=0) for one in (points, even_lengths(vote).points)]
+    before, after = (np.linalg.norm(one, axis=1) for one in away)
+    assert after.std() < 0.2 * before.std()
+    on_a_line = replace(vote, points=rng.normal(size=(30, 1)) * np.ones(30))
+    np.testing.assert_allclose(even_lengths(on_a_line).points, on_a_line.points)
+    equal = replace(vote, points=np.ones((30, 30)))
+    np.testing.assert_array_equal(even_lengths(equal).points, equal.points)

@@ -79,7 +79,7 @@ def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries):
 def test_exports_agree_where_not_all_references_with_bandwidths_vote(
     tmp_path, monkeypatch, n_voters
 ):
-    monkeypatch.setattr("latentmetric.core.votes.OWN_BANDWIDTH_NEIGHBORS", n_voters)
+    monkeypatch.setattr("latentmetric.core.votes.ALL_VOTE", n_voters)
     X, y = make_blobs(300)
     model = MaPML(0.3, bandwidth="latent", random_state=0).fit(X, y)
     queries = 2 * make_blobs(100, seed=1)[0]

@@ -43,6 +43,8 @@ BANDWIDTHS = ("shared", "class", "latent")
 """Whose bandwidths and weights are learned, the simplest first."""
 
 
+TINY = float(np.finfo(np.float64).tiny)
+
 TEMPERATURES = 2.0 ** np.arange(-5, 5)
 """Multiples of the usual squared distance that are tried as temperatures."""
 
@@ -281,6 +283,23 @@ class Objective:
         of_groups = of_groups + 2 * self._pulls * held
         parts = (of_factor.ravel(), of_points.ravel(), of_groups)
         return loss, np.concatenate(parts, dtype=np.float64)
+
+
+def even_lengths(vote: KernelVote) -> KernelVote:
+    """Points at more equal distances from their mean, for classes of a single row.
+
+    Nothing can be left out there to learn from. In many dimensions most of a row's distance from
+    the mean is noise, which a squared distance would count against the row's class. The more
+    directions the points spread in, the more equal their distances become; in one they stay.
+    """
+    centre = vote.points.mean(axis=0)
+    away = vote.points - centre
+    gram = away @ away.T
+    lengths = np.sqrt(np.maximum(np.diag(gram), np.finfo(gram.dtype).tiny))
+    directions = np.trace(gram) ** 2 / max(float(np.square(gram).sum()), TINY)
+    share = 1 - 1 / max(float(directions), 1.0)
+    factors = 1 + share * (lengths.mean() / lengths - 1)
+    return replace(vote, points=(centre + factors[:, None] * away).astype(away.dtype))
 
 
 def descend(objective: Objective, n_iterations: int) -> KernelVote:

@@ -33,6 +33,7 @@ TRIAL_NUMBERS = 30_000  # numbers of that sample, if it may have more rows; smal
 TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
 TRIAL_FOLDS = 3  # of that sample; tables.py
 TRIAL_ITERATIONS = 10  # of L-BFGS; tables.py
+PROMISING = 1.1  # times the lowest loss in the first fold: candidates beyond are out; tables.py
 FINALISTS = 2  # capacities for which several ridges are tried; tables.py
 SIMPLER = 0.01  # of the loss that each step away from the simplest candidate costs; tables.py
 MIN_JUDGED_LIKELIHOOD = 1e-3  # of a label: one row must not decide alone; tables.py
@@ -76,10 +77,7 @@ PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; qu
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 
 # Votes.
-ALL_VOTE = 1_024  # references: so few all vote by the kernel; tables.py
-OWN_BANDWIDTH_NEIGHBORS = (
-    1_024  # references in a kernel vote with bandwidths of their own; tables.py
-)
+ALL_VOTE = 1_024  # references in a kernel vote that was learned with all of them; tables.py
 LEAST_SHARE = 2.0**-23  # of a vote, for all references that are too far to count; tables.py
 KERNEL_NEIGHBORS = 20  # references in a kernel vote; the weight of others is negligible; quality.py
 TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of this rank; quality.py

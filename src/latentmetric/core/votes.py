@@ -16,7 +16,6 @@ from latentmetric.core.tuning import (
     ALL_VOTE,
     FEW_CLASSES,
     KERNEL_NEIGHBORS,
-    OWN_BANDWIDTH_NEIGHBORS,
     TEMPERATURE_GRID,
     TEMPERATURE_RANK,
     TEMPERATURE_SAMPLE,
@@ -87,10 +86,12 @@ VOTES = {
 def n_voters(
     weights: str, n_neighbors: int, n_references: int, own_bandwidths: bool = False
 ) -> int:
-    """How many references vote on a row: under the kernel all that matter, or all of few."""
+    """How many references vote on a row: under the kernel, all that matter.
+
+    Bandwidths are learned from votes of all, shared ones in a refinement from votes of the nearest.
+    """
     if VOTES[weights].needs_temperature:
-        n_neighbors = KERNEL_NEIGHBORS if n_references > ALL_VOTE else ALL_VOTE
-        n_neighbors = OWN_BANDWIDTH_NEIGHBORS if own_bandwidths else n_neighbors
+        n_neighbors = ALL_VOTE if own_bandwidths else KERNEL_NEIGHBORS
     return min(n_neighbors, n_references)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import ALL_VOTE, WRONG_LABELS_EXPONENT
 from latentmetric.estimators.exchange import LearnedLatents, from_estimator, to_estimator
 from latentmetric.torch.checks import check_counts, check_labels, check_rows
 from latentmetric.torch.latents import (
@@ -412,8 +412,8 @@ class LatentVoteLoss(nn.Module):
         latents, log_scales, log_weights = (
             as_array(each)[known] for each in (self.latents, self.log_scales, self.log_weights)
         )
-        if not log_scales.any() and not log_weights.any():
-            log_scales = log_weights = None
+        if len(latents) > ALL_VOTE and not log_scales.any() and not log_weights.any():
+            log_scales = log_weights = None  # the nearest of so many are enough
         return LearnedLatents(
             latents, sizes, float(self.temperature), components,
             log_scales=log_scales, log_weights=log_weights,
