@@ -2,7 +2,7 @@
 
 With the metric M and the centre c, D²(q, z) is (z − c)ᵀM(z − c) − 2(q − c)ᵀMz and what does not
 depend on z. That is minus the inner product of (2M(q − c), 1) and (z, −(z − c)ᵀM(z − c)).
-Time O(n·d²) for n rows.
+Time O(n·d²) for n rows, memory four copies of them in float64: pass many rows in batches.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class QueryAdapter:
     _piped: SplitPipeline
 
     def stored(self, X: Any) -> Floats:
-        """The vectors to store: the rows as they are, and one more number.
+        """The vectors to store: the rows as they are, and one more number. Pass many in batches.
 
         Parameters
         ----------
