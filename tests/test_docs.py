@@ -93,16 +93,21 @@ def value_in_code(name):
     return found if key is None else found[key]
 
 
-def needs_torch(text):
-    """Skip what is about networks where PyTorch is not installed."""
-    if "latentmetric.torch" in text:
-        pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+OPTIONAL = {"latentmetric.torch": "torch", "qdrant_client": "qdrant_client", "lancedb": "lancedb"}
+"""What a text names, and the package that it needs and that need not be installed."""
+
+
+def needs_optional(text):
+    """Skip what is about packages that are not installed."""
+    for name, package in OPTIONAL.items():
+        if name in text:
+            pytest.importorskip(package)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_block_runs(block, tmp_path, monkeypatch):
-    needs_torch(block)
+    needs_optional(block)
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "documentation", "exec"), {})
 
@@ -157,7 +162,7 @@ def test_links_to_files_resolve(page):
 
 @pytest.mark.parametrize(("before", "name"), QUOTED)
 def test_quoted_constant_is_that_of_the_code(before, name):
-    needs_torch(name)
+    needs_optional(name)
     assert isclose(number_at_end(before), value_in_code(name), rel_tol=1e-12)
 
 
