@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.characters import percent, shortened
+from latentmetric.characters import percent, shortened, visible
 from latentmetric.core.examples import (
     Ids,
     NearestRows,
@@ -109,12 +109,15 @@ class Explanation:
         for row in range(min(SHOWN_ROWS, len(self.shares))):
             lines.append(f"row {row}")
             for rank, reference in enumerate(self.references[row].tolist()):
-                label = shortened(self.labels[row, rank], SHOWN_CHARACTERS)
                 ids = [] if self.row_ids is None else self.row_ids[row, rank].tolist()
-                texts = [shortened(one, SHOWN_CHARACTERS) for one in ids if one is not None]
-                about = f"reference {reference} at {self.distances[row, rank]:.4g}"
-                share = percent(self.shares[row, rank])
-                lines.append(f"  {share} {label}: {' | '.join([about, *texts])}")
+                label, *examples = (
+                    shortened(visible(text), SHOWN_CHARACTERS)
+                    for text in (self.labels[row, rank], *ids)
+                    if text is not None
+                )
+                share, distance = percent(self.shares[row, rank]), self.distances[row, rank]
+                about = f"{share} {label}: reference {reference} at {distance:.4g}"
+                lines.append(f"  {' | '.join([about, *examples])}")
         if len(self.shares) > SHOWN_ROWS:
             lines.append(f"… and {len(self.shares) - SHOWN_ROWS} more")
         return "\n".join(lines)
