@@ -38,7 +38,7 @@ from latentmetric.engines.dispatch import (
     validate,
 )
 from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
-from latentmetric.estimators.explaining import Explanation, with_row_ids
+from latentmetric.estimators.explaining import Explanation, explanation_of, with_row_ids
 from latentmetric.estimators.progress import (
     CallbackSupportMixin,
     Listener,
@@ -381,7 +381,7 @@ class ReferenceClassifier(
         if n_voters is not None:
             k = min(k, Integer(1).check("n_voters", n_voters))
         found = map_blocks(partial(voting._explain_block, k), X, voting, np.float64, 3 * k)
-        return Explanation.of(found, model, voting.classes_, model.dtype)
+        return explanation_of(found, model, voting.classes_)
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').

@@ -26,8 +26,8 @@ from latentmetric.validation.labels import Labels
 SHOWN_ROWS = 5
 """Rows that are shown as text."""
 
-SHOWN_CHARACTERS = 60
-"""Characters that are shown of each id."""
+SHOWN_CHARACTERS = 40
+"""Characters that are shown of a label or an id."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,17 +73,6 @@ class Explanation:
     rest: Floats
     row_ids: Ids | None
 
-    @classmethod
-    def of(cls, found: Floats, model: FittedModel, classes: Labels, dtype: Any) -> Explanation:
-        """From references, distances and shares side by side."""
-        references, distances, shares = np.split(found, 3, axis=1)
-        indices = references.astype(np.intp)
-        return cls(
-            indices, classes[model.codes[indices]], distances.astype(dtype), shares,
-            np.maximum(0, 1 - shares.sum(axis=1)),
-            None if model.row_ids is None else model.row_ids[indices],
-        )  # fmt: skip
-
     def to_dict(self) -> dict[str, np.ndarray[Any, Any]]:
         """Columns for a data frame, with one line for each reference that voted on a row.
 
@@ -121,6 +110,17 @@ class Explanation:
         if len(self.shares) > SHOWN_ROWS:
             lines.append(f"… and {len(self.shares) - SHOWN_ROWS} more")
         return "\n".join(lines)
+
+
+def explanation_of(found: Floats, model: FittedModel, classes: Labels) -> Explanation:
+    """From references, distances and shares side by side."""
+    references, distances, shares = np.split(found, 3, axis=1)
+    indices = references.astype(np.intp)
+    return Explanation(
+        indices, classes[model.codes[indices]], distances.astype(model.dtype), shares,
+        np.maximum(0, 1 - shares.sum(axis=1)),
+        None if model.row_ids is None else model.row_ids[indices],
+    )  # fmt: skip
 
 
 def example_columns(row_ids: Ids | None) -> dict[str, np.ndarray[Any, Any]]:
