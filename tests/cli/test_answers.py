@@ -131,6 +131,7 @@ def test_explanations(folder, test_rows):
     table.to_csv("named.csv", index=False)
     fit = ("fit", "named.csv", "--label", "kind", "--id", "name", "-o", "named", "--n-latents", 0.2)
     call(*fit)
+    assert "row ids: 108\n" in call("info", "named").stdout
     model, rows = load("named"), features(test_rows)
     explained = model.explain(rows)
     assert explained.row_ids is not None
