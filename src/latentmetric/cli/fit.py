@@ -54,8 +54,7 @@ def fit(
 
     Ctrl-C ends the fit after the current round and saves the best one so far (exit code 130). After
     a quick fit, a line compares it with k-NN and logistic regression on rows held out from a trial.
-    With --id, the model keeps the names of the rows nearest to each latent example, for predict
-    --explain and neighbors.
+    With --id, predict --explain can name the rows nearest to each latent example.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
