@@ -146,6 +146,8 @@ def change_numbers(content: bytes, generator: np.random.Generator) -> bytes:
         at = generator.integers(len(array), size=generator.integers(1, 4))
         if array.dtype.kind == "i":
             array[at] = [-1, 100, -128, 127, 0, 1][generator.integers(6)]
+        elif array.dtype.kind == "u":
+            array[at] = generator.integers(256)
         else:
             with np.errstate(all="ignore"):
                 array[at] = HOSTILE_NUMBERS[generator.integers(len(HOSTILE_NUMBERS))]

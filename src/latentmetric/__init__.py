@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from latentmetric.registry import ESTIMATORS
 
 if TYPE_CHECKING:
+    from latentmetric.estimators.explaining import Explanation as Explanation
     from latentmetric.persistence.model_file import ModelFileError as ModelFileError
     from latentmetric.persistence.models import load as load
     from latentmetric.persistence.models import save as save
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **ESTIMATORS,
+    "Explanation": "latentmetric.estimators.explaining",
     "ModelFileError": "latentmetric.persistence.model_file",
     "load": "latentmetric.persistence.models",
     "save": "latentmetric.persistence.models",

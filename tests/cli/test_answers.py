@@ -125,6 +125,38 @@ class TestRejection:
         assert "Euclidean keeps no scores of held-out rows; use --reject-below" in done.output
 
 
+def test_explanations(folder, test_rows):
+    """Each row has the references that voted, with names of rows that fit was given."""
+    table = pandas.read_csv("train.csv").assign(name=[f"n{number}" for number in range(180)])
+    table.to_csv("named.csv", index=False)
+    fit = ("fit", "named.csv", "--label", "kind", "--id", "name", "-o", "named", "--n-latents", 0.2)
+    call(*fit)
+    assert "row ids: 108\n" in call("info", "named").stdout
+    model, rows = load("named"), features(test_rows)
+    explained = model.explain(rows)
+    assert explained.row_ids is not None
+    printed = call("predict", "named", "test.csv", "--explain", "-o", "out.csv", "--json").stdout
+    found = pandas.read_csv("out.csv", keep_default_na=False)
+    expected = pandas.DataFrame(explained.to_dict()).rename(columns={"label": "voter"})
+    expected.insert(1, "label", np.repeat(model.predict(rows), 5))
+    pandas.testing.assert_frame_equal(found, expected, check_dtype=False)
+    document = json.loads(printed)
+    assert document["label"] == model.predict(rows).tolist()
+    assert document["shares"] == explained.shares.tolist()
+    assert document["examples"] == explained.row_ids.tolist()
+    call("predict", "named", "test.csv", "--explain", "-o", "out.csv")  # its own file
+    nearest = call("neighbors", "named", "test.csv", "-k", 2, "--json").stdout
+    indices = model.kneighbors(rows, 2, return_distance=False)
+    assert json.loads(nearest)["examples"] == model.model_.row_ids[indices].tolist()
+    header = call("neighbors", "named", "test.csv").stdout.splitlines()[0]
+    assert header == "row,rank,reference,label,distance,example_1,example_2,example_3"
+    without = call("predict", "model", "test.csv", "--explain").stdout.splitlines()
+    assert without[0] == "row,label,rank,reference,voter,distance,share"
+    call("predict", "model", "test.csv", "--explain", "--proba", code=2)
+    call("predict", "named", "test.csv", "--explain", "--reject-below", 0, "-o", "out.csv")
+    assert set(pandas.read_csv("out.csv")["label"]) == {"unknown"}
+
+
 def test_neighbors(folder, model, test_rows):
     distances, found = model.kneighbors(features(test_rows), 2)
     arguments = ("neighbors", "model", "test.csv", "-k", 2)

@@ -11,6 +11,7 @@ from hard_cases import hard_cases
 from helpers import make_blobs
 
 from latentmetric import HRSGD, LMNN, OASIS, Euclidean, MaPML
+from latentmetric.core import distances
 from latentmetric.engines import local
 from latentmetric.engines.dispatch import MEMORY
 
@@ -176,6 +177,29 @@ def test_answers_are_those_of_an_array(store, method):
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("reference", ["latent", "original"])
+def test_ids_of_rows_are_those_of_an_array(store, storage, reference, monkeypatch):
+    if (storage, reference) == ("Dask array", "original"):
+        return  # all rows would be in one process
+    X, y = make_blobs()
+    ids = [f"row {number}" for number in range(len(X))]
+    parameters = {"n_latents": 4, "start": "euclidean", "init": "spaced", "reference": reference}
+    expected = fresh(**parameters).fit(X, y, row_ids=ids)
+    monkeypatch.setattr(distances, "BLOCK_BYTES", 1000)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X has feature names")
+        model = fresh(**parameters).fit(store(X), y, row_ids=ids)
+        assert model.model_.row_ids.tolist() == expected.model_.row_ids.tolist()
+        if storage == "Dask array":
+            with pytest.raises(TypeError, match=r"explain needs X .*X\[:100\]\.compute\(\)"):
+                model.explain(store(X))
+            with pytest.raises(TypeError, match=r"needs row_ids .*row_ids\.compute\(\)"):
+                model.fit(store(X), y, row_ids=da.from_array(np.array(ids)))
+        else:
+            found = expected.explain(store(X))
+            np.testing.assert_array_equal(found.references, expected.explain(X).references)
 
 
 def test_other_numbers_of_features_are_refused_with_both_numbers(store):

@@ -92,6 +92,21 @@ def test_round_trip_is_exact_to_the_last_bit(tmp_path, model, dtype):
     assert_same_answers(model, loaded, make_blobs(60, seed=1)[0].astype(dtype))
 
 
+@pytest.mark.parametrize("model", [MaPML(5, **FEW), OASIS(n_steps=50), Euclidean()], ids=str)
+def test_ids_of_rows_come_back(tmp_path, model):
+    X, y = make_blobs(150)
+    ids = [f"é日\ud800\x00{number}" for number in range(147)] + ["", 2**70, None]
+    save(clone(model).fit(X, y), tmp_path / "without")
+    model = clone(model).fit(X, y, row_ids=ids)
+    loaded = saved(model, tmp_path)
+    assert loaded.model_.row_ids.tolist() == model.model_.row_ids.tolist()
+    kept = [one for one in model.model_.row_ids.ravel().tolist() if one is not None]
+    size = sum(len(str(one).encode("utf-8", "surrogatepass")) + 9 for one in kept)
+    more = (tmp_path / "model").stat().st_size - (tmp_path / "without").stat().st_size
+    assert more <= size + 16 * len(model.model_.references) + 1000
+    assert b"id_lengths" not in (tmp_path / "without").read_bytes()
+
+
 @pytest.mark.parametrize("labels", LABELS, ids=lambda labels: str(labels.dtype))
 def test_labels_of_every_kind_come_back(tmp_path, labels):
     counts = {label: np.int64(2) for label in np.unique(labels)}

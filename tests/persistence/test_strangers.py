@@ -37,12 +37,19 @@ MODELS = {
 }  # fmt: skip
 
 
+ROW_IDS = {
+    "MaPML": {"row_ids": [f"text {number}" for number in range(90)]},
+    "Euclidean": {"row_ids": range(90)},
+}
+"""What some of the fits are given beside rows and labels."""
+
+
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
     """The bytes of a file of each model."""
     path, found = tmp_path_factory.mktemp("strangers") / "model", {}
     for name, (estimator, rows, labels) in MODELS.items():
-        save(estimator.fit(rows, labels), path)
+        save(estimator.fit(rows, labels, **ROW_IDS.get(name, {})), path)
         found[name] = path.read_bytes()
     return found
 
@@ -62,6 +69,9 @@ def answer(loaded, rows):
             return str(error)
         assert np.isfinite(shares).all()
         assert np.isin(loaded.predict(rows), loaded.classes_).all()
+        last = loaded[-1] if hasattr(loaded, "steps") else loaded
+        if last.model_.row_ids is not None:
+            assert repr(last.explain(rows))
         return shares.tobytes()
 
 
@@ -266,6 +276,15 @@ CHANGES = [
     (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
     (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
     (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
+    (of_arrays(id_lengths=filled(1)), "ids of rows are not those"),
+    (of_arrays(id_lengths=filled(2**62)), "ids of rows are not those"),
+    (of_arrays(id_lengths=lambda array: -array), "ids of rows are not those"),
+    (of_arrays(id_lengths=lambda array: array[:, :2].copy()), "ids of rows are not those"),
+    (of_arrays(row_ids=lambda array: array.astype("i8")), "ids of rows are not those"),
+    (of_arrays(row_ids=filled(ord("x"))), "neither text nor a number"),
+    (of_arrays(row_ids=filled(ord("i"))), "invalid literal"),
+    (of_arrays(row_ids=filled(255)), "can't decode"),
+    (lambda o: o.document["model"]["voting"].pop("id_lengths"), "id_lengths"),
     (of_arrays(**dict.fromkeys(("references", "codes", "log_scales", "log_weights"), shortened)),
      "latent examples are not the .* references"),
 ]  # fmt: skip

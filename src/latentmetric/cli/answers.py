@@ -26,6 +26,7 @@ from latentmetric.cli._reading import (
     read_for,
     read_to_fit,
 )
+from latentmetric.estimators.explaining import Explanation, example_columns
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.estimators.unlabelled import are_marked
 from latentmetric.io import Table
@@ -42,6 +43,10 @@ def predict(
     reading: Reading,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add each class's share of the vote.")
+    ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Add the references that voted, at most 5 a row."),
     ] = False,
     reject_below: Annotated[
         float | None,
@@ -69,7 +74,13 @@ def predict(
     the labels alone, or with --proba the probabilities alone, in the order of the classes. Rows
     that are unlike all that fit has seen can be rejected: those with a score below a number, or
     below the score that --reject-share of the rows held out of fit had.
+
+    --explain writes a line for each reference that voted on a row, with its label (voter), its
+    distance and its share of the vote. If fit was given --id, the names of the rows nearest to it
+    follow.
     """
+    if proba and explain:
+        raise typer.BadParameter("give --proba or --explain, not both")
     if reject_below is not None and reject_share is not None:
         raise typer.BadParameter("give --reject-below or --reject-share, not both")
     answers.check(model, features)
@@ -84,6 +95,9 @@ def predict(
             labels = fitted.predict(rows, **rejecting)
         else:
             labels = fitted.classes_[shares.argmax(axis=1)]
+        if explain:
+            _write_explained(answers, table, labels, fitted.explain(rows))
+            return
     columns: Columns = {"label": labels}
     if shares is not None:
         names = [str(name) for name in fitted.classes_.tolist()]
@@ -92,6 +106,25 @@ def predict(
         columns |= dict(zip(names, shares.T, strict=True))
     array = labels if shares is None else shares
     answers.write(_numbered(table, columns) | columns, array, _ids(table, columns) | columns)
+
+
+def _write_explained(answers: Answers, table: Table, labels: Any, voted: Explanation) -> None:
+    """Write a line for each reference that voted on a row."""
+    voters = voted.to_dict()
+    of_rows = voters.pop("row")
+    columns = {"label": labels[of_rows]}
+    columns |= {"voter" if name == "label" else name: own for name, own in voters.items()}
+    rows = {name: own[of_rows] for name, own in _numbered(table, columns).items()}
+    document = {
+        "label": labels, "references": voted.references, "voters": voted.labels,
+        "distances": voted.distances, "shares": voted.shares, **_examples(voted.row_ids),
+    }  # fmt: skip
+    answers.write(rows | columns, labels, _ids(table, document) | document)
+
+
+def _examples(row_ids: Any) -> Columns:
+    """Rows that references stand for, in JSON; nothing if the model has none."""
+    return {} if row_ids is None else {"examples": row_ids}
 
 
 def _rejecting(
@@ -142,8 +175,8 @@ def neighbors(
     """Find the nearest references of the rows of a file, k lines a row, nearest first.
 
     References are latent examples, or rows of the file given to fit, both numbered from 0. --id
-    puts a column of the file before the number of the row. An .npy file holds the numbers of the
-    references alone.
+    puts a column of the file before the number of the row. If fit was given --id, the names of the
+    rows nearest to each reference follow. An .npy file holds the numbers of the references alone.
     """
     answers.check(model, features)
     loaded = load_model(model)
@@ -151,15 +184,18 @@ def neighbors(
     table = read_for(loaded, features, None, reading, labelled=False)
     with show_progress("neighbors"):
         distances, found = fitted.kneighbors(prepared(loaded, table.rows), k)
-    labels = fitted.classes_[fitted.model_.codes[found]]
+    labels, row_ids = fitted.classes_[fitted.model_.codes[found]], fitted.model_.row_ids
+    row_ids = None if row_ids is None else row_ids[found]
     columns = {
         "rank": np.tile(np.arange(1, k + 1), len(found)),
         "reference": found.ravel(),
         "label": labels.ravel(),
         "distance": distances.ravel(),
+        **example_columns(row_ids),
     }
     rows = {name: np.repeat(own, k) for name, own in _numbered(table, columns).items()}
     document = {"references": found, "labels": labels, "distances": distances}
+    document |= _examples(row_ids)
     answers.write(rows | columns, found, _ids(table, document) | document)
 
 

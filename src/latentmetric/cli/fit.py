@@ -54,6 +54,7 @@ def fit(
 
     Ctrl-C ends the fit after the current round and saves the best one so far (exit code 130). After
     a quick fit, a line compares it with k-NN and logistic regression on rows held out from a trial.
+    With --id, predict --explain can name the rows nearest to each latent example.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -67,7 +68,9 @@ def fit(
     pipeline = steps.make(table)
     rows = fit_steps(pipeline, table)
     with show_progress() as progress, progress.best_round_on_interrupt():
-        model.fit(rows, table.labels, checkpoint=checkpoint, resume=resume)
+        model.fit(
+            rows, table.labels, row_ids=table.ids, checkpoint=checkpoint, resume=resume
+        )  # fmt: skip
     if table.feature_names is not None and pipeline is None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     columns = {"label": table.label_name, "id": table.id_name, "key": table.key}

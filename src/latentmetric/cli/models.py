@@ -15,6 +15,7 @@ from latentmetric.cli._estimators import joined
 from latentmetric.cli._messages import note, print_json, print_table, say
 from latentmetric.cli._output import check_output, without_objects
 from latentmetric.cli._reading import load_model
+from latentmetric.core.examples import are_missing
 from latentmetric.persistence.models import versions_of
 from latentmetric.persistence.replacing import replacing
 from latentmetric.viz.summaries import candidates, latents_in_words
@@ -35,6 +36,7 @@ def info(model: option.Model, json: option.Json = False) -> None:
     fitted = loaded.estimator
     steps = [] if loaded.steps is None else loaded.steps.steps
     components, first = fitted.model_.components, fitted.history_[0]
+    row_ids = fitted.model_.row_ids
     facts = {
         "file": str(model),
         "bytes": model.stat().st_size,
@@ -46,6 +48,7 @@ def info(model: option.Model, json: option.Json = False) -> None:
         "classes": fitted.classes_.tolist(),
         "references": len(fitted.model_.references),
         "latent_examples": len(getattr(fitted, "latent_examples_", ())),
+        "row_ids": None if row_ids is None else int((~are_missing(row_ids)).sum()),
         "rank": None if components is None else len(components),
         "iterations": fitted.n_iter_,
         "kept_iteration": fitted.best_iter_,

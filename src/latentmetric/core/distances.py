@@ -186,12 +186,21 @@ def ranked(
 ) -> tuple[Floats, Ints]:  # fmt: skip
     """Sort the references that a search found by distances computed from differences."""
     found = np.sort(found, axis=1)
+    exact = measured(queries, references, found, measure)
+    return _sorted_by_distance(queries, exact, found, measure, found.shape[1])
+
+
+def measured(
+    queries: Floats, references: References, found: Ints,
+    measure: Measure = paired_squared_distances,
+) -> Floats:  # fmt: skip
+    """Squared distances to the references that each query found, from differences."""
     k, exact = found.shape[1], np.empty(found.shape, dtype=queries.dtype)
     row_bytes = k * queries.shape[1] * queries.itemsize
     for rows in row_blocks(len(queries), row_bytes, MEASURED_BYTES):
         pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
         exact[rows] = measure(*pairs).reshape(-1, k)
-    return _sorted_by_distance(queries, exact, found, measure, found.shape[1])
+    return exact
 
 
 def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:

@@ -18,11 +18,13 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
     References,
     k_nearest,
+    measured,
     paired_products,
     row_blocks,
     squared_norms,
     zero_until,
 )
+from latentmetric.core.examples import Ids, joined_ids, own_ids
 from latentmetric.core.parallel import (
     lazy_property,
     parallel_map,
@@ -85,6 +87,8 @@ class FittedModel:
     """t of each reference, whose squared distances count e^t times; None if all are 0."""
     log_weights: Floats | None = None
     """b of each reference, whose vote counts e^b times; None if all are 0."""
+    row_ids: Ids | None = None
+    """Ids of a few rows that each reference stands for, (m, ``EXAMPLES``); None if not kept."""
 
     @classmethod
     def of_metric(
@@ -110,19 +114,23 @@ class FittedModel:
         return cls(rows.coordinates, references, codes, n_classes, 0.0, None, similarity)
 
     def with_references(
-        self, rows: Floats, codes: Ints, temperature: float | None = None
-    ) -> FittedModel:
+        self, rows: Floats, codes: Ints, temperature: float | None = None,
+        row_ids: Ids | None = None,
+    ) -> FittedModel:  # fmt: skip
         """The same metric with these rows, in the caller's coordinates, as references."""
         inner = InnerRows(rows, self.coordinates)
+        ids = None if row_ids is None else own_ids(row_ids, np.arange(len(codes)))
         if self.components is None:
             assert self.similarity is not None
-            return replace(self, references=_similar(self.similarity, inner), codes=codes)
-        return FittedModel.of_metric(
+            references = _similar(self.similarity, inner)
+            return replace(self, references=references, codes=codes, row_ids=ids)
+        model = FittedModel.of_metric(
             self.coordinates, self.components, inner.under(self.components), codes,
             self.n_classes, temperature,
         )  # fmt: skip
+        return replace(model, row_ids=ids)
 
-    def with_more(self, rows: Floats, codes: Ints) -> FittedModel:
+    def with_more(self, rows: Floats, codes: Ints, row_ids: Ids | None = None) -> FittedModel:
         """The same model with more references; rows are in the caller's coordinates."""
         own, more = self.references, self.with_references(rows, codes, 0.0).references
         references = References(
@@ -131,7 +139,10 @@ class FittedModel:
             own.factor,
         )
         voters = self._with_mean_votes(len(codes))
-        return replace(voters, references=references, codes=np.concatenate((self.codes, codes)))
+        return replace(
+            voters, references=references, codes=np.concatenate((self.codes, codes)),
+            row_ids=joined_ids(self.row_ids, len(self.codes), row_ids, len(codes)),
+        )  # fmt: skip
 
     def _with_mean_votes(self, n_more: int) -> FittedModel:
         """Bandwidths and weights for more references: the mean of those there are."""
@@ -145,12 +156,13 @@ class FittedModel:
 
     def with_some(self, which: Bools) -> FittedModel:
         """The same model with only some of its references."""
-        scales, weights = (
-            None if known is None else known[which] for known in (self.log_scales, self.log_weights)
+        scales, weights, ids = (
+            None if known is None else known[which]
+            for known in (self.log_scales, self.log_weights, self.row_ids)
         )
         return replace(
             self, references=self.references.some(np.flatnonzero(which)), codes=self.codes[which],
-            log_scales=scales, log_weights=weights,
+            log_scales=scales, log_weights=weights, row_ids=ids,
         )  # fmt: skip
 
     @property
@@ -249,13 +261,16 @@ class FittedModel:
             nearest, numbers = squared[block], indices[block]
             for some, (values, columns) in zip(pieces, found, strict=True):
                 nearest[some], numbers[some] = values, columns
-            if self.is_metric:  # a known row may be mapped a little differently in another block
-                zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
-                nearest[nearest <= zero] = 0
+            if self.is_metric:
+                self._set_to_zero(nearest, points)
 
         with single_threaded_blas():
             parallel_map(search_block, blocks, n_threads)
         return Neighbors(squared, indices)
+
+    def _set_to_zero(self, squared: Floats, points: Floats) -> None:
+        """Set to 0 what is 0 within rounding: blocks may map the same row a little differently."""
+        squared[squared <= zero_until(squared_norms(points), self.dtype)[:, None] ** 2] = 0
 
     def distances(self, squared: Floats) -> Floats:
         """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""
@@ -283,23 +298,38 @@ class FittedModel:
             ballots: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return ballots
 
+    def _others(self, ballots: Floats, weights: str) -> Floats | None:
+        """What all references weigh that do not vote; None if they count for nothing.
+
+        None of them weighs more than the last voter. What they weigh together is not known; as much
+        as the last voter is a guess within the bound.
+        """
+        if not VOTES[weights].needs_temperature:
+            return None
+        others: Floats = LEAST_SHARE * ballots.sum(axis=1)
+        if ballots.shape[1] < len(self.references):
+            others = np.maximum(others, ballots[:, -1])
+        return others
+
     def shares(self, neighbors: Neighbors, weights: str) -> Floats:
         """Each class's share of the vote, (n, C)."""
-        ballots, others = self._ballots(neighbors, weights), None
-        if VOTES[weights].needs_temperature:
-            # None of the references beyond the voters weighs more than the last of them. What they
-            # weigh together is not known; as much as the last voter is a guess within the bound.
-            others = LEAST_SHARE * ballots.sum(axis=1)
-            if ballots.shape[1] < len(self.references):
-                others = np.maximum(others, ballots[:, -1])
-        return vote_shares(self.codes[neighbors.indices], ballots, self.n_classes, others)
+        ballots = self._ballots(neighbors, weights)
+        codes = self.codes[neighbors.indices]
+        return vote_shares(codes, ballots, self.n_classes, self._others(ballots, weights))
 
-    def shares_of_all(self, rows: Floats) -> Floats:
-        """Each class's share of a kernel vote of all references: nothing needs to be sorted.
+    def strongest(self, neighbors: Neighbors, weights: str, k: int) -> tuple[Neighbors, Floats]:
+        """The k voters that weigh most, and their shares of the vote."""
+        ballots = self._ballots(neighbors, weights)
+        most, shares = _largest_shares(ballots, self._others(ballots, weights), k)
+        squared = np.take_along_axis(neighbors.squared, most, axis=1)
+        return Neighbors(squared, np.take_along_axis(neighbors.indices, most, axis=1)), shares
+
+    def _ballots_of_all(self, points: Floats) -> Floats:
+        """The weights of the votes of all references, (n, m): nothing needs to be sorted.
 
         By the expanded square in float64, which is exact enough for a vote.
         """
-        points = self.points(rows).astype(np.float64)
+        points = points.astype(np.float64)
         squared = self.references.in_double.comparable(points)
         squared += squared_norms(points)[:, None]
         np.maximum(squared, 0, out=squared)
@@ -310,11 +340,24 @@ class FittedModel:
             exponents = log_votes(squared, scales, self.log_weights)
         exponents -= exponents.max(axis=1, keepdims=True)
         np.exp(exponents, out=exponents)
+        return exponents
+
+    def shares_of_all(self, rows: Floats) -> Floats:
+        """Each class's share of a kernel vote of all references."""
         members = self.codes[:, None] == np.arange(self.n_classes)
-        shares: Floats = exponents @ members.astype(np.float64)
+        shares: Floats = self._ballots_of_all(self.points(rows)) @ members.astype(np.float64)
         shares += LEAST_SHARE / self.n_classes * shares.sum(axis=1, keepdims=True)
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
+
+    def strongest_of_all(self, rows: Floats, k: int) -> tuple[Neighbors, Floats]:
+        """As ``strongest``, if all references vote by the kernel."""
+        points = self.points(rows)
+        ballots = self._ballots_of_all(points)
+        most, shares = _largest_shares(ballots, LEAST_SHARE * ballots.sum(axis=1), k)
+        squared = measured(points, self.references, most)
+        self._set_to_zero(squared, points)
+        return Neighbors(squared, most), shares
 
     def scores(self, neighbors: Neighbors) -> Floats:
         """Minus the distance to the nearest reference."""
@@ -327,6 +370,14 @@ def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
     identity: Floats = np.eye(rows.shape[1], dtype=rows.dtype)
     points = coordinates.transform(rows)
     return FittedModel.of_metric(coordinates, identity, points, codes, n_classes)
+
+
+def _largest_shares(ballots: Floats, others: Floats | None, k: int) -> tuple[Ints, Floats]:
+    """The columns of the k largest ballots of each row, and their shares of the vote."""
+    total = ballots.sum(axis=1) + (0 if others is None else others)
+    most = np.argsort(-ballots, axis=1, kind="stable")[:, :k]
+    shares: Floats = np.take_along_axis(ballots, most, axis=1) / total[:, None]
+    return most, shares
 
 
 def _largest_norm(rows: Floats, order: int = 2) -> float:

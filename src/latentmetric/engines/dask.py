@@ -9,6 +9,7 @@ the array.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,13 @@ import numpy as np
 from latentmetric.core.coordinates import Coordinates, peak_of
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask_population import DaskPopulation, on_cluster
-from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
+from latentmetric.engines.protocol import (
+    BlockFunction,
+    LabelledBlockFunction,
+    LabelledRows,
+    Partition,
+    Progress,
+)
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -141,6 +148,20 @@ class DaskEngine:
             _answer, function=delayed(function), empty=empty, meta=empty, dtype=dtype, **shape
         )
 
+    def each_block(self, function: LabelledBlockFunction, labelled: Any) -> Iterator[Any]:
+        """See ``LocalEngine``; only what the function returns leaves the workers."""
+        from dask.delayed import delayed
+
+        client, X = active_client(), labelled.rows
+        shared = on_cluster(client, (function, labelled.classes))
+        chunks, starts = X.to_delayed().ravel().tolist(), np.cumsum([0, *X.chunks[0][:-1]])
+        tasks = [
+            delayed(_examine)(chunk, labels, start, shared)
+            for chunk, labels, start in zip(chunks, labelled.codes, starts.tolist(), strict=True)
+        ]
+        for found in client.compute(tasks):
+            yield found.result()
+
     def gather(self, rows: Any, caller: str) -> Floats:
         """See ``LocalEngine``."""
         raise TypeError(
@@ -219,6 +240,14 @@ def _gather(pieces: list[tuple[Any, Ints]], dtype: np.dtype[Any]) -> tuple[Float
     rows = np.concatenate([rows for rows, _ in pieces]).astype(dtype, copy=False)
     order = np.argsort(codes, kind="stable")
     return rows, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+
+
+def _examine(
+    rows: Any, labels: Any, start: int, function_and_classes: tuple[LabelledBlockFunction, Any]
+) -> Any:
+    """What a function of labelled rows returns for one chunk, on a worker."""
+    function, classes = function_and_classes
+    return function(as_floats(rows, start), np.searchsorted(classes, labels), start)
 
 
 def _sum_of_radii(part: tuple[Floats, list[Ints]], unit: Coordinates) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,13 @@ from sklearn.utils.validation import validate_data
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.types import Floats, Ints
-from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
+from latentmetric.engines.protocol import (
+    BlockFunction,
+    LabelledBlockFunction,
+    LabelledRows,
+    Partition,
+    Progress,
+)
 from latentmetric.engines.sorting import sorted_by_class
 from latentmetric.io.rows import RowFile, as_row_file
 from latentmetric.validation.labels import (
@@ -91,6 +98,12 @@ class LocalEngine:
         return np.concatenate(
             [function(as_floats(rows[block], block.start), block.start) for block in blocks]
         )
+
+    def each_block(self, function: LabelledBlockFunction, labelled: LabelledRows) -> Iterator[Any]:
+        """What ``function(block, codes, start)`` returns for every block of training rows."""
+        rows, codes = labelled.rows, labelled.codes
+        for block in row_blocks(len(rows), rows.shape[1] * rows.dtype.itemsize // 8):
+            yield function(as_floats(rows[block], block.start), codes[block], block.start)
 
     def gather(self, rows: Any, caller: str) -> Floats:
         """All checked rows as one array; raise ``TypeError`` if they must stay on a cluster.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.core.examples import Ids
 from latentmetric.core.population import Population
 from latentmetric.core.types import Floats, Ints
 from latentmetric.validation.weights import RowWeights
@@ -17,6 +18,10 @@ Progress = Callable[[int, int], None]
 
 BlockFunction = Callable[[Floats, int], Any]
 """Called with a block of checked rows and the number of its first row."""
+
+
+LabelledBlockFunction = Callable[[Floats, Ints, int], Any]
+"""Called with a block of checked rows, their codes and the number of the first row."""
 
 
 @dataclass(frozen=True)
@@ -46,3 +51,5 @@ class LabelledRows:
     codes: Any
     """The class code of each row."""
     weights: RowWeights | None = None
+    ids: Ids | None = None
+    """The id of each row, if the model keeps some of them."""

@@ -38,6 +38,7 @@ from latentmetric.engines.dispatch import (
     validate,
 )
 from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
+from latentmetric.estimators.explaining import Explanation, explanation_of, with_row_ids
 from latentmetric.estimators.progress import (
     CallbackSupportMixin,
     Listener,
@@ -47,6 +48,7 @@ from latentmetric.estimators.progress import (
 )
 from latentmetric.estimators.references import ReferencesMixin
 from latentmetric.estimators.training import TrainingData
+from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import predicted_dtype
 from latentmetric.validation.parameters import (
     Boolean,
@@ -123,8 +125,9 @@ class ReferenceClassifier(
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, *, checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False, keep_on_interrupt: bool = False,
+        self, X: Any, y: Any, *, row_ids: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None, resume: bool = False,
+        keep_on_interrupt: bool = False,
     ) -> Self:  # fmt: skip
         """Learn from labelled rows. A fit that fails leaves the estimator unchanged.
 
@@ -134,6 +137,9 @@ class ReferenceClassifier(
             Rows: an array, a data frame, a memory map, a ``RowFile`` or a Dask array.
         y : array-like of shape (n_samples,)
             The label of each row: numbers, Booleans or strings, of at least two classes.
+        row_ids : array-like of shape (n_samples,), default=None
+            An id or a text for each row, strings or integers, for ``explain``. The model keeps
+            those of the three rows nearest to each latent example, or those of all rows that vote.
         checkpoint : path, default=None
             A folder for the state of the fit, in one file that is replaced after each round. If
             it cannot be written, the fit continues and warns once.
@@ -148,11 +154,11 @@ class ReferenceClassifier(
         -------
         self
         """
-        return self._fit(X, y, None, checkpoint, resume, keep_on_interrupt)
+        return self._fit(X, y, None, row_ids, checkpoint, resume, keep_on_interrupt)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, checkpoint: Any, resume: bool,
-        keep_on_interrupt: bool,
+        self, X: Any, y: Any, sample_weight: Any, row_ids: Any, checkpoint: Any = None,
+        resume: bool = False, keep_on_interrupt: bool = False,
     ) -> Self:  # fmt: skip
         fitting = validated_copy(self)
         keep = Boolean().check("keep_on_interrupt", keep_on_interrupt)
@@ -160,10 +166,12 @@ class ReferenceClassifier(
         if Boolean().check("resume", resume) or checkpoint is not None:
             checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
         with single_threaded_blas(), np.errstate(under="ignore"):
-            data = fitting._training_data(X, y, sample_weight, generator)
+            data = fitting._training_data(X, y, sample_weight, row_ids, generator)
             steps = fitting._steps(data)
             listener = Listener(self, steps.limit, X, y)
             attributes = run(fitting, data, steps, generator, listener, checkpoints, keep)
+            of_latents = attributes.get("reference_") == "latent"
+            attributes["model_"] = with_row_ids(attributes["model_"], data, of_latents)
         # All at once: an interrupt finds the estimator as it was or as it will be.
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | attributes
@@ -176,14 +184,16 @@ class ReferenceClassifier(
         """Raise on parameters that do not fit the features, and in a fit the classes."""
 
     def _training_data(
-        self, X: Any, y: Any, sample_weight: Any, generator: np.random.Generator
+        self, X: Any, y: Any, sample_weight: Any, row_ids: Any, generator: np.random.Generator
     ) -> TrainingData:
         """Checked rows by class; with early stopping, some of them are held out."""
         caller = f"{type(self).__name__}.fit"
+        check_in_memory(caller, "row_ids.compute()", row_ids=row_ids)
         if self._votes_with_rows:
             check_in_memory(caller, "X.compute() if it fits, or fit MaPML", X=X)
         labelled = validate(X, y, self)
         self._check_against(labelled.classes)
+        ids = checked_ids(row_ids, labelled.rows.shape[0])
         if self._votes_with_rows:
             rows = labelled.engine.gather(labelled.rows, caller)
             labelled = replace(labelled, engine=MEMORY, rows=rows)
@@ -191,12 +201,13 @@ class ReferenceClassifier(
         if sample_weight is not None or class_weight is not None:
             weights = row_weights(sample_weight, class_weight, labelled.codes, labelled.classes)
             labelled = replace(labelled, weights=weights)
+        named = None if ids is None else replace(labelled, ids=ids)
         progress = reading_log(type(self).__name__, self.verbose)
         partition = labelled.engine.partition(labelled, thread_count(self.n_jobs), progress)
         population = partition.population
         data = TrainingData(
             labelled.classes, population, population.coordinates, partition.rows, partition.codes,
-            partition.order, partition.weights,
+            partition.order, partition.weights, named=named,
         )  # fmt: skip
         if not getattr(self, "early_stopping", False):
             return data
@@ -346,6 +357,32 @@ class ReferenceClassifier(
             return indices
         return found[:, :k].astype(ready.model_.dtype), indices
 
+    def explain(self, X: Any, n_voters: int | None = 5) -> Explanation:
+        """Why each row gets its class: the references that voted, and their shares of the vote.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to explain, with the features of the fit.
+        n_voters : int, default=5
+            How many references to show for each row: those with the largest shares. None shows all
+            that vote.
+
+        Returns
+        -------
+        Explanation
+            References, labels, distances and shares of the vote, and ids of rows that the
+            references stand for, if ``fit`` was given ``row_ids``.
+        """
+        voting = self._voting()
+        check_in_memory(f"{type(self).__name__}.explain", "X[:100].compute()", X=X)
+        model = voting.model_
+        k = model.n_voters(voting.weights, voting.n_neighbors)
+        if n_voters is not None:
+            k = min(k, Integer(1).check("n_voters", n_voters))
+        found = map_blocks(partial(voting._explain_block, k), X, voting, np.float64, 3 * k)
+        return explanation_of(found, model, voting.classes_)
+
     def get_mahalanobis_matrix(self) -> Floats:
         """The metric M, with D²(x, x') = (x − x')ᵀ M (x − x').
 
@@ -420,29 +457,50 @@ class ReferenceClassifier(
 
     def _proba_block(self, rows: Floats, start: int) -> Floats:
         if self._all_vote():
-            self.model_.check_reach(rows, start)
-            n_bytes = VOTER_BYTES * len(self.model_.references)
-            blocks = list(row_blocks(len(rows), n_bytes, VOTING_BYTES))
-            found = parallel_map(
-                lambda block: self.model_.shares_of_all(rows[block]), blocks,
-                thread_count(self.n_jobs),
-            )  # fmt: skip
-            return np.concatenate([np.empty((0, len(self.classes_))), *found])
+            return self._by_all(self.model_.shares_of_all, rows, start)
 
         def shares(neighbors: Neighbors) -> Floats:
             return self.model_.shares(neighbors, self.weights)
 
         return self._by_voters(shares, rows, start)
 
+    def _explain_block(self, k: int, rows: Floats, start: int) -> Floats:
+        """References, distances and shares of the k strongest voters side by side."""
+        model = self.model_
+
+        def side_by_side(neighbors: Neighbors, shares: Floats) -> Floats:
+            distances = model.distances(neighbors.squared)
+            return np.concatenate((neighbors.indices, distances, shares), axis=1, dtype=np.float64)
+
+        if self._all_vote():
+            return self._by_all(
+                lambda some: side_by_side(*model.strongest_of_all(some, k)), rows, start
+            )
+        return self._by_voters(
+            lambda voters: side_by_side(*model.strongest(voters, self.weights, k)), rows, start
+        )
+
+    def _by_all(self, answer: Callable[[Floats], Floats], rows: Floats, start: int) -> Floats:
+        """The answers of a vote of all references, block by block."""
+        self.model_.check_reach(rows, start)
+        blocks = self._voting_blocks(len(rows), len(self.model_.references))
+        found = parallel_map(lambda block: answer(rows[block]), blocks, thread_count(self.n_jobs))
+        return np.concatenate(found)
+
     def _by_voters(
         self, answer: Callable[[Neighbors], np.ndarray[Any, Any]], rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
-        """The answers of the references that vote, for so many rows at a time as memory allows."""
-        k = self.model_.n_voters(self.weights, self.n_neighbors)
-        blocks = list(row_blocks(len(rows), VOTER_BYTES * k, VOTING_BYTES)) or [slice(0, 0)]
+        """The answers of the references that vote, block by block."""
+        blocks = self._voting_blocks(
+            len(rows), self.model_.n_voters(self.weights, self.n_neighbors)
+        )
         return np.concatenate(
             [answer(self._nearest(rows[block], start + block.start)) for block in blocks]
         )
+
+    def _voting_blocks(self, n_rows: int, n_voters: int) -> list[slice]:
+        """So many rows at a time as memory allows; at least one block."""
+        return list(row_blocks(n_rows, VOTER_BYTES * n_voters, VOTING_BYTES)) or [slice(0, 0)]
 
     def _score_block(self, rows: Floats, start: int) -> Floats:
         return self.model_.scores(self._nearest(rows, start, 1))

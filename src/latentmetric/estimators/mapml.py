@@ -383,14 +383,14 @@ class MaPML(OnlineLatents):
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(  # noqa: D102 - its docstring is that of the base class with one parameter more
-        self, X: Any, y: Any, sample_weight: Any = None, *,
+        self, X: Any, y: Any, sample_weight: Any = None, *, row_ids: Any = None,
         checkpoint: str | os.PathLike[str] | None = None, resume: bool = False,
         keep_on_interrupt: bool = False,
     ) -> Self:  # fmt: skip
-        return self._fit(X, y, sample_weight, checkpoint, resume, keep_on_interrupt)
+        return self._fit(X, y, sample_weight, row_ids, checkpoint, resume, keep_on_interrupt)
 
     fit.__doc__ = cleandoc(ReferenceClassifier.fit.__doc__ or "").replace(
-        "checkpoint : path", f"{SAMPLE_WEIGHT}checkpoint : path", 1
+        "row_ids : array", f"{SAMPLE_WEIGHT}row_ids : array", 1
     )
 
     def _check_combinations(self) -> None:
@@ -417,13 +417,13 @@ class MaPML(OnlineLatents):
         return ready
 
     def _training_data(
-        self, X: Any, y: Any, sample_weight: Any, generator: np.random.Generator
+        self, X: Any, y: Any, sample_weight: Any, row_ids: Any, generator: np.random.Generator
     ) -> TrainingData:
         check_on_cluster(self, X, y, sample_weight)
         of_unlabelled = None
         if self.unlabelled is not None:
             y, sample_weight, of_unlabelled = split_labels(self, y, sample_weight)
-        data = super()._training_data(X, y, sample_weight, generator)
+        data = super()._training_data(X, y, sample_weight, row_ids, generator)
         return choose_fit(self, replace(data, unlabelled=of_unlabelled), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.alternation import State
 from latentmetric.core.distances import References, squared_norms
+from latentmetric.core.examples import Ids, filled_ids, ids_of, nearest_rows
 from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats, Ints
@@ -25,6 +26,7 @@ from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import recoded
 from latentmetric.estimators.setup import QUANTILES, requested_counts
+from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import (
     Labels,
     checked_labels,
@@ -54,7 +56,7 @@ class OnlineLatents(ReferenceClassifier[State]):
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *,
-        forget: float = 1.0,
+        forget: float = 1.0, row_ids: Any = None,
     ) -> Self:  # fmt: skip
         """Update the latent examples with more rows of known classes; the metric does not change.
 
@@ -79,6 +81,9 @@ class OnlineLatents(ReferenceClassifier[State]):
         forget : float, default=1.0
             The factor by which the weight of the earlier rows of a class is multiplied before new
             rows of that class are added. Below 1, the model follows data that change over time.
+        row_ids : array-like of shape (n_samples,), default=None
+            Ids of the rows for ``explain``, as in ``fit``. Latent examples keep the ids that they
+            have; those that have none get the ids of the rows nearest to them.
 
         Returns
         -------
@@ -88,12 +93,14 @@ class OnlineLatents(ReferenceClassifier[State]):
         caller = f"{type(self).__name__}.partial_fit"
         check_in_memory(caller, "sample_weight.compute()", sample_weight=sample_weight)
         if not hasattr(self, "model_"):
-            return self._first_fit(X, y, classes, sample_weight)
+            return self._first_fit(X, y, classes, sample_weight, row_ids)
         changing, rows, labels = self._arriving("partial_fit", X, y)
-        weights = None
+        ids, weights = checked_ids(row_ids, len(rows)), None
         if sample_weight is not None:
             weights = checked_weights(sample_weight, len(rows))
-            rows, labels, weights = rows[weights > 0], labels[weights > 0], weights[weights > 0]
+            counts = weights > 0
+            rows, labels, weights = rows[counts], labels[counts], weights[counts]
+            ids = None if ids is None else ids[counts]
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r:.60} is not the same as on the last call to partial_fit, "
@@ -101,13 +108,13 @@ class OnlineLatents(ReferenceClassifier[State]):
             )
         codes = known_codes(labels, self.classes_)
         with np.errstate(under="ignore"):
-            attributes = grown(changing, rows, codes, self.classes_, weights, forget)
+            attributes = grown(changing, rows, codes, self.classes_, weights, forget, ids)
             if self.reference_ == "latent":
                 attributes["model_"] = rescale_temperature(attributes["model_"], self.model_)
         self.__dict__ = vars(self) | attributes
         return self
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, row_ids: Any) -> Self:
         """``fit``, with the classes that have no rows yet."""
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -124,7 +131,7 @@ class OnlineLatents(ReferenceClassifier[State]):
             if isinstance(by_class, Mapping):
                 present = set(labels.tolist()) | (set(by_class) - set(joined.tolist()))
                 setattr(fitting, name, {key: by_class[key] for key in by_class if key in present})
-        fitted = fitting._fit(X, y, sample_weight, None, False, False)
+        fitted = fitting._fit(X, y, sample_weight, row_ids)
         model, margins = with_classes(fitted, joined)
         attributes = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
         attributes |= {"classes_": joined, "margins_": margins, "model_": model}
@@ -136,9 +143,11 @@ class OnlineLatents(ReferenceClassifier[State]):
         _refuse_marked(labels, changing.unlabelled, method)
         return changing, rows, labels
 
-    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
+    def _with_classes(
+        self, rows: Floats, labels: Labels, row_ids: Ids | None = None
+    ) -> dict[str, Any]:
         classes = joined_classes(self.classes_, labels)
-        return grown(self, rows, known_codes(labels, classes), classes)
+        return grown(self, rows, known_codes(labels, classes), classes, row_ids=row_ids)
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
         stays = kept[np.searchsorted(self.classes_, self.latent_labels_)]
@@ -248,7 +257,7 @@ def with_classes(estimator: Any, classes: Labels) -> tuple[FittedModel, Floats]:
 
 def grown(
     estimator: Any, rows: Floats, codes: Ints, classes: Labels, weights: Floats | None = None,
-    forget: float = 1.0,
+    forget: float = 1.0, row_ids: Ids | None = None,
 ) -> Attributes:  # fmt: skip
     """The fitted attributes of MaPML with more rows, whose codes refer to ``classes``.
 
@@ -299,19 +308,22 @@ def grown(
         references = References(
             joined(voting.rows, points), joined(voting.norms, map(squared_norms, points))
         )
-        votes = {}
-        for name in ("log_scales", "log_weights"):
+        of_voters = {}
+        for name in ("log_scales", "log_weights", "row_ids"):
             known = getattr(model, name)
-            if known is not None:  # those that stood for rows come first, more get the mean
-                stood = estimator.latent_counts_ > 0
+            if known is not None:  # those that stood for rows come first, more get the mean or None
+                stood, new = estimator.latent_counts_ > 0, None if known.ndim > 1 else known.mean()
                 own = [known[(model.codes == code) & stood][: len(part)]
                        for code, part in parts.items()]  # fmt: skip
-                more = [np.full(len(part) - len(old), known.mean(), known.dtype)
+                more = [np.full((len(part) - len(old), *known.shape[1:]), new, known.dtype)
                         for old, part in zip(own, parts.values(), strict=True)]  # fmt: skip
-                votes[name] = joined(known, map(np.append, own, more))
-        model = replace(model, references=references, codes=of_latents[order], **votes)
+                of_voters[name] = joined(known, map(np.concatenate, zip(own, more, strict=True)))
+        model = replace(model, references=references, codes=of_latents[order], **of_voters)
+        if row_ids is not None:
+            of_new = nearest_rows(references, model.codes, model.points(rows), codes)[1]
+            model = replace(model, row_ids=filled_ids(model.row_ids, ids_of(row_ids, of_new)))
     else:
-        model = model.with_more(rows, codes)
+        model = model.with_more(rows, codes, row_ids)
     positions = [into.inverse_transform(part.positions) for part in parts.values()]
     return {
         "classes_": classes,

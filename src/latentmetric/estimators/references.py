@@ -8,9 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from latentmetric.core.examples import Ids
 from latentmetric.core.model import FittedModel
 from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.dispatch import labelled_queries
+from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import (
     Labels,
     checked_labels,
@@ -33,7 +35,7 @@ class ReferencesMixin:
     classes_: Labels
     model_: FittedModel
 
-    def set_references(self, X: Any, y: Any) -> Self:
+    def set_references(self, X: Any, y: Any, *, row_ids: Any = None) -> Self:
         """Let these labelled rows vote from now on; the metric does not change.
 
         Parameters
@@ -42,12 +44,15 @@ class ReferencesMixin:
             The new references, with the features of the fit.
         y : array-like of shape (n_samples,)
             Labels of known classes or of new ones, which are added as by ``add_classes``.
+        row_ids : array-like of shape (n_samples,), default=None
+            Ids of the rows for ``explain``, as in ``fit``; None keeps none.
 
         Returns
         -------
         self
         """
         changing, rows, labels = self._arriving("set_references", X, y)
+        ids = checked_ids(row_ids, len(rows))
         attributes: dict[str, Any] = {}
         with np.errstate(under="ignore"):
             unknown = find_codes(labels, self.classes_) < 0
@@ -55,13 +60,13 @@ class ReferencesMixin:
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
                 changing.__dict__.update(attributes)
             codes = known_codes(labels, changing.classes_)
-            attributes["model_"] = changing.model_.with_references(rows, codes)
+            attributes["model_"] = changing.model_.with_references(rows, codes, row_ids=ids)
         if "reference_" in vars(self):
             attributes["reference_"] = "set"
         self.__dict__ = vars(self) | attributes
         return self
 
-    def add_classes(self, X: Any, y: Any) -> Self:
+    def add_classes(self, X: Any, y: Any, *, row_ids: Any = None) -> Self:
         """Add new classes from their rows; the metric and all other classes do not change.
 
         The rows become references. In ``MaPML``, the new classes get latent examples, as many as
@@ -73,12 +78,15 @@ class ReferencesMixin:
             Rows of the new classes, with the features of the fit.
         y : array-like of shape (n_samples,)
             Labels of the same kind as ``classes_``, but none of them.
+        row_ids : array-like of shape (n_samples,), default=None
+            Ids of the rows for ``explain``, as in ``fit``.
 
         Returns
         -------
         self
         """
         changing, rows, labels = self._arriving("add_classes", X, y)
+        ids = checked_ids(row_ids, len(rows))
         known = np.unique(labels[find_codes(labels, self.classes_) >= 0]).tolist()
         if known:
             raise ValueError(
@@ -87,7 +95,7 @@ class ReferencesMixin:
                 "of known ones"
             )
         with np.errstate(under="ignore"):
-            attributes = changing._with_classes(rows, labels)
+            attributes = changing._with_classes(rows, labels, ids)
         self.__dict__ = vars(self) | attributes
         return self
 
@@ -122,11 +130,14 @@ class ReferencesMixin:
         rows, labels = labelled_queries(X, y, self, f"{type(self).__name__}.{method}")
         return changing, rows, labels
 
-    def _with_classes(self, rows: Floats, labels: Labels) -> dict[str, Any]:
+    def _with_classes(
+        self, rows: Floats, labels: Labels, row_ids: Ids | None = None
+    ) -> dict[str, Any]:
         """The fitted attributes with new classes, whose rows become references."""
         classes = joined_classes(self.classes_, labels)
         model = recoded(self.model_, self.classes_, classes)
-        return {"classes_": classes, "model_": model.with_more(rows, known_codes(labels, classes))}
+        codes = known_codes(labels, classes)
+        return {"classes_": classes, "model_": model.with_more(rows, codes, row_ids)}
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
         """The fitted attributes with only these classes."""

@@ -15,6 +15,7 @@ from latentmetric.core.span import Span
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
+from latentmetric.engines.protocol import LabelledRows
 from latentmetric.validation.weights import RowWeights
 
 
@@ -44,6 +45,8 @@ class TrainingData:
     """Whether the rows are so few that the refinement takes all of them at once."""
     chosen: Candidate = field(default_factory=Candidate)
     """What is given or chosen of start, latent examples, ridge and bandwidth."""
+    named: LabelledRows | None = None
+    """The labelled rows with their ids, if the model keeps some of these."""
     unlabelled: Floats | None = None
     """The weight of each of the caller's rows that has no label, 0 for the others."""
 

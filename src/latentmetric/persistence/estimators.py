@@ -6,7 +6,7 @@ table of arrays, and parameters by the estimator's own checks.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import signature
 from typing import Any
 
@@ -16,6 +16,7 @@ from latentmetric.characters import shortened
 from latentmetric.core.capacity import Candidate
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import References
+from latentmetric.core.examples import EXAMPLES, Ids
 from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.starts import STARTS
@@ -105,6 +106,8 @@ def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
     }
     if model.log_scales is not None:
         voting |= {"log_scales": model.log_scales, "log_weights": model.log_weights}
+    if model.row_ids is not None:
+        voting |= _packed_ids(model.row_ids)
     return {
         "estimator": name,
         "parameters": pack(parameters, {}, "parameters"),
@@ -138,7 +141,8 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
     estimator = kind(**parameters)
     if name == "MaPML":  # earlier versions did not choose
         attributes.setdefault("n_latents_", estimator.n_latents)
-    vars(estimator).update(attributes, model_=_restore_model(attributes, voting))
+    model = replace(_restore_model(attributes, voting), row_ids=_restore_ids(voting, contents))
+    vars(estimator).update(attributes, model_=model)
     try:
         validated_copy(estimator)
         if name == "MaPML":
@@ -148,6 +152,37 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
     except (OverflowError, TypeError, ValueError) as error:
         raise ModelFileError(f"a parameter is not valid: {one_line(error)}") from error
     return estimator
+
+
+def _packed_ids(ids: Ids) -> dict[str, Any]:
+    """Ids as UTF-8, "s" before text and "i" before a number, and the bytes of each; 0 for none."""
+    marked = ["" if one is None else f"{'s' if isinstance(one, str) else 'i'}{one}"
+              for one in ids.ravel().tolist()]  # fmt: skip
+    encoded = [text.encode("utf-8", "surrogatepass") for text in marked]
+    lengths = np.array([len(text) for text in encoded], dtype=np.int64).reshape(ids.shape)
+    return {"row_ids": np.frombuffer(b"".join(encoded), np.uint8), "id_lengths": lengths}
+
+
+def _restore_ids(voting: dict[str, Any], contents: Contents) -> Ids | None:
+    """The ids that ``_packed_ids`` stored, checked; None if there are none."""
+    if "row_ids" not in voting:
+        return None
+    content, lengths = voting["row_ids"], voting["id_lengths"]
+    require(
+        lengths.shape == (len(voting["references"]), EXAMPLES) and lengths.dtype == np.int64
+        and content.ndim == 1 and content.dtype == np.uint8
+        and lengths.min() >= 0 and lengths.max() <= len(content) == lengths.sum(),
+        "the ids of rows are not those of the references",
+    )  # fmt: skip
+    contents.spend(64 * lengths.size + 4 * len(content), "the ids of rows")
+    ids, held, end = np.full(lengths.size, None, dtype=object), content.tobytes(), 0
+    for number, length in enumerate(lengths.ravel().tolist()):
+        text = held[end : end + length].decode("utf-8", "surrogatepass")
+        end += length
+        if text:
+            require(text[0] in "si", "an id of a row is neither text nor a number")
+            ids[number] = text[1:] if text[0] == "s" else int(text[1:])
+    return ids.reshape(lengths.shape)
 
 
 def _check_attributes(attributes: dict[str, Any]) -> None:

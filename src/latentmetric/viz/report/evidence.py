@@ -18,7 +18,6 @@ from latentmetric.characters import distinct_names
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
-from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.evaluation.calibration import Calibration, calibration
@@ -330,8 +329,8 @@ def _vote(
     estimator: Any, queries: Floats, true: Ints, model: FittedModel, name: str, voters: str
 ) -> Vote:
     """Let the references of a model vote."""
-    n_references, weights = len(model.references), estimator.weights
-    k = n_voters(weights, estimator.n_neighbors, n_references)
+    weights = estimator.weights
+    k = model.n_voters(weights, estimator.n_neighbors)
     neighbors = model.nearest(queries, k, estimator.n_jobs)
     nearest = neighbors.first(limits.N_NEIGHBORS)
     confidence, own_share = np.empty(len(true)), np.empty(len(true))
@@ -344,7 +343,7 @@ def _vote(
     return Vote(
         name,
         model.vote(neighbors, weights),
-        counted(n_references, kinds[voters]),
+        counted(len(model.references), kinds[voters]),
         voters=voters,
         n_voters=k,
         neighbors=nearest.indices,
