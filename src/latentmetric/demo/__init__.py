@@ -24,6 +24,7 @@ from latentmetric.evaluation import calibration_error
 from latentmetric.evaluation.comparison import Outcome, duration, predictor, timed
 from latentmetric.evaluation.rivals import Rival, fit_rival
 from latentmetric.evaluation.significance import paired
+from latentmetric.extras import pip_install
 from latentmetric.persistence.replacing import check_replaceable
 from latentmetric.viz.report import write_report
 
@@ -173,7 +174,7 @@ def show(folder: Path) -> None:
     try:
         demo = Demo()
     except ImportError as error:
-        raise SystemExit("the demo needs rich: pip install 'latentmetric[demo]'") from error
+        raise SystemExit(f"the demo needs {error.name}: {pip_install('demo')}") from error
     folder.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder / REPORT)
     since = perf_counter()

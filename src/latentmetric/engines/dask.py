@@ -18,6 +18,7 @@ from latentmetric.core.coordinates import Coordinates, peak_of
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dask_population import DaskPopulation, on_cluster
 from latentmetric.engines.protocol import BlockFunction, LabelledRows, Partition, Progress
+from latentmetric.extras import pip_install
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -40,9 +41,7 @@ def active_client() -> Any:
     try:
         from distributed import get_client
     except ImportError as error:
-        raise ImportError(
-            "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
-        ) from error
+        raise ImportError(f"Dask arrays need dask.distributed: {pip_install('dask')}") from error
     try:
         return get_client()
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.extras import pip_install
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report import charts, limits
@@ -181,7 +182,7 @@ def _templates() -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ImportError("a report needs Jinja2: pip install 'latentmetric[plot]'") from error
+        raise ImportError(f"a report needs Jinja2: {pip_install('plot')}") from error
     templates = Environment(
         loader=PackageLoader("latentmetric.viz.report"),
         autoescape=True,
