@@ -347,15 +347,11 @@ def test_what_is_neither_number_nor_text_is_named(path):
 
 
 def test_a_missing_library_is_named_with_how_to_install_it(tmp_path, monkeypatch):
-    for kind, module, library in (
-        (".h5", "h5py", "h5py"),
-        (".parquet", "pyarrow.parquet", "pyarrow"),
-    ):
+    for kind, module in ((".h5", "h5py"), (".parquet", "pyarrow.parquet")):
         path = write(tmp_path / f"t{kind}")
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(
-            ImportError, match=rf"t{kind} needs .*: pip install {module.split('.')[0]}$"
-        ):
+        library = module.split(".")[0]
+        with pytest.raises(ImportError, match=rf"t{kind} needs .*: pip install {library}$"):
             open_rows(path)
 
 

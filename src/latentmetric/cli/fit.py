@@ -45,7 +45,8 @@ def fit(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from --checkpoint.")] = False,
     no_check: Annotated[
-        bool, typer.Option("--no-check", help="Fit no k-NN and logistic regression to compare.")
+        bool,
+        typer.Option("--no-check", help="Do not compare with tuned k-NN and others."),
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
@@ -53,7 +54,8 @@ def fit(
     """Learn a model from features and labels, and save it.
 
     Ctrl-C ends the fit after the current round and saves the best one so far (exit code 130). After
-    a quick fit, a line compares it with k-NN and logistic regression on rows held out from a trial.
+    a quick fit, a line compares it with tuned k-NN and logistic regression on rows held out from a
+    trial.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -85,7 +87,7 @@ def fit(
         _show(facts, trial)
     if check and not is_quick:
         note(
-            "not compared with k-NN and logistic regression, because the fit took more than "
+            "not compared with tuned k-NN and logistic regression, because the fit took more than "
             f"{QUICK_SECONDS} s; latentmetric compare does that"
         )
     if progress.interrupted:
@@ -96,7 +98,7 @@ def _trial(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
     """How others do on the same rows; None if that cannot be known. Ctrl-C ends only this."""
     from latentmetric.evaluation import quick_check
 
-    title = "trial fits, to compare with k-NN and logistic regression"
+    title = "trial fits, to compare with tuned k-NN and logistic regression"
     failures = (KeyboardInterrupt, ValueError, ArithmeticError, MemoryError)
     with show_progress(title, each_round=False), suppress(*failures):
         return quick_check(model, rows, labels)

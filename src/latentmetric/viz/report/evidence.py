@@ -22,7 +22,7 @@ from latentmetric.core.votes import n_voters
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.evaluation.calibration import Calibration, calibration
-from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.evaluation.rivals import SUPPORT, TUNED, fit_rival
 from latentmetric.evaluation.sampling import sample
 from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
@@ -40,15 +40,6 @@ from latentmetric.viz.summaries import (
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
-
-SVC = "tuned SVC"
-
-RIVALS = {
-    "tuned k\N{NON-BREAKING HYPHEN}NN": "tuned-k-NN",
-    "logistic regression": "logistic-regression",
-    SVC: "SVC",
-}
-"""What one would use instead: names on the page, and in ``latentmetric.evaluation.rivals``."""
 
 
 @dataclass(frozen=True)
@@ -281,12 +272,13 @@ def _rivals(
     """Rivals that are tuned and fitted on the training rows."""
     n_classes = len(np.unique(training.codes))
     rivals = []
-    for name, rival_name in RIVALS.items():
-        if n_classes < 2 or (name == SVC and n_classes > limits.MAX_SVC_CLASSES):
+    for name in TUNED:
+        if n_classes < 2 or (name == SUPPORT and n_classes > limits.MAX_SVC_CLASSES):
             continue
         on_start(name)
-        rival = fit_rival(rival_name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
-        rivals.append(Method(name, rival.pipeline.predict(queries), rival.chosen, rival.n_rows))
+        rival = fit_rival(name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
+        shown = name.replace("-", "\N{NON-BREAKING HYPHEN}")
+        rivals.append(Method(shown, rival.pipeline.predict(queries), rival.chosen, rival.n_rows))
     return rivals
 
 

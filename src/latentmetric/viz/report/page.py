@@ -72,11 +72,10 @@ def write_report(
     """Write one page that shows what a fitted model has learned and where it fails.
 
     The page is self-contained: it opens offline and sends no request. It opens with a verdict: is
-    the model better than k-NN, logistic regression and SVC, tuned on the training rows, and is that
-    more than chance? It shows every class, a confusion matrix, misclassified rows, doubtful labels,
-    how reliable the probabilities are, a map, the latent examples beside rows they represent, what
-    the metric weighs, what the fit chose, and the data. Figures and tables can be saved from the
-    page.
+    the model better than tuned k-NN, logistic regression and SVC, and is that more than chance? It
+    shows every class, a confusion matrix, misclassified rows, doubtful labels, how well calibrated
+    the probabilities are, a map, the latent examples beside rows they represent, what the metric
+    weighs, what the fit chose, and the data. Figures and tables can be saved from the page.
 
     Parameters
     ----------
@@ -106,8 +105,8 @@ def write_report(
     random_state : int, default=0
         Seed of the samples of rows and latent examples.
     quick : bool, default=False
-        Fit nothing for the page: no k-NN, logistic regression and SVC for the verdict to compare
-        with, and no map of rank 2. Both need ``X_train``.
+        Fit nothing for the page: no tuned k-NN, logistic regression and SVC for the verdict to
+        compare with, and no map of rank 2. Both need ``X_train``.
     on_start : callable
         Called with the name of each step that takes time, before it.
 

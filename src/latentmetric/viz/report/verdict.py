@@ -7,11 +7,12 @@ from math import sqrt
 from typing import Any
 
 from latentmetric.characters import in_a_sentence
+from latentmetric.evaluation.rivals import SUPPORT
 from latentmetric.evaluation.significance import NOT_COVERED, Paired, holm, paired
 from latentmetric.evaluation.unequal import are_unequal, balanced_scores, majority
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
-from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
+from latentmetric.viz.report.evidence import EUCLID, Evidence, LabelQuality
 from latentmetric.viz.report.text import counted, percent
 from latentmetric.viz.summaries import curve, latents_in_words, pair_counts, starts
 
@@ -68,7 +69,7 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
         "advice": advice(evidence, methods, rivals),
         "rivals": in_a_sentence(names) if names else "",
         "not_covered": NOT_COVERED,
-        "without_svc": bool(names) and SVC not in names,
+        "without_svc": bool(names) and SUPPORT not in names,
     }
 
 
