@@ -77,7 +77,7 @@ class DoubtfulLabel(NamedTuple):
     rows: LabelledRows
     row: int
     score: float
-    likelier: int
+    suggested: int
     share: float
 
 
@@ -189,7 +189,7 @@ class Evidence:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """How reliable the probabilities of the predicted classes are."""
+        """How often the predicted class is right, beside its probability."""
         return calibration(self.verdict.confidence, self.right)
 
     @property
@@ -361,6 +361,6 @@ def _label_quality(estimator: Any, given: LabelledRows, originals: LabelledRows)
         rows = given if is_given else originals
         shares = model.shares(model.nearest(rows.rows[[row]], k), estimator.weights)[0]
         shares[rows.codes[row]] = 0
-        likelier = int(shares.argmax())
-        worst.append(DoubtfulLabel(rows, row, score, likelier, float(shares[likelier])))
+        suggested = int(shares.argmax())
+        worst.append(DoubtfulLabel(rows, row, score, suggested, float(shares[suggested])))
     return LabelQuality(sum(map(len, pools)), len(found), worst)

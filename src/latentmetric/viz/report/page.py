@@ -23,7 +23,7 @@ from latentmetric.viz.report.errors import (
     class_section,
     confusion_section,
     mistake_section,
-    reliability_section,
+    calibration_section,
 )
 from latentmetric.viz.report.evidence import gather
 from latentmetric.viz.report.gallery import Pictures, gallery_section
@@ -41,7 +41,7 @@ TITLES = {
     "confusion": "Confusion",
     "mistakes": "Mistakes",
     "doubts": "Labels",
-    "reliability": "Reliability",
+    "calibration": "Calibration",
     "map": "Map",
     "gallery": "Latents",
     "spectrum": "Metric",
@@ -150,7 +150,7 @@ def write_report(
             "confusion": confusion_section(evidence),
             "mistakes": mistake_section(evidence),
             "doubts": {},
-            "reliability": reliability_section(evidence),
+            "calibration": calibration_section(evidence),
             "gallery": gallery_section(evidence),
             "spectrum": metric_section(evidence),
             "convergence": fit_section(evidence),

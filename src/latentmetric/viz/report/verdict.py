@@ -49,12 +49,13 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     methods = compare(evidence)
     rivals = [method for method in methods if method.kind == "rival"]
     names = [rival.name for rival in rivals]
+    told = rivals or [method for method in methods[1:] if method.name == EUCLID]
     n_queries = len(evidence.queries)
     most_frequent, base_error = majority(evidence.true)
     bars = [
         Bar(method.called, method.error, percent(method.error),
             sqrt(method.error * (1 - method.error) / n_queries), method.kind)
-        for method in methods
+        for method in (methods[0], *told)
     ]  # fmt: skip
     return {
         "headline": headline(evidence, methods[0], rivals),
@@ -64,7 +65,7 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
         "balanced": balanced_scores(evidence.true, evidence.right)["balanced_accuracy"]
         if are_unequal(evidence.true)
         else None,
-        "told": rivals or [method for method in methods[1:] if method.name == EUCLID],
+        "told": told,
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods, rivals),
         "rivals": in_a_sentence(names) if names else "",
