@@ -20,6 +20,9 @@ def test_the_help_of_fit_fits_on_one_screen(monkeypatch):
     assert max(map(len, shown)) <= 100
     for name in ("--out", "--estimator", "--n-latents", "--label", "--impute", "--one-hot"):
         assert sum(f"{name} " in line for line in shown) == 1, name
+    text = " ".join(shown)
+    places = [text.index(word) for word in ("--n-latents, ", "label_noise", "Ctrl-C", "--estimator ")]
+    assert places == sorted(places), "what to change first comes first"
 
 
 def test_the_help_of_every_command_begins_with_its_line_in_the_list(monkeypatch):

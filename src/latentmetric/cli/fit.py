@@ -35,11 +35,11 @@ def fit(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     reading: Reading,
+    parameters: Parameters,
+    steps: Steps,
     estimator: Annotated[
         str, typer.Option(metavar="NAME", help=" ".join(ESTIMATORS).lower())
     ] = "mapml",
-    parameters: Parameters,
-    steps: Steps,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Save the state after each round here.")
     ] = None,
@@ -53,9 +53,9 @@ def fit(
 ) -> None:
     """Learn a model from features and labels, and save it.
 
-    Ctrl-C ends the fit after the current round and saves the best one so far (exit code 130). After
-    a quick fit, a line compares it with tuned k-NN and logistic regression on rows held out from a
-    trial.
+    Change first: --n-latents, --set label_noise=true if some labels may be wrong, --set
+    class_weight=balanced if small classes count as much as large ones. Ctrl-C ends the fit after
+    this round and saves the best so far (exit code 130). A quick fit is compared with tuned k-NN.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
