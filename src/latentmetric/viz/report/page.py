@@ -20,10 +20,10 @@ from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report import charts, limits
 from latentmetric.viz.report.errors import (
+    calibration_section,
     class_section,
     confusion_section,
     mistake_section,
-    calibration_section,
 )
 from latentmetric.viz.report.evidence import gather
 from latentmetric.viz.report.gallery import Pictures, gallery_section
