@@ -56,9 +56,10 @@ def check_numeric(X: Any) -> None:
 def check_unmasked(values: Any, name: str) -> None:
     """Raise if a masked array holds masked values, which scikit-learn would take as they are."""
     if np.ma.is_masked(values):
+        n_masked = int(np.ma.getmaskarray(values).sum())
         raise ValueError(
-            f"{name} is a masked array: {np.ma.count_masked(values):,} of its {values.size:,} values "
-            f"are masked; replace them, as {name}.filled does, or remove their rows"
+            f"{name} is a masked array: {n_masked:,} of its {values.size:,} values are masked; "
+            f"replace them, as {name}.filled does, or remove their rows"
         )
 
 

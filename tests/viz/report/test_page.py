@@ -37,6 +37,23 @@ def test_errors_agree_with_the_models_and_with_scikit_learn(digits, digits_page)
     assert errors["MaPML"] == pytest.approx(100 * (1 - model.score(X_test, y_test)), abs=0.005)
 
 
+def unfolded(node):
+    """The text that shows before anything is opened."""
+    if isinstance(node, str) or node.name in ("script", "style"):
+        return node if isinstance(node, str) else ""
+    shown = [node.one("summary")] if node.name == "details" else node.children
+    return "".join(map(unfolded, shown))
+
+
+def test_what_only_readers_of_the_paper_know_is_folded_and_explained(digits_page):
+    shown = unfolded(digits_page.root)
+    assert "latent examples" in shown
+    assert not [word for word in ("Euclid", "MaPML-O", "effective rank") if word in shown]
+    words = digits_page.root.text
+    for explained in ("Euclid learns nothing", "MaPML-O is the paper's name", "The margin is how"):
+        assert explained in words
+
+
 def test_nothing_on_the_page_points_outside_and_its_policy_forbids_it(digits_page, hostile_page):
     for page in (digits_page, hostile_page):
         for element in page.root.all():
