@@ -41,7 +41,7 @@ def unfolded(node):
     """The text that shows before anything is opened."""
     if isinstance(node, str) or node.name in ("script", "style"):
         return node if isinstance(node, str) else ""
-    shown = [node.one("summary")] if node.name == "details" else node.children
+    shown = [next(node.all("summary"))] if node.name == "details" else node.children
     return "".join(map(unfolded, shown))
 
 
