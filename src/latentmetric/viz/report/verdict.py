@@ -29,7 +29,7 @@ class Compared:
     match: Paired
     """The model beside this method, row by row."""
     kind: str
-    """``model``, ``rival``, ``base`` for Euclid, or ``alternative``."""
+    """``model``, ``rival``, ``base`` for Euclid, or ``alternative``, which has no bar."""
     fitted: str = ""
     """How many of the training rows it was fitted on, if not all."""
 
