@@ -33,7 +33,24 @@ def test_the_help_of_every_command_begins_with_its_line_in_the_list(monkeypatch)
         function = getattr(import_module(f"latentmetric.cli.{module}"), name)
         assert line.rstrip(".") in inspect.getdoc(function).splitlines()[0], name
         assert call(name, "-h").stdout == call(name, "--help").stdout
+        assert "--quiet" in call(name, "-h").stdout, name
     assert set(get_command(app).commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "model", "test.csv"),
+        ("compare", "train.csv", "--methods", "euclid"),
+        ("report", "model", "test.csv", "--quick"),
+    ],
+)
+def test_quiet_is_an_option_of_every_command(folder, arguments):
+    assert call(*arguments).stderr
+    done = call(*arguments, "--quiet")
+    assert done.stderr == ""
+    assert done.stdout
+    assert call("predict", "model", "none.csv", "-q", code=1).stderr.startswith("Error: none.csv")
 
 
 def test_version():

@@ -46,16 +46,16 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Continue from --checkpoint.")] = False,
     no_check: Annotated[
         bool,
-        typer.Option("--no-check", help="Do not compare with tuned k-NN and others."),
+        typer.Option("--no-check", help="Do not compare with tuned k-NN after a quick fit."),
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
 ) -> None:
     """Learn a model from features and labels, and save it.
 
-    Change first: --n-latents, --set label_noise=true if some labels may be wrong, --set
-    class_weight=balanced if small classes count as much as large ones. Ctrl-C ends the fit after
-    this round and saves the best so far (exit code 130). A quick fit is compared with tuned k-NN.
+    Change first: --n-latents, --set label_noise=true if labels may be wrong, --set
+    class_weight=balanced if small classes matter. Ctrl-C saves the best round so far (exit code
+    130).
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
