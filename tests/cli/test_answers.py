@@ -187,14 +187,14 @@ class TestDoubts:
     def test_the_worst_rows_come_first(self, wrong):
         call(*self.options, "--model", "model", "--most", 5, "-o", "doubts.csv")
         found, model = pandas.read_csv("doubts.csv"), load("model")
-        columns = ["who", "row", "label", "score", "likelier", "probability"]
+        columns = ["who", "row", "label", "score", "suggested", "probability"]
         assert found.columns.tolist() == columns
         scores = model.label_scores(features(wrong), wrong["kind"])
         assert found["row"].tolist() == np.argsort(scores, kind="stable")[:5].tolist()
         assert found["row"][0] == found["who"][0] == 7
         assert found["score"].tolist() == np.sort(scores)[:5].round(6).tolist()
         rows = features(wrong).iloc[found["row"]]
-        assert found["likelier"].tolist() == model.predict(rows).tolist()
+        assert found["suggested"].tolist() == model.predict(rows).tolist()
         probability = model.predict_proba(rows).max(axis=1)
         np.testing.assert_allclose(found["probability"], probability, rtol=0, atol=5.1e-7)
         assert found["label"].tolist() == wrong["kind"][found["row"]].tolist()

@@ -94,7 +94,7 @@ def test_compare(folder):
     assert "100 rows drawn at random from 180" in done.stderr
     assert "MaPML, fold 2 of 2" in done.stderr
     found = json.loads(done.stdout)
-    assert [line["method"] for line in found] == ["majority-class", "Euclid", "MaPML", "MaPML-O"]
+    assert [line["method"] for line in found] == ["majority class", "Euclid", "MaPML", "MaPML-O"]
     for line in found:
         assert len(line["errors"]) == 2
         assert line["error"] == pytest.approx(np.mean(line["errors"]))
@@ -110,9 +110,9 @@ def test_compare_random_labels(folder, rng):
     table = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
     table["label"] = rng.permutation(np.repeat(["no", "yes"], 30))
     table.to_csv("coin.csv", index=False)
-    options = ("--methods", "euclid,logistic,forest", "--folds", 2)
+    options = ("--methods", "euclid,Logistic-Regression,random forest", "--folds", 2)
     shown = call("compare", "coin.csv", *options).stdout
-    assert "majority-class" in shown
+    assert "majority class" in shown
     assert "50.00 %" in shown
     assert "nothing beats always saying 'no'" in shown
     found = json.loads(call("compare", "coin.csv", *options, "--json").stdout)

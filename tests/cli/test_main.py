@@ -20,6 +20,9 @@ def test_the_help_of_fit_fits_on_one_screen(monkeypatch):
     assert max(map(len, shown)) <= 100
     for name in ("--out", "--estimator", "--n-latents", "--label", "--impute", "--one-hot"):
         assert sum(f"{name} " in line for line in shown) == 1, name
+    first = ("--n-latents, ", "label_noise", "class_weight", "Ctrl-C", "--estimator ")
+    places = ["".join(shown).index(word) for word in first]
+    assert places == sorted(places), "what to change first comes first"
 
 
 def test_the_help_of_every_command_begins_with_its_line_in_the_list(monkeypatch):
@@ -30,17 +33,34 @@ def test_the_help_of_every_command_begins_with_its_line_in_the_list(monkeypatch)
         function = getattr(import_module(f"latentmetric.cli.{module}"), name)
         assert line.rstrip(".") in inspect.getdoc(function).splitlines()[0], name
         assert call(name, "-h").stdout == call(name, "--help").stdout
+        assert "--quiet" in call(name, "-h").stdout, name
     assert set(get_command(app).commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "model", "test.csv"),
+        ("compare", "train.csv", "--methods", "euclid"),
+        ("report", "model", "test.csv", "--quick"),
+    ],
+)
+def test_quiet_is_an_option_of_every_command(folder, arguments):
+    assert call(*arguments).stderr
+    done = call(*arguments, "--quiet")
+    assert done.stderr == ""
+    assert done.stdout
+    assert call("predict", "model", "none.csv", "-q", code=1).stderr.startswith("Error: none.csv")
 
 
 def test_version():
     assert call("--version").stdout.strip() == latentmetric.__version__
 
 
-def test_without_typer_the_extra_is_named(monkeypatch):
+def test_without_typer_a_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     monkeypatch.delitem(sys.modules, "latentmetric.cli.main")
-    with pytest.raises(SystemExit, match=r"latentmetric\[cli\]"):
+    with pytest.raises(SystemExit, match=r"pip install .*\btyper\b"):
         import_module("latentmetric.cli.main")
 
 
@@ -52,7 +72,7 @@ def test_without_typer_the_extra_is_named(monkeypatch):
         (("fit", "train.csv", "-o", "new", "--imput", "mean"), "--impute"),
         (("fit", "train.csv", "-o", "new", "--resume"), "--checkpoint"),
         (("predict", "model", "test.csv", "-o", "out.docx"), ".parquet"),
-        (("compare", "train.csv", "--methods", "magic"), "'magic' is not among majority-class"),
+        (("compare", "train.csv", "--methods", "magic"), "'magic' is not among majority class"),
         (("report", "model", "test.csv", "--image-shape", "square"), "28x28"),
         (("report", "model", "-", "--train", "-"), "read only once"),
         (("doubts", "train.csv", "--model", "model", "--set", "refine=2"), "fitted already"),

@@ -117,6 +117,20 @@ def test_columns_of_arrays_and_missing_values_are_named():
             ask()
 
 
+def test_dates_and_masked_values_are_refused_with_advice():
+    X, y = make_blobs()
+    frame = pd.DataFrame({"when": pd.date_range("2024", periods=len(y)), "one": X[:, 0]})
+    with pytest.raises(ValueError, match=r"datetime64.* in the column 'when'; turn dates into"):
+        fresh().fit(frame, y)
+    model = fresh(max_iter=0).fit(np.ma.masked_array(X), y)
+    masked = np.ma.masked_array(X, mask=X.max() - 1e-9 < X)
+    for ask in (lambda: fresh().fit(masked, y), lambda: model.predict(masked)):
+        with pytest.raises(ValueError, match=rf"1 of its {X.size:,} values are masked; .*X.filled"):
+            ask()
+    with pytest.raises(ValueError, match="y is a masked array: 1 of its"):
+        fresh().fit(X, np.ma.masked_array(y, mask=np.arange(len(y)) == 3))
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [

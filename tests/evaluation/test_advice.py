@@ -38,7 +38,7 @@ def test_of_methods_that_are_as_good_the_best_whatever_the_clock_says():
 def test_of_methods_with_the_same_error_the_simplest():
     found = outcomes("SVC", 0.1 + SPREAD, 0.1) + outcomes("MaPML", 0.1 + SPREAD, 0.1)
     assert advise(found).method == "SVC"
-    assert advise(found + outcomes("tuned-k-NN", 0.1 + SPREAD)).method == "tuned-k-NN"
+    assert advise(found + outcomes("tuned k-NN", 0.1 + SPREAD)).method == "tuned k-NN"
 
 
 def test_a_rival_of_the_paper_has_to_be_better_than_all_others():
@@ -98,7 +98,7 @@ def test_of_unequal_classes_the_balanced_accuracy_is_told(rng):
 
 
 def test_the_line_of_the_majority_is_no_rival():
-    found = outcomes("majority-class", 0.5 + SPREAD) + outcomes("MaPML", 0.1 + SPREAD)
+    found = outcomes("majority class", 0.5 + SPREAD) + outcomes("MaPML", 0.1 + SPREAD)
     assert advise(found) is None
     assert "majority" not in advise(found + outcomes("Euclid", 0.1 + SPREAD)).words
 
@@ -151,8 +151,8 @@ def test_errors_are_those_of_held_out_rows():
     model = clone(QUICK)
     found = quick_check(model, X, y)
     assert (found.fitted_rows, found.held_out_rows) == (600, 300)
-    assert list(found.errors) == ["MaPML", "tuned-k-NN", "logistic-regression"]
-    assert found.errors["logistic-regression"] > 0.4
+    assert list(found.errors) == ["MaPML", "tuned k-NN", "logistic regression"]
+    assert found.errors["logistic regression"] > 0.4
     assert not hasattr(model, "model_"), "the caller's estimator is not fitted"
     assert "Error on 300 rows after a trial fit to 600 others: MaPML " in found.words
     assert quick_check(model, X, y) == found
@@ -176,7 +176,7 @@ def test_the_trial_of_unequal_classes_has_balanced_scores(rng):
     found = quick_check(Euclidean(), X, y)
     assert list(found.balanced) == list(found.errors)
     assert found.base_error == pytest.approx(np.mean(y == "yes"), abs=0.01)
-    assert found.balanced["logistic-regression"]["auc"] > 0.95
+    assert found.balanced["logistic regression"]["auc"] > 0.95
     assert f"; always saying 'no': {100 * found.base_error:.1f} %; " in found.words
     assert "Classes are unequal. Balanced accuracy: Euclidean " in found.words
     assert f"; AUC: Euclidean {found.balanced['Euclidean']['auc']:.3f}, tuned" in found.words

@@ -19,10 +19,10 @@ from latentmetric.evaluation.unequal import balanced_scores
 pytestmark = pytest.mark.usefixtures("short_passes")
 
 PLAIN = {
-    "majority-class": DummyClassifier(),
+    "majority class": DummyClassifier(),
     "Euclid": Euclidean(),
     "Euclid-scaled": make_pipeline(StandardScaler(), Euclidean()),
-    "random-forest": RandomForestClassifier(random_state=1),
+    "random forest": RandomForestClassifier(random_state=1),
     "MaPML": MaPML(random_state=1),
     "MaPML-O": MaPML(random_state=1, reference="original"),
 }
@@ -61,10 +61,10 @@ def test_every_fit_is_announced_before_it_runs(all_methods):
 
 def test_references_are_what_queries_are_compared_with(all_methods):
     found = {outcome.method: outcome.references for outcome in all_methods[0]}
-    rows = {found[name] for name in ("Euclid", "Euclid-scaled", "tuned-k-NN", "MaPML-O", "LMNN")}
+    rows = {found[name] for name in ("Euclid", "Euclid-scaled", "tuned k-NN", "MaPML-O", "LMNN")}
     assert rows == {45}
     assert found["MaPML"] in (3, 9)  # one or three for each class
-    no_references = ("majority-class", "logistic-regression", "random-forest")
+    no_references = ("majority class", "logistic regression", "random forest")
     assert {found[name] for name in no_references} == {0}
     assert 0 < found["SVC"] <= 45
 

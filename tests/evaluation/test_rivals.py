@@ -29,7 +29,7 @@ def test_neighbors_are_chosen_as_by_a_grid_search_and_answer_alike(rng):
     """With two classes and odd k, votes cannot tie, which scikit-learn would decide otherwise."""
     X, y = make_blobs(n_rows=300, n_classes=2)
     y = np.where(rng.random(300) < 0.3, rng.integers(0, 2, 300), y)
-    rival = fit_rival("tuned-k-NN", X[:200], y[:200])
+    rival = fit_rival("tuned k-NN", X[:200], y[:200])
     grid = {
         "scaling": ["passthrough", StandardScaler()],
         "vote__n_neighbors": rivals.NEIGHBORS,
@@ -47,7 +47,7 @@ def test_neighbors_are_chosen_as_by_a_grid_search_and_answer_alike(rng):
 
 def test_logistic_regression_converges():
     X, y = make_blobs()
-    rival = fit_rival("logistic-regression", X[:160], y[:160])
+    rival = fit_rival("logistic regression", X[:160], y[:160])
     oracle = LogisticRegression(C=rival.pipeline[-1].C, max_iter=1000)
     oracle = Pipeline([("scaling", rival.pipeline[0]), ("last", oracle)]).fit(X[:160], y[:160])
     np.testing.assert_array_equal(rival.pipeline.predict(X[160:]), oracle.predict(X[160:]))
@@ -87,7 +87,7 @@ def test_parameters_are_chosen_on_a_sample_that_has_every_class(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "limits"),
     [
-        ("logistic-regression", {"LOGISTIC_WORK": 60 * 6 * 3, "ITERATION_WORK": 60 * 6 * 3 * 40}),
+        ("logistic regression", {"LOGISTIC_WORK": 60 * 6 * 3, "ITERATION_WORK": 60 * 6 * 3 * 40}),
         ("SVC", {"SVC_WORK": 60 * 60 * 6}),
         ("SVC", {"SVC_MAX_ROWS": 60}),
     ],
@@ -98,5 +98,5 @@ def test_a_bounded_fit_takes_no_more_rows_than_time_allows(monkeypatch, name, li
         monkeypatch.setattr(rivals, limit, value)
     bounded = fit_rival(name, X, y, bounded=True)
     assert bounded.n_rows == 60
-    assert bounded.pipeline[-1].max_iter == (40 if name == "logistic-regression" else -1)
-    assert fit_rival(name, X, y).n_rows == fit_rival("tuned-k-NN", X, y, bounded=True).n_rows == 240
+    assert bounded.pipeline[-1].max_iter == (40 if name == "logistic regression" else -1)
+    assert fit_rival(name, X, y).n_rows == fit_rival("tuned k-NN", X, y, bounded=True).n_rows == 240

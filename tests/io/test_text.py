@@ -124,10 +124,28 @@ def test_booleans_are_numbers(tmp_path):
 def test_what_most_of_the_first_cells_hold_is_the_kind_of_a_column(tmp_path):
     message = refused(tmp_path, "a,b,label\nNA,1,x\n2,3,y\n4,5,x\n")
     assert "line 2, column 'a': the value is missing" in message
+    message = refused(tmp_path, "a,b,label\nNA,1,x\nNA,3,y\n4,5,x\n")
+    assert "'NA' (if that is a missing number, fit with --impute), not numbers" in message
     message = refused(tmp_path, "a,b,label\n,1,x\nnorth,3,y\nsouth,5,x\n")
     assert (
         "column 'a' holds text such as 'north', not numbers; leave out with --ignore a" in message
     )
+
+
+@pytest.mark.parametrize("date", ["2024-01-31", "2024-01-31T12:00", "31.1.2024", "1/31/2024"])
+def test_a_column_of_dates_gets_advice(tmp_path, date):
+    message = refused(tmp_path, f"when,b,label\n{date},1,x\n{date},3,y\n")
+    assert message.endswith(
+        f"'{date}', not numbers; turn dates into numbers first, such as days since the first one, "
+        "or leave out with --ignore when"
+    )
+
+
+def test_a_mark_that_every_line_has_is_no_delimiter_where_another_gives_more_numbers(tmp_path):
+    table = opened(tmp_path, "1,2,x;y\n2,3,y;z\n")
+    assert table.rows[:].tolist() == [[1, 2], [2, 3]]
+    assert table.labels.tolist() == ["x;y", "y;z"]
+    assert opened(tmp_path, "1,5;x,y\n2,5;y,z\n", decimal=",").labels.tolist() == ["x,y", "y,z"]
 
 
 @pytest.mark.parametrize(

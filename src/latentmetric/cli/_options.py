@@ -7,9 +7,11 @@ A group is a dataclass whose fields are options. A command takes it as one param
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -29,10 +31,14 @@ Labels = Annotated[
 Model = Annotated[Path, Argument(help="A model file that fit has written.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Also replace a file of other programs.")]
 Json = Annotated[bool, Option("--json", help="Print JSON, for programs.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No notes, warnings, progress; only errors.")]
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its groups as parameters, as Typer takes it."""
+    """The command as Typer takes it, with the options of its groups as parameters and --quiet.
+
+    What is not an answer goes to standard error. Errors are reported by the caller of the command.
+    """
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []
     for parameter in signature(command, eval_str=True).parameters.values():
@@ -52,12 +58,16 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
                 )
             )
 
+    quietly = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    parameters.append(quietly)
+
     @wraps(command)
-    def called(**given: Any) -> None:
+    def called(*, quiet: bool, **given: Any) -> None:
         for name, group in groups.items():
             own = {field.name: given.pop(field.name) for field in fields(group)}
             given[name] = group(**own)
-        command(**given)
+        with redirect_stderr(StringIO()) if quiet else nullcontext():
+            command(**given)
 
     called.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     return called

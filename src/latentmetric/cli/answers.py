@@ -216,9 +216,9 @@ def doubts(
     """List the rows whose labels are most doubtful, the worst first.
 
     The score is how likely the given label is, from 0 to 1, judged with the row left out of its
-    latent example; likelier is the label that the model would give, with its probability. --id puts
-    a column of the file before the number of the row. An .npy file holds the numbers alone. Without
-    --model, MaPML is fitted with label_noise, which trusts unlikely labels less.
+    latent example; suggested is the label that the model would give, with its probability. --id
+    puts a column of the file before the number of the row. An .npy file holds the numbers alone.
+    Without --model, MaPML is fitted with label_noise, which trusts unlikely labels less.
     """
     built = steps.impute or steps.one_hot or steps.normalize
     if model is not None and (parameters.n_latents or parameters.set_ or built):
@@ -242,7 +242,7 @@ def doubts(
     columns = {
         "label": given[worst],
         "score": scores[worst].round(DECIMALS),
-        "likelier": fitted.classes_[shares.argmax(axis=1)],
+        "suggested": fitted.classes_[shares.argmax(axis=1)],
         "probability": shares.max(axis=1).round(DECIMALS),
     }
     rows = {name: own[worst] for name, own in _numbered(table, columns).items()}

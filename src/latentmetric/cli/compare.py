@@ -21,15 +21,15 @@ from latentmetric.evaluation.unequal import are_unequal, balanced_scores
 
 OTHER_NAMES = {
     "boosting": "HistGradientBoosting",
-    "forest": "random-forest",
+    "forest": "random forest",
     "hr-sgd": "HRSGD",
-    "k-nn": "tuned-k-NN",
-    "knn": "tuned-k-NN",
-    "logistic": "logistic-regression",
-    "majority": "majority-class",
+    "k-nn": "tuned k-NN",
+    "knn": "tuned k-NN",
+    "logistic": "logistic regression",
+    "majority": "majority class",
     "svm": "SVC",
 }
-"""What else people call the methods."""
+"""What else people call the methods; a hyphen in place of a space saves quotes."""
 
 
 def compare(
@@ -54,10 +54,10 @@ def compare(
 ) -> None:
     """Compare methods on your data by cross-validation, and say which to use.
 
-    All methods see the same folds. tuned-k-NN, logistic-regression and SVC choose their parameters
+    All methods see the same folds. Tuned k-NN, logistic regression and SVC choose their parameters
     on training rows, as part of the fit; the others have their defaults. --impute, --normalize and
-    --one-hot come before every method. majority-class, which always says the most frequent class,
-    is in every table. Ctrl-C prints the results so far (exit code 130).
+    --one-hot come before every method. Always saying the majority class is in every table. Ctrl-C
+    prints the results so far (exit code 130).
     """
     names = list(METHODS) if methods == "all" else _chosen(methods)
     models = "compare fits its own and takes none"
@@ -96,6 +96,7 @@ def compare(
 def _chosen(methods: str) -> list[str]:
     known = {kind.lower(): name for name, kind in reversed(METHODS.items())}
     known |= {name.lower(): name for name in METHODS} | OTHER_NAMES
+    known |= {name.lower().replace(" ", "-"): name for name in METHODS}
     requested = [name.strip().lower() for name in methods.split(",") if name.strip()]
     unknown = [repr(name) for name in requested if name not in known]
     if unknown or not requested:

@@ -35,26 +35,27 @@ def fit(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     reading: Reading,
+    parameters: Parameters,
+    steps: Steps,
     estimator: Annotated[
         str, typer.Option(metavar="NAME", help=" ".join(ESTIMATORS).lower())
     ] = "mapml",
-    parameters: Parameters,
-    steps: Steps,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Save the state after each round here.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from --checkpoint.")] = False,
     no_check: Annotated[
-        bool, typer.Option("--no-check", help="Fit no k-NN and logistic regression to compare.")
+        bool,
+        typer.Option("--no-check", help="Do not compare with tuned k-NN after a quick fit."),
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
 ) -> None:
     """Learn a model from features and labels, and save it.
 
-    Ctrl-C ends the fit after the current round and saves the best one so far (exit code 130). After
-    a quick fit, a line compares it with k-NN and logistic regression on rows held out from a trial.
-    With --id, predict --explain can name the rows nearest to each latent example.
+    Change first: --n-latents, --set label_noise=true if labels may be wrong, --set
+    class_weight=balanced if small classes matter. Ctrl-C saves the best round so far (exit code
+    130). With --id, predict --explain can name the rows nearest to each latent example.
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
@@ -88,7 +89,7 @@ def fit(
         _show(facts, trial)
     if check and not is_quick:
         note(
-            "not compared with k-NN and logistic regression, because the fit took more than "
+            "not compared with tuned k-NN and logistic regression, because the fit took more than "
             f"{QUICK_SECONDS} s; latentmetric compare does that"
         )
     if progress.interrupted:
@@ -99,7 +100,7 @@ def _trial(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
     """How others do on the same rows; None if that cannot be known. Ctrl-C ends only this."""
     from latentmetric.evaluation import quick_check
 
-    title = "trial fits, to compare with k-NN and logistic regression"
+    title = "trial fits, to compare with tuned k-NN and logistic regression"
     failures = (KeyboardInterrupt, ValueError, ArithmeticError, MemoryError)
     with show_progress(title, each_round=False), suppress(*failures):
         return quick_check(model, rows, labels)

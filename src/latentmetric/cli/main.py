@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from latentmetric import __version__
 from latentmetric.characters import set_stdio_errors
+from latentmetric.extras import pip_install
 
 try:
     import typer
     from typer.core import TyperGroup
 except ImportError as error:
-    message = "the command line needs typer and rich: pip install 'latentmetric[cli]'"
-    raise SystemExit(message) from error
+    raise SystemExit(f"the command line needs {error.name}: {pip_install('cli')}") from error
 
 COMMANDS = {
     "fit": ("fit", "Learn a model from features and labels, and save it."),

@@ -38,7 +38,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Fit no k-NN, logistic regression, SVC and map for the page."),
+        typer.Option("--quick", help="Fit no tuned k-NN, logistic regression, SVC and map."),
     ] = False,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
@@ -47,7 +47,7 @@ def report(
     """Write an HTML report: data, errors, map, latent examples, confusions.
 
     Give test rows, and with --train the rows that the model was fitted on: the page opens with a
-    verdict, a comparison with k-NN, logistic regression and SVC tuned on them. Without --train,
+    verdict, a comparison with tuned k-NN, logistic regression and SVC. Without --train,
     there is no verdict. --id shows rows by a column of the file. The page is one file that opens
     offline and sends no request.
     """
@@ -97,8 +97,8 @@ def demo(
 ) -> None:
     """Show what this is for, on digits, in less than a minute; write a report.
 
-    Compares k-NN, logistic regression, SVC and MaPML on clean images, with noise and with wrong
-    labels, turns away images of an unknown digit, and then adds that digit to the model.
+    Compares tuned k-NN, logistic regression, SVC and MaPML on clean images, with noise and with
+    wrong labels, turns away images of an unknown digit, and then adds that digit to the model.
     """
     from latentmetric import demo as digits
 

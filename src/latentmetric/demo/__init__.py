@@ -22,8 +22,9 @@ from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
 from latentmetric.evaluation.comparison import Outcome, duration, predictor, timed
-from latentmetric.evaluation.rivals import Rival, fit_rival
+from latentmetric.evaluation.rivals import SUPPORT, TUNED, Rival, fit_rival
 from latentmetric.evaluation.significance import paired
+from latentmetric.extras import pip_install
 from latentmetric.persistence.replacing import check_replaceable
 from latentmetric.viz.report import write_report
 
@@ -42,14 +43,7 @@ REJECTED_SHARE = 0.05
 """How many rows of known classes one is willing to turn away."""
 
 EUCLID, MAPML, SMALL_MAPML = "3-NN", "MaPML, 10 % latents", "MaPML, 2 % latents"
-RIVALS = {
-    "tuned k-NN": "tuned-k-NN",
-    "logistic regression": "logistic-regression",
-    "tuned SVC": "SVC",
-}
-"""How ``latentmetric.evaluation.rivals`` calls them."""
-
-NAMES = (EUCLID, *RIVALS, MAPML, SMALL_MAPML)
+NAMES = (EUCLID, *TUNED, MAPML, SMALL_MAPML)
 
 Array = np.ndarray[Any, Any]
 
@@ -160,8 +154,8 @@ class Demo:
 
 
 def _fit(name: str, X: Array, y: Array, label_noise: bool) -> Any:
-    if name in RIVALS:
-        return fit_rival(RIVALS[name], X, y)
+    if name in TUNED:
+        return fit_rival(name, X, y)
     if name == EUCLID:
         return Euclidean().fit(X, y)
     n_latents = 0.1 if name == MAPML else 0.02
@@ -173,7 +167,7 @@ def show(folder: Path) -> None:
     try:
         demo = Demo()
     except ImportError as error:
-        raise SystemExit("the demo needs rich: pip install 'latentmetric[demo]'") from error
+        raise SystemExit(f"the demo needs {error.name}: {pip_install('demo')}") from error
     folder.mkdir(parents=True, exist_ok=True)
     check_replaceable(folder / REPORT)
     since = perf_counter()
@@ -239,7 +233,7 @@ def percent(share: float, digits: int = 0) -> str:
 def about_clean(results: Results) -> str:
     """Errors as counts, because they are few."""
     wrong = {name: np.count_nonzero(~found.right) for name, found in results.items()}
-    rivals = ", ".join(f"{name} {wrong[name]}" for name in RIVALS)
+    rivals = ", ".join(f"{name} {wrong[name]}" for name in TUNED)
     return (
         f"Of {results[MAPML].n_queries} test images, MaPML gets {wrong[MAPML]} wrong with "
         f"{results[MAPML].references} references; 3-NN gets {wrong[EUCLID]} wrong with all "
@@ -250,11 +244,11 @@ def about_clean(results: Results) -> str:
 
 def about_wrong_labels(results: Results, share: float) -> str:
     """What came of so many wrong labels; MaPML and SVC are judged as ``compare`` judges."""
-    ours = paired(results[MAPML].right, results["tuned SVC"].right)
-    verdict = "about as good as tuned SVC: chance explains the difference."
+    ours = paired(results[MAPML].right, results[SUPPORT].right)
+    verdict = "about as good as SVC: chance explains the difference."
     if ours.significant:
         better = "better" if ours.fewer > 0 else "worse"
-        verdict = f"{better} than tuned SVC, by more than chance explains."
+        verdict = f"{better} than SVC, by more than chance explains."
     return (
         f"With {percent(share)} of the labels wrong, {errors(results, 1)} of the test images "
         f"wrong. MaPML is {verdict}"
@@ -264,7 +258,7 @@ def about_wrong_labels(results: Results, share: float) -> str:
 def errors(results: Results, digits: int) -> str:
     """Which share each method gets, for a sentence that ends with "wrong"."""
     shares = {name: percent(found.error, digits) for name, found in results.items()}
-    rivals = ", ".join(f"{name} {shares[name]}" for name in RIVALS)
+    rivals = ", ".join(f"{name} {shares[name]}" for name in TUNED)
     return f"3-NN gets {shares[EUCLID]}, {rivals} and MaPML {shares[MAPML]}"
 
 

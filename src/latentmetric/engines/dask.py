@@ -25,6 +25,7 @@ from latentmetric.engines.protocol import (
     Partition,
     Progress,
 )
+from latentmetric.extras import pip_install
 from latentmetric.validation.labels import (
     check_classes,
     check_same_length,
@@ -47,9 +48,7 @@ def active_client() -> Any:
     try:
         from distributed import get_client
     except ImportError as error:
-        raise ImportError(
-            "Dask arrays need dask.distributed: pip install 'latentmetric[dask]'"
-        ) from error
+        raise ImportError(f"Dask arrays need dask.distributed: {pip_install('dask')}") from error
     try:
         return get_client()
     except ValueError as error:

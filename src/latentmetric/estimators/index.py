@@ -17,6 +17,7 @@ import numpy as np
 from latentmetric.core.distances import References, ranked, search
 from latentmetric.core.parallel import register_lock_at_fork
 from latentmetric.core.types import Floats, Ints
+from latentmetric.extras import pip_install
 
 MIN_REFERENCES = 4_096
 """Below this many, comparing with all of them is faster than using an index."""
@@ -80,5 +81,5 @@ def import_faiss(what: str = 'index="faiss"') -> Any:
     try:
         import faiss
     except ImportError as error:
-        raise ImportError(f'{what} needs faiss: pip install "latentmetric[faiss]"') from error
+        raise ImportError(f"{what} needs faiss: {pip_install('faiss')}") from error
     return faiss

@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from latentmetric.characters import in_a_sentence, percent, shortened
 from latentmetric.core.types import Bools
 from latentmetric.evaluation.comparison import METHODS, Outcome
-from latentmetric.evaluation.rivals import MAJORITY, fit_rival
+from latentmetric.evaluation.rivals import K_NN, LOGISTIC, MAJORITY, fit_rival
 from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.evaluation.significance import NOT_COVERED, holm, paired
 from latentmetric.evaluation.unequal import (
@@ -47,7 +47,7 @@ MUCH_FASTER = 5
 MAX_LABEL = 60
 """Characters of a label that are shown."""
 
-QUICK_RIVALS = ("tuned-k-NN", "logistic-regression")
+QUICK_RIVALS = (K_NN, LOGISTIC)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class QuickCheck:
 
 
 def quick_check(estimator: Any, X: Any, y: Any, random_state: int = 0) -> QuickCheck | None:
-    """Compare an estimator with k-NN and logistic regression, on a sample of its training rows.
+    """Compare an estimator with tuned k-NN and logistic regression, on some of its rows.
 
     Parameters
     ----------

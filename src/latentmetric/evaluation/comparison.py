@@ -92,9 +92,9 @@ def compare(
 ) -> Iterator[Outcome]:
     """Cross-validate methods on the same folds, and yield each result as soon as it is known.
 
-    The estimators of this package have their default parameters. Those of tuned-k-NN,
-    logistic-regression and SVC are chosen on training rows, which counts as part of the fit;
-    random-forest and HistGradientBoosting have scikit-learn's defaults. Fits and queries that take
+    The estimators of this package have their default parameters. Those of tuned k-NN,
+    logistic regression and SVC are chosen on training rows, which counts as part of the fit;
+    random forest and HistGradientBoosting have scikit-learn's defaults. Fits and queries that take
     little time are repeated.
 
     Parameters
@@ -108,7 +108,7 @@ def compare(
     n_folds : int, default=5
         Number of cross-validation folds.
     n_neighbors : int, default=3
-        Nearest references that vote; tuned-k-NN chooses its own number.
+        Nearest references that vote; tuned k-NN chooses its own number.
     random_state : int, default=0
         Seed of the folds and of the methods.
     steps : transformer, default=None

@@ -1,6 +1,6 @@
 """The classifiers that one would use instead, with parameters chosen for the data.
 
-The parameters of tuned-k-NN, logistic-regression and SVC, and whether columns are standardised, are
+The parameters of tuned k-NN, logistic regression and SVC, and whether columns are standardised, are
 chosen by cross-validation on a sample of the training rows. Of the others, nothing is chosen.
 """
 
@@ -30,13 +30,13 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.evaluation.sampling import sample
 
-MAJORITY, SCALED = "majority-class", "Euclid-scaled"
+MAJORITY, SCALED = "majority class", "Euclid-scaled"
 """Always the most frequent class, and nearest neighbours on standardised columns."""
 
-FOREST, BOOSTING = "random-forest", "HistGradientBoosting"
+FOREST, BOOSTING = "random forest", "HistGradientBoosting"
 """Trees with scikit-learn's defaults."""
 
-K_NN, LOGISTIC, SUPPORT = TUNED = ("tuned-k-NN", "logistic-regression", "SVC")
+K_NN, LOGISTIC, SUPPORT = TUNED = ("tuned k-NN", "logistic regression", "SVC")
 
 FOLDS = 3
 """Folds of the choice of parameters."""

@@ -18,6 +18,7 @@ from latentmetric.core.tuning import KERNEL_NEIGHBORS, LEAST_SHARE
 from latentmetric.core.votes import TINY, voting_scales
 from latentmetric.export.onnx_pipeline import convert_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
+from latentmetric.extras import pip_install
 from latentmetric.persistence.replacing import replacing
 
 OPSET = 18
@@ -194,9 +195,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         import onnx
         import skl2onnx  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f'to_onnx needs {error.name}: pip install "latentmetric[onnx]"'
-        ) from error
+        raise ImportError(f"to_onnx needs {error.name}: {pip_install('onnx')}") from error
 
     content = _model(onnx, Parts.of(model, "ONNX"))
     onnx.checker.check_model(content, full_check=True)

@@ -12,12 +12,18 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from latentmetric.characters import shortened
+from latentmetric.validation.rows import NUMBERS_FROM_DATES
 
 if TYPE_CHECKING:
     from latentmetric.io.columns import ColumnFile
 
 LABEL_NAMES = ("label", "labels", "y", "target", "targets", "class", "classes", "category")
 """What people call the column or array of labels, in lower case."""
+
+DATE = re.compile(
+    r"(date|time|duration)\w*\[|text such as '(\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})"
+)
+"""A column of dates or times, as ``ColumnFile`` describes it."""
 
 ID_NAME = re.compile(
     r"(ids?|index|idx|guid|uuid|row([\s_.-]?(id|nr|num|number))?)|(?-i:.*([\s_.-](id|ID|Id)|[a-z0-9](Id|ID)))",
@@ -207,6 +213,8 @@ def _refuse_feature(file: ColumnFile, column: int, more: list[int], swapped: boo
         remedy = "features come first and labels second: are the two files swapped?"
     elif file.kinds[column] == "list":
         remedy += f", or take it alone with --key {first}"
+    elif DATE.match(file.described[column]):
+        remedy = f"{NUMBERS_FROM_DATES}, or {remedy}"
     elif file.kinds[column] != "nested":
         remedy += (
             f", keep beside the answers with --id {first}, take as labels with --label {first}, or "

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from latentmetric.core.types import Ints
+from latentmetric.extras import pip_install
 
 Reader = Callable[[int, int], np.ndarray[Any, Any]]
 
@@ -138,13 +139,13 @@ def as_row_file(X: Any) -> RowFile:
 
 
 def needs(module: str, extra: str, path: Any) -> Any:
-    """A module that reading this file takes, imported; its absence names the extra to install."""
+    """A module that reading this file takes, imported; its absence says what to install."""
     try:
         return import_module(module)
     except ImportError as error:
         library = module.split(".")[0]
         raise ImportError(
-            f"{path} needs {library} to be read: pip install 'latentmetric[{extra}]'"
+            f"{path} needs {library} to be read: {pip_install(extra, library)}"
         ) from error
 
 

@@ -84,9 +84,10 @@ class TextFile(ArrowFile):
         return f"{self.name}, line {line}, column {self.names[column]!r}"
 
     def _shown(self, cell: str) -> str:
-        """A cell, for messages, with a hint if it may be a number."""
-        is_comma = self._decimal == "." and DECIMAL_COMMA.fullmatch(cell)
-        hint = " (if that is a number with a decimal comma, add --decimal ,)" if is_comma else ""
+        """A cell, for messages, with a hint if it may be a number or stand for one."""
+        hint = " (if that is a missing number, fit with --impute)" if is_missing(cell) else ""
+        if self._decimal == "." and DECIMAL_COMMA.fullmatch(cell):
+            hint = " (if that is a number with a decimal comma, add --decimal ,)"
         return f"{shortened(cell, 40)!r}{hint}"
 
     def to_numbers(self, cells: Any, column: int) -> Floats:
@@ -141,7 +142,7 @@ def _as_utf8(source: Path | bytes, encoding: str, name: str) -> bytes:
 
 
 def _detect_delimiter(content: bytes, decimal: str) -> str:
-    """What cuts the first lines into the same number of cells, two or more."""
+    """What cuts the first lines into the same number of cells, two or more, and most numbers."""
     text = "".join(islice(TextIOWrapper(BytesIO(content), "utf-8"), SAMPLE))
     lines = [line for line in re.sub('"[^"]*"', "", text).split("\n") if line.strip()] or [""]
     cells = lines[0].split(" ")
@@ -150,9 +151,11 @@ def _detect_delimiter(content: bytes, decimal: str) -> str:
 
     def rank(mark: str) -> tuple[bool, int, int]:
         counts = [line.count(mark) for line in lines]
-        is_regular = min(counts) == max(counts) > 0
-        # commas also occur within numbers and words: the last regular mark wins
-        return is_regular, marks.index(mark) if is_regular else min(counts), counts[0]
+        if not min(counts) == max(counts) > 0:
+            return False, min(counts), counts[0]
+        # commas also occur within numbers and words: of equally good marks the last one wins
+        cells = [cell.strip() for line in lines for cell in line.split(mark)]
+        return True, sum(_is_numeric(cell, decimal) for cell in cells), marks.index(mark)
 
     return max(marks, key=rank)
 
@@ -219,6 +222,11 @@ def number_in(cell: str, decimal: str = ".") -> float | None:
         return None
 
 
+def _is_numeric(cell: str, decimal: str) -> bool:
+    """Whether a cell holds a number, maybe with a decimal comma that was not announced."""
+    return number_in(cell, decimal) is not None or bool(DECIMAL_COMMA.fullmatch(cell))
+
+
 def _is_header(records: Sequence[Sequence[str]], choice: Choice) -> bool:
     """Whether the first of some records names the columns.
 
@@ -227,9 +235,7 @@ def _is_header(records: Sequence[Sequence[str]], choice: Choice) -> bool:
     not occur again below, is a name that was asked for or that people give to labels.
     """
     first = [cell.strip() for cell in records[0]]
-    numbers = [
-        c for c in first if number_in(c, choice.decimal) is not None or DECIMAL_COMMA.fullmatch(c)
-    ]
+    numbers = [c for c in first if _is_numeric(c, choice.decimal)]
     if not numbers:
         return not all(map(is_missing, first))
     if choice.names and {*choice.names} <= {*first}:

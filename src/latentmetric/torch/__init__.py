@@ -3,12 +3,14 @@
 The only part of the package that needs PyTorch (extra ``torch``); no other part imports it.
 """
 
+from latentmetric.extras import pip_install as _pip_install
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'latentmetric.torch needs PyTorch: pip install "latentmetric[torch]"; without a GPU, '
-        "install PyTorch's CPU build first, which is smaller"
+        f"latentmetric.torch needs PyTorch: {_pip_install('torch')}; without a GPU, PyTorch's CPU "
+        "build is smaller"
     ) from error
 
 from latentmetric.torch.layer import MahalanobisLinear

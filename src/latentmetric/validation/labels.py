@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from latentmetric.characters import shortened
 from latentmetric.core.types import Ints
 from latentmetric.validation.parameters import Number
+from latentmetric.validation.rows import check_unmasked
 
 Labels = np.ndarray[Any, Any]
 
@@ -37,6 +38,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
+    check_unmasked(y, name)
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
         objects = np.array(y, dtype=object)

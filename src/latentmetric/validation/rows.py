@@ -16,6 +16,8 @@ from sklearn.utils.validation import _check_n_features, check_array
 
 from latentmetric.core.types import Floats
 
+NUMBERS_FROM_DATES = "turn dates into numbers first, such as days since the first one"
+
 LISTS = ("list", "array")
 """How data types of columns begin that hold an array in each row, in lower case."""
 
@@ -27,6 +29,7 @@ def check_numeric(X: Any) -> None:
             "sparse input is not supported: a learned metric is dense. "
             "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
+    check_unmasked(X, "X")
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "SUTmM" or (X.dtype.kind == "O" and _holds_text(X.ravel())):
             held = "text among its objects" if X.dtype.kind == "O" else _name_of(X.dtype)
@@ -40,13 +43,24 @@ def check_numeric(X: Any) -> None:
             is_text = dtype.startswith("str") or (of_objects and _holds_text(X[name]))
             if is_text or dtype.startswith(("date", "time", "duration", "interval", "period")):
                 held = "text" if is_text else dtype
-                raise ValueError(f"X must hold numbers, got {held} in the column {name!r}")
+                hint = f"; {NUMBERS_FROM_DATES}" if dtype.startswith("date") else ""
+                raise ValueError(f"X must hold numbers, got {held} in the column {name!r}{hint}")
             if dtype.startswith(LISTS) or (of_objects and _holds_arrays(X[name])):
                 raise _to_be_stacked(f"X[{name!r}]")
     elif len(getattr(X, "shape", ())) == 1:  # a column alone
         dtype = str(getattr(X, "dtype", "")).lower()
         if dtype.startswith(LISTS) or (dtype == "object" and _holds_arrays(X)):
             raise _to_be_stacked("X")
+
+
+def check_unmasked(values: Any, name: str) -> None:
+    """Raise if a masked array holds masked values, which scikit-learn would take as they are."""
+    if np.ma.is_masked(values):
+        n_masked = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(
+            f"{name} is a masked array: {n_masked:,} of its {values.size:,} values are masked; "
+            f"replace them, as {name}.filled does, or remove their rows"
+        )
 
 
 def _name_of(dtype: np.dtype[Any]) -> str:

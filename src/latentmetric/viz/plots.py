@@ -10,6 +10,7 @@ import numpy as np
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
+from latentmetric.extras import pip_install
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.summaries import (
@@ -300,4 +301,4 @@ def _import(module: str) -> Any:
     try:
         return import_module(f"matplotlib.{module}")
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'latentmetric[plot]'") from error
+        raise ImportError(f"plots need matplotlib: {pip_install('plot')}") from error

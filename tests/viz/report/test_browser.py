@@ -108,6 +108,9 @@ def test_no_errors_no_requests_and_nothing_is_wider_than_the_screen(open_page, r
     urls = [one["request"]["url"] for one in sent if one["documentURL"].startswith("file:")]
     assert {url for url in urls if not url.startswith("data:image/png")} == {page.path.as_uri()}
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    for width in (390, 700):
+        nav = find(open_page(page, width=width), "nav")[0]
+        assert nav.size["height"] < 50, "the navigation is one line"
 
 
 def test_labels_run_nothing_and_differ_however_short_they_are(open_page, hostile_page):

@@ -56,7 +56,7 @@ def test_bars_have_one_scale_and_stay_inside_with_their_whiskers():
 
 def test_groups_of_few_rows_are_pale_and_stand_where_they_should():
     groups = [(share, share, count) for share, count in ((0.5, 1), (0.7, 30), (0.9, 500))]
-    drawn = render("reliability", {"title": "t", "description": "d"}, groups, 15)
+    drawn = render("calibration", {"title": "t", "description": "d"}, groups, 15)
     opacities = [float(value) for value in re.findall(r'class="fill" opacity="([\d.]+)"', drawn)]
     assert opacities == sorted(opacities)
     assert opacities[0] < 0.15 < 0.4 < opacities[-1]

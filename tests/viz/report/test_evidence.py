@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from latentmetric import Euclidean, MaPML
-from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.evaluation.rivals import TUNED, fit_rival
 from latentmetric.io import open_rows
-from latentmetric.viz.report.evidence import RIVALS, gather
+from latentmetric.viz.report.evidence import gather
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +68,12 @@ def test_rivals_are_announced_and_fitted_to_training_rows_only(fitted):
     steps = []
     rows = {"X_train": X[:200], "y_train": 2 * (y[:200] > 0)}  # a class without rows
     evidence = gathered(model, X[200:], y[200:], **rows, quick=False, on_start=steps.append)
-    assert steps == ["votes", *RIVALS, "doubtful labels"]
+    assert steps == ["votes", *TUNED, "doubtful labels"]
     rivals = [method for method in evidence.others if method.n_rows is not None]
-    assert [rival.name for rival in rivals] == list(RIVALS)
-    for found in rivals:
-        rival = fit_rival(RIVALS[found.name], rows["X_train"], rows["y_train"])
+    names = [rival.name.replace("\N{NON-BREAKING HYPHEN}", "-") for rival in rivals]
+    assert names == list(TUNED)
+    for name, found in zip(names, rivals, strict=True):
+        rival = fit_rival(name, rows["X_train"], rows["y_train"])
         np.testing.assert_array_equal(found.predicted, rival.pipeline.predict(X[200:]))
         assert (found.n_rows, found.about) == (200, rival.chosen)
     assert gathered(model, X, y, quick=False).others == []

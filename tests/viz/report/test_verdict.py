@@ -10,7 +10,7 @@ from page_reader import Page
 
 from latentmetric import MaPML
 from latentmetric.viz import write_report
-from latentmetric.viz.report.errors import reliability_section
+from latentmetric.viz.report.errors import calibration_section
 from latentmetric.viz.report.evidence import Method, gather
 from latentmetric.viz.report.page import render
 from latentmetric.viz.report.verdict import verdict_section
@@ -121,7 +121,7 @@ def test_too_few_latents_are_noticed(evidence, advice):
     originals = next(vote for vote in evidence.others if vote.name == "MaPML-O")
     originals = replace(originals, predicted=evidence.true)
     text = advice(with_verdict(evidence, first_wrong(evidence.true, 20), originals))
-    assert "More latents" in text
+    assert "More latent examples" in text
     assert f"n_latents, now {evidence.model.n_latents_} (--n-latents)" in text
 
 
@@ -167,9 +167,9 @@ def test_probabilities_that_promise_too_much_are_noticed(evidence, advice):
         evidence, first_wrong(evidence.true, 40), confidence=np.ones(len(evidence.true))
     )
     assert "they promise 50.00 percentage points too much" in advice(found)
-    section = reliability_section(found)
+    section = calibration_section(found)
     assert (section["surplus"], section["error"]) == (0.5, 0.5)
-    words = render("reliability", evidence=found, **section)
+    words = render("calibration", evidence=found, **section)
     assert "On average the probabilities are 50.00 percentage points too high" in words
     assert "14 of them have no rows and are left out." in words
 
@@ -187,17 +187,17 @@ def test_errors_on_training_rows_come_after_a_warning_and_without_p(
     assert "p" not in [head.text for head in verdict.one("thead").all("th")]
     assert ("Test other rows" in verdict.text) == with_training_rows
     assert ("Pass the training rows" in verdict.text) != with_training_rows
-    assert "More latents" not in verdict.text
+    assert "More latent examples" not in verdict.text
 
 
 def test_svc_is_a_rival_unless_there_are_many_classes(tmp_path, model, monkeypatch):
     path = tmp_path / "page.html"
     verdict = verdict_of(write_report(model, X[160:], Y[160:], path, **ROWS))
-    assert "tuned SVC" in verdict.one("h2").text
+    assert "SVC" in verdict.one("h2").text
     assert "left out" not in verdict.text
     monkeypatch.setattr("latentmetric.viz.report.limits.MAX_SVC_CLASSES", 2)
     verdict = verdict_of(write_report(model, X[160:], Y[160:], path, **ROWS))
-    assert "tuned SVC" not in verdict.text
+    assert "SVC" not in verdict.one("h2").text
     assert "SVC was left out" in verdict.text
 
 

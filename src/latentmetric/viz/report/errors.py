@@ -65,7 +65,7 @@ def confusion_section(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def reliability_section(evidence: Evidence) -> dict[str, Any]:
+def calibration_section(evidence: Evidence) -> dict[str, Any]:
     """How often the model is right where it says that it is sure."""
     found = evidence.calibration
     groups = zip(*(values.tolist() for values in astuple(found)), strict=True)

@@ -21,7 +21,7 @@ from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.evaluation.calibration import Calibration, calibration
-from latentmetric.evaluation.rivals import fit_rival
+from latentmetric.evaluation.rivals import SUPPORT, TUNED, fit_rival
 from latentmetric.evaluation.sampling import sample
 from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
@@ -39,15 +39,6 @@ from latentmetric.viz.summaries import (
 
 EUCLID = "Euclid"
 """The name of a vote under the Euclidean distance."""
-
-SVC = "tuned SVC"
-
-RIVALS = {
-    "tuned k\N{NON-BREAKING HYPHEN}NN": "tuned-k-NN",
-    "logistic regression": "logistic-regression",
-    SVC: "SVC",
-}
-"""What one would use instead: names on the page, and in ``latentmetric.evaluation.rivals``."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +76,7 @@ class DoubtfulLabel(NamedTuple):
     rows: LabelledRows
     row: int
     score: float
-    likelier: int
+    suggested: int
     share: float
 
 
@@ -197,7 +188,7 @@ class Evidence:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """How reliable the probabilities of the predicted classes are."""
+        """How often the predicted class is right, beside its probability."""
         return calibration(self.verdict.confidence, self.right)
 
     @property
@@ -280,12 +271,13 @@ def _rivals(
     """Rivals that are tuned and fitted on the training rows."""
     n_classes = len(np.unique(training.codes))
     rivals = []
-    for name, rival_name in RIVALS.items():
-        if n_classes < 2 or (name == SVC and n_classes > limits.MAX_SVC_CLASSES):
+    for name in TUNED:
+        if n_classes < 2 or (name == SUPPORT and n_classes > limits.MAX_SVC_CLASSES):
             continue
         on_start(name)
-        rival = fit_rival(rival_name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
-        rivals.append(Method(name, rival.pipeline.predict(queries), rival.chosen, rival.n_rows))
+        rival = fit_rival(name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
+        shown = name.replace("-", "\N{NON-BREAKING HYPHEN}")
+        rivals.append(Method(shown, rival.pipeline.predict(queries), rival.chosen, rival.n_rows))
     return rivals
 
 
@@ -368,6 +360,6 @@ def _label_quality(estimator: Any, given: LabelledRows, originals: LabelledRows)
         rows = given if is_given else originals
         shares = model.shares(model.nearest(rows.rows[[row]], k), estimator.weights)[0]
         shares[rows.codes[row]] = 0
-        likelier = int(shares.argmax())
-        worst.append(DoubtfulLabel(rows, row, score, likelier, float(shares[likelier])))
+        suggested = int(shares.argmax())
+        worst.append(DoubtfulLabel(rows, row, score, suggested, float(shares[suggested])))
     return LabelQuality(sum(map(len, pools)), len(found), worst)

@@ -62,7 +62,7 @@ def _eigenvalue_chart(found: Spectrum) -> dict[str, Any]:
         Curve((indices + 1).tolist(), values),
         "Eigenvalues of the metric",
         "direction, strongest first",
-        level=(1.0, "Euclid: 1"),
+        level=(1.0, "Euclidean: 1"),
         logarithmic=True,
         dots=len(values) <= 40,
     )

@@ -19,7 +19,7 @@ HARD_PAIR = 0.1  # a pair of classes with this share of the errors is worth a lo
 MIN_PAIR_ERRORS = 3  # and at least so many of them
 MAX_MORE_ROWS = 20  # more test rows are advised up to this many times those there are
 
-# Classes, confusion, reliability, mistakes
+# Classes, confusion, calibration, mistakes
 MAX_CLASSES = 1000  # in the table; if there are more, the hardest
 MAX_MATRIX = 60  # classes in the matrix; if there are more, those that are confused most
 MAX_PAIRS = 12  # in the table of confused pairs

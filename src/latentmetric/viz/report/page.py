@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.extras import pip_install
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report import charts, limits
 from latentmetric.viz.report.errors import (
+    calibration_section,
     class_section,
     confusion_section,
     mistake_section,
-    reliability_section,
 )
 from latentmetric.viz.report.evidence import gather
 from latentmetric.viz.report.gallery import Pictures, gallery_section
@@ -40,7 +41,7 @@ TITLES = {
     "confusion": "Confusion",
     "mistakes": "Mistakes",
     "doubts": "Labels",
-    "reliability": "Reliability",
+    "calibration": "Calibration",
     "map": "Map",
     "gallery": "Latents",
     "spectrum": "Metric",
@@ -71,11 +72,10 @@ def write_report(
     """Write one page that shows what a fitted model has learned and where it fails.
 
     The page is self-contained: it opens offline and sends no request. It opens with a verdict: is
-    the model better than k-NN, logistic regression and SVC, tuned on the training rows, and is that
-    more than chance? It shows every class, a confusion matrix, misclassified rows, doubtful labels,
-    how reliable the probabilities are, a map, the latent examples beside rows they represent, what
-    the metric weighs, what the fit chose, and the data. Figures and tables can be saved from the
-    page.
+    the model better than tuned k-NN, logistic regression and SVC, and is that more than chance? It
+    shows every class, a confusion matrix, misclassified rows, doubtful labels, how well calibrated
+    the probabilities are, a map, the latent examples beside rows they represent, what the metric
+    weighs, what the fit chose, and the data. Figures and tables can be saved from the page.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def write_report(
     random_state : int, default=0
         Seed of the samples of rows and latent examples.
     quick : bool, default=False
-        Fit nothing for the page: no k-NN, logistic regression and SVC for the verdict to compare
-        with, and no map of rank 2. Both need ``X_train``.
+        Fit nothing for the page: no tuned k-NN, logistic regression and SVC for the verdict to
+        compare with, and no map of rank 2. Both need ``X_train``.
     on_start : callable
         Called with the name of each step that takes time, before it.
 
@@ -150,7 +150,7 @@ def write_report(
             "confusion": confusion_section(evidence),
             "mistakes": mistake_section(evidence),
             "doubts": {},
-            "reliability": reliability_section(evidence),
+            "calibration": calibration_section(evidence),
             "gallery": gallery_section(evidence),
             "spectrum": metric_section(evidence),
             "convergence": fit_section(evidence),
@@ -181,7 +181,7 @@ def _templates() -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ImportError("a report needs Jinja2: pip install 'latentmetric[plot]'") from error
+        raise ImportError(f"a report needs Jinja2: {pip_install('plot')}") from error
     templates = Environment(
         loader=PackageLoader("latentmetric.viz.report"),
         autoescape=True,

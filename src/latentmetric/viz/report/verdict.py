@@ -7,11 +7,12 @@ from math import sqrt
 from typing import Any
 
 from latentmetric.characters import in_a_sentence
+from latentmetric.evaluation.rivals import SUPPORT
 from latentmetric.evaluation.significance import NOT_COVERED, Paired, holm, paired
 from latentmetric.evaluation.unequal import are_unequal, balanced_scores, majority
 from latentmetric.viz.report import limits
 from latentmetric.viz.report.charts import Bar, bar_chart
-from latentmetric.viz.report.evidence import EUCLID, SVC, Evidence, LabelQuality
+from latentmetric.viz.report.evidence import EUCLID, Evidence, LabelQuality
 from latentmetric.viz.report.text import counted, percent
 from latentmetric.viz.summaries import curve, latents_in_words, pair_counts, starts
 
@@ -28,7 +29,7 @@ class Compared:
     match: Paired
     """The model beside this method, row by row."""
     kind: str
-    """``model``, ``rival``, ``base`` for Euclid, or ``alternative``."""
+    """``model``, ``rival``, ``base`` for Euclid, or ``alternative``, which has no bar."""
     fitted: str = ""
     """How many of the training rows it was fitted on, if not all."""
 
@@ -48,12 +49,13 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
     methods = compare(evidence)
     rivals = [method for method in methods if method.kind == "rival"]
     names = [rival.name for rival in rivals]
+    told = rivals or [method for method in methods[1:] if method.name == EUCLID]
     n_queries = len(evidence.queries)
     most_frequent, base_error = majority(evidence.true)
     bars = [
         Bar(method.called, method.error, percent(method.error),
             sqrt(method.error * (1 - method.error) / n_queries), method.kind)
-        for method in methods
+        for method in (methods[0], *told)
     ]  # fmt: skip
     return {
         "headline": headline(evidence, methods[0], rivals),
@@ -63,12 +65,12 @@ def verdict_section(evidence: Evidence) -> dict[str, Any]:
         "balanced": balanced_scores(evidence.true, evidence.right)["balanced_accuracy"]
         if are_unequal(evidence.true)
         else None,
-        "told": rivals or [method for method in methods[1:] if method.name == EUCLID],
+        "told": told,
         "chart": bar_chart(f"Error on {counted(n_queries, 'row')}", bars),
         "advice": advice(evidence, methods, rivals),
         "rivals": in_a_sentence(names) if names else "",
         "not_covered": NOT_COVERED,
-        "without_svc": bool(names) and SVC not in names,
+        "without_svc": bool(names) and SUPPORT not in names,
     }
 
 
