@@ -4,8 +4,8 @@ Too many latent examples learn the accidents of classes that overlap, too few mi
 classes that do not. Candidates differ in the start of the metric, the latent examples of a class,
 the ridge, and whether latent examples have bandwidths of their own. Each is a short fit by
 ``quasi_newton`` to two thirds of a sample of the rows, judged by the likelihood of the labels of
-the other third; error rates are too coarse a judge of few rows. One third chooses a start for few
-and one for many latent examples. All three thirds choose among capacities, then among ridges for
+the other third; error rates are too coarse a judge of few rows. One third chooses a start for many
+and one for few latent examples. All three thirds choose among capacities, then among ridges for
 the best few, then among bandwidths, also for fewer latent examples; what the first third finds
 clearly worse is out. What is simpler wins unless it is worse by more than a little.
 
@@ -281,12 +281,13 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
     middle = len(options.ridges) // 2
     ridge, bandwidth = options.ridges[middle], options.bandwidths[0]
     of_capacities: list[Candidate] = []
-    for n_latents in trials.different(options.capacities):
+    for n_latents in reversed(trials.different(options.capacities)):
         starts = options.starts
-        if len(of_capacities) % 2:  # the start of the next smaller one
-            starts = [of_capacities[-1].start]
+        if len(of_capacities) % 2:  # that of the next larger one
+            starts = [of_capacities[0].start]
         pool = [Candidate(start, n_latents, ridge, bandwidth) for start in starts]
-        of_capacities.append(min(pool, key=lambda candidate: trials.cost(candidate, 1)))
+        best = min(pool, key=lambda candidate: trials.cost(candidate, 1))
+        of_capacities.insert(0, best)
     if min(trials.losses.values()) > NEAR_BASE * trials.base:
         # No start tells classes apart: columns without a common unit are not left as they are.
         of_capacities = [
