@@ -180,7 +180,7 @@ class Kernel(Router):
     grid = tuple({"C": C, "gamma": gamma} for C, gamma in product((1, 10), (0.3, 1)))
 
     def make(self) -> Any:
-        return SVC(**self.parameters)
+        return SVC(break_ties=True, **self.parameters)
 
     def answer(self, queries: Any) -> tuple[Labels, Rows]:
         values = self.model.decision_function(queries)
