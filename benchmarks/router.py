@@ -8,10 +8,12 @@ All methods get the same MiniLM embeddings, so the time of the encoder is nobody
 on its training rows, parameters chosen on its validation rows; the unknown rows are its
 out-of-scope test rows. BANKING77: in each of three draws a fifth of the classes is unknown, and a
 tenth of the training rows of the others is for validation. No unknown row is used to fit or to
-choose. SetFit's head is its default, logistic regression with C = 1; what SetFit does before, fine
-tuning of the encoder, needs the texts. Each cell is written to benchmarks/results/router.json when it is ready and not measured
-again without --again; the tables are in router.md. Everything runs on one thread; times are those
-of the processor.
+choose. SetFit's head is its default, logistic regression with C = 1; what SetFit does before that,
+fine-tuning the encoder, needs the texts.
+
+Each cell is written to benchmarks/results/router.json when it is ready and not measured again
+without --again; the tables are in router.md. Everything runs on one thread; times are those of the
+processor.
 """
 
 from __future__ import annotations
