@@ -384,7 +384,7 @@ def cell(name: str, method: str) -> dict[str, list[Any]]:
 COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "error, %": lambda cell: mean(cell["error"]),
     "AUROC, %": lambda cell: mean(cell["auroc"]),
-    "FPR at 95 %": lambda cell: mean(cell["fpr95"], 1),
+    "FPR95, %": lambda cell: mean(cell["fpr95"], 1),
     "µs a query": lambda cell: f"{np.mean(cell['microseconds_one']):,.0f}",
     "µs, by 1,000": lambda cell: f"{np.mean(cell['microseconds_batch']):,.0f}",
     "model, MB": lambda cell: f"{np.mean(cell['bytes']) / 1e6:.1f}",
