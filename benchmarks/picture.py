@@ -1,18 +1,21 @@
-"""Draw pictures of MNIST for the documents.
+"""Draw pictures for the documents.
 
-    LATENTMETRIC_DATA=folder python benchmarks/picture.py [noise] [latent_examples]
+    LATENTMETRIC_DATA=folder python benchmarks/picture.py [noise] [latent_examples] [router]
 
 ``noise``, for the README. Left: training images with noise, and the latent example that stands for
 them, of a model with default parameters; shades beyond black and white are shown as these. Right:
 the test errors of quality.py and baselines.py, as stored in benchmarks/results/, none typed in.
 
 ``latent_examples``: latent examples of MNIST without noise beside images of their clusters.
+
+``router``: what examples/route_intents.py draws.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +121,15 @@ def latent_examples() -> Any:
     return plot_latent_examples(fitted(split), split.X_train, split.y_train, (28, 28))
 
 
-PICTURES = {"noise": noise, "latent_examples": latent_examples}
+def router() -> Any:
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    runpy.run_path(str(IMAGES.parent.parent / "examples" / "route_intents.py"))
+    return plt.gcf()
+
+
+PICTURES = {"noise": noise, "latent_examples": latent_examples, "router": router}
 
 
 def main() -> None:

@@ -32,6 +32,15 @@ def test_hard_data_is_fitted(X, y, short_passes):
         assert_sound(MaPML(**QUICK, **parameters).fit(X.astype(dtype), y), X, y)
 
 
+@pytest.mark.parametrize("start", ["auto", "standardized", "within"])
+def test_columns_of_next_to_nothing_do_not_stretch_the_metric(blobs, start):
+    X, y = np.float32(blobs[0]), blobs[1]
+    dead = np.random.default_rng(0).standard_normal((len(X), 2)).astype(np.float32) * 1e-33
+    model = MaPML(start=start, random_state=0).fit(np.hstack((X, dead)), y)
+    assert np.abs(model.components_).max() < 1e6
+    assert model.score(np.hstack((X, 1e10 * dead)), y) > 0.8
+
+
 def test_bad_queries_are_refused_with_both_numbers(blobs):
     X, y = blobs
     model = MaPML(0.1, **QUICK).fit(X, y)

@@ -21,8 +21,11 @@ def test_the_score_is_minus_the_distance_of_the_nearest_reference(blobs, estimat
     np.testing.assert_array_equal(estimator.score_samples(X), -distances[:, 0])
 
 
-@pytest.mark.parametrize("weights", ["uniform", "kernel"])
-def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(blobs, model, weights):
+@pytest.mark.parametrize(("weights", "many"), [("uniform", 1), ("kernel", 1), ("kernel", 10_000)])
+def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(
+    blobs, model, weights, many, monkeypatch
+):
+    monkeypatch.setattr("latentmetric.estimators.base.MANY_VOTERS", many)
     X, _ = blobs
     model.set_params(weights=weights)
     scores = model.score_samples(X)

@@ -39,6 +39,10 @@ DIFFERENT_SPREADS = 10.0
 CONSTANT_SHARE = 1e-20
 """A variance below this share of a larger one counts as none: the rest is rounding."""
 
+LEAST_SHARE = 1e-38
+"""A variance below this share of the largest counts as none: in its unit, squared distances along
+other columns overflow float32. Encoders of text have such columns, with values about 1e-33."""
+
 NO_VARIANCE = 1e-10
 """Principal directions with less than this share of the largest variance are rounding."""
 
@@ -122,6 +126,7 @@ def feature_factors(
     whole = np.einsum("ij,ij->j", weighted(centred, weights), centred) / total
     # A column is compared with itself: beside one of large numbers, all others look constant.
     varies = whole > CONSTANT_SHARE * np.square(rows, dtype=np.float64).max(axis=0)
+    varies &= whole > LEAST_SHARE * whole.max()
     variances = np.where(varies, whole, 1)
     if name == "within":
         away = _centred_by_class(centred, positions, weights)

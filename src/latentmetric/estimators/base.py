@@ -435,9 +435,12 @@ class ReferenceClassifier(
     def _predict_block(
         self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
-        if reject_below is None and self._all_vote():
+        if self._all_vote():
             winners: Ints = self._proba_block(rows, start).argmax(axis=1)
-            return np.take(self.classes_, winners)
+            labels = np.take(self.classes_, winners).astype(dtype, copy=False)
+            if reject_below is not None:
+                labels[~(self._score_block(rows, start) >= float(reject_below))] = reject_label
+            return labels
 
         def predict(neighbors: Neighbors) -> np.ndarray[Any, Any]:
             predicted = self.classes_[self.model_.vote(neighbors, self.weights)]

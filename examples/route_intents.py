@@ -1,0 +1,79 @@
+"""
+What does this person want, and can I help at all?
+==================================================
+
+A router sends a request to the part of a program that can answer it. Fitted to a few texts of each
+intent, it turns away what has none of them, shows which texts are behind an answer, and takes a new
+intent without a refit.
+"""
+
+# %%
+# Texts, intents and sentence embeddings. For texts of your own, ``pip install
+# sentence-transformers``; then ``X = SentenceTransformer("all-MiniLM-L6-v2").encode(texts)``.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import NearestNeighbors
+
+import latentmetric
+from latentmetric import MaPML
+from latentmetric.datasets import load_requests
+
+requests = load_requests()
+texts, intents, X = requests.texts, requests.intents, requests.X
+others, loans = np.flatnonzero(intents == "none"), np.flatnonzero(intents == "loan")
+known = np.setdiff1d(np.arange(len(X)), np.append(others, loans))
+train, test = train_test_split(known, test_size=0.4, stratify=intents[known], random_state=0)
+
+# %%
+# Fit. The texts that were held back tell the error, and the score below which to say "none of
+# these": here that of the lowest twentieth of them.
+
+model = MaPML(random_state=0).fit(X[train], intents[train])
+threshold = np.quantile(model.score_samples(X[test]), 0.05)
+answers = model.predict(X[others], reject_below=threshold, reject_label="none")
+print(f"right: {model.score(X[test], intents[test]):.0%} of the requests with a known intent")
+print(f"turned away: {np.mean(answers == 'none'):.0%} of the others")
+
+# %%
+# A new intent, from five texts. Then save the model; a service loads it.
+
+model.add_classes(X[loans[:5]], intents[loans[:5]])
+with tempfile.TemporaryDirectory() as folder:
+    latentmetric.save(model, Path(folder) / "router.model")
+    router = latentmetric.load(Path(folder) / "router.model")
+print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
+
+# %%
+# Requests that the router has not seen, its answers, and the nearest of the texts that it has.
+
+asked = np.array([
+    "i think a thief has my card", "how many yen do i get for a dollar", "is my flight on time",
+    "do you have a seven seater for hire", "lend me ten thousand for a new kitchen",
+    "what does an extra suitcase cost", "my knee hurts when i run", "how do i make pancakes",
+])  # fmt: skip
+rows = X[np.argmax(texts == asked[:, None], axis=1)]
+scores = router.score_samples(rows)
+answers = router.predict(rows, reject_below=threshold, reject_label="none of these")
+fitted = np.append(train, loans[:5])
+search = NearestNeighbors(n_neighbors=1).fit(router.transform(X[fitted]))
+nearest = texts[fitted[search.kneighbors(router.transform(rows), return_distance=False)[:, 0]]]
+
+ax = plt.figure(figsize=(9.6, 3.2)).add_axes((0.31, 0.1, 0.15, 0.8))
+colours = np.where(scores < threshold, "tab:red", "tab:green")
+ax.scatter(scores, asked, c=colours)
+ax.axvline(threshold, color="0.7", linestyle="--")
+ax.set(xticks=[threshold], xticklabels=["threshold"], ylim=(len(asked) - 0.5, -0.5), title="score")
+ax.spines[:].set_visible(False)
+ax.set_title("answer, and the nearest example", loc="left", x=1.15)
+ax.set_title("request", loc="right", x=-0.08)
+for line, (answer, text, colour) in enumerate(zip(answers, nearest, colours, strict=True)):
+    place = {"xycoords": ("axes fraction", "data"), "va": "center"}
+    ax.annotate(answer, (1.15, line), color=colour, weight="bold", **place)
+    if answer in router.classes_:
+        ax.annotate(text, (2.05, line), color="0.4", **place)
+plt.show()
