@@ -17,7 +17,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import NearestNeighbors
 
 import latentmetric
 from latentmetric import MaPML
@@ -33,7 +32,7 @@ train, test = train_test_split(known, test_size=0.4, stratify=intents[known], ra
 # Fit. The texts that were held back tell the error, and the score below which to say "none of
 # these": here that of the lowest twentieth of them.
 
-model = MaPML(random_state=0).fit(X[train], intents[train])
+model = MaPML(random_state=0).fit(X[train], intents[train], row_ids=texts[train])
 threshold = np.quantile(model.score_samples(X[test]), 0.05)
 answers = model.predict(X[others], reject_below=threshold, reject_label="none")
 print(f"right: {model.score(X[test], intents[test]):.0%} of the requests with a known intent")
@@ -42,14 +41,16 @@ print(f"turned away: {np.mean(answers == 'none'):.0%} of the others")
 # %%
 # A new intent, from five texts. Then save the model; a service loads it.
 
-model.add_classes(X[loans[:5]], intents[loans[:5]])
+new = loans[:5]
+model.add_classes(X[new], intents[new], row_ids=texts[new])
 with tempfile.TemporaryDirectory() as folder:
     latentmetric.save(model, Path(folder) / "router.model")
     router = latentmetric.load(Path(folder) / "router.model")
 print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
 
 # %%
-# Requests that the router has not seen, its answers, and the nearest of the texts that it has.
+# Requests that the router has not seen, its answers, and a text behind each of them:
+# of those that the latent example with the largest vote stands for, the most typical one.
 
 asked = np.array([
     "i think a thief has my card", "how many yen do i get for a dollar", "is my flight on time",
@@ -59,9 +60,7 @@ asked = np.array([
 rows = X[np.argmax(texts == asked[:, None], axis=1)]
 scores = router.score_samples(rows)
 answers = router.predict(rows, reject_below=threshold, reject_label="none of these")
-fitted = np.append(train, loans[:5])
-search = NearestNeighbors(n_neighbors=1).fit(router.transform(X[fitted]))
-nearest = texts[fitted[search.kneighbors(router.transform(rows), return_distance=False)[:, 0]]]
+behind = router.explain(rows, n_voters=1).row_ids[:, 0, 0]
 
 ax = plt.figure(figsize=(9.6, 3.2)).add_axes((0.31, 0.1, 0.15, 0.8))
 colours = np.where(scores < threshold, "tab:red", "tab:green")
@@ -69,9 +68,9 @@ ax.scatter(scores, asked, c=colours)
 ax.axvline(threshold, color="0.7", linestyle="--")
 ax.set(xticks=[threshold], xticklabels=["threshold"], ylim=(len(asked) - 0.5, -0.5), title="score")
 ax.spines[:].set_visible(False)
-ax.set_title("answer, and the nearest example", loc="left", x=1.15)
+ax.set_title("answer, and an example behind it", loc="left", x=1.15)
 ax.set_title("request", loc="right", x=-0.08)
-for line, (answer, text, colour) in enumerate(zip(answers, nearest, colours, strict=True)):
+for line, (answer, text, colour) in enumerate(zip(answers, behind, colours, strict=True)):
     place = {"xycoords": ("axes fraction", "data"), "va": "center"}
     ax.annotate(answer, (1.15, line), color=colour, weight="bold", **place)
     if answer in router.classes_:
