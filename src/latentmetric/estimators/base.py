@@ -45,7 +45,7 @@ from latentmetric.estimators.progress import (
     reading_log,
     with_callbacks,
 )
-from latentmetric.estimators.references import ReferencesMixin
+from latentmetric.estimators.references import ReferencesMixin, learned
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.labels import predicted_dtype
 from latentmetric.validation.parameters import (
@@ -215,13 +215,12 @@ class ReferenceClassifier(
             model = self._fitted_model(data, state, all_rows=False)
         features = ("n_features_in_", "feature_names_in_")
         return {
-            **({} if model.components is None else {"components_": model.components}),
+            **learned(model),
             **{name: getattr(self, name) for name in features if hasattr(self, name)},
             "classes_": data.classes,
             "history_": list(history),
             "n_iter_": iterations(history[-1]),
             "best_iter_": iterations(state.record),
-            "model_": model,
         }
 
     def transform(self, X: Any) -> Floats:
@@ -402,11 +401,13 @@ class ReferenceClassifier(
             winners: Ints = self._proba_block(rows, start).argmax(axis=1)
             return np.take(self.classes_, winners)
 
-        def predict(neighbors: Neighbors) -> np.ndarray[Any, Any]:
+        def predict(neighbors: Neighbors, some: Floats) -> np.ndarray[Any, Any]:
             predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
             if reject_below is not None:
                 predicted = predicted.astype(dtype)
-                predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
+                predicted[~(self.model_.scores(neighbors, some) >= float(reject_below))] = (
+                    reject_label
+                )
             return predicted
 
         return self._by_voters(predict, rows, start)
@@ -429,23 +430,26 @@ class ReferenceClassifier(
             )  # fmt: skip
             return np.concatenate([np.empty((0, len(self.classes_))), *found])
 
-        def shares(neighbors: Neighbors) -> Floats:
+        def shares(neighbors: Neighbors, some: Floats) -> Floats:
             return self.model_.shares(neighbors, self.weights)
 
         return self._by_voters(shares, rows, start)
 
     def _by_voters(
-        self, answer: Callable[[Neighbors], np.ndarray[Any, Any]], rows: Floats, start: int
+        self, answer: Callable[[Neighbors, Floats], np.ndarray[Any, Any]], rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
         """The answers of the references that vote, for so many rows at a time as memory allows."""
         k = self.model_.n_voters(self.weights, self.n_neighbors)
         blocks = list(row_blocks(len(rows), VOTER_BYTES * k, VOTING_BYTES)) or [slice(0, 0)]
         return np.concatenate(
-            [answer(self._nearest(rows[block], start + block.start)) for block in blocks]
+            [
+                answer(self._nearest(rows[block], start + block.start), rows[block])
+                for block in blocks
+            ]
         )
 
     def _score_block(self, rows: Floats, start: int) -> Floats:
-        return self.model_.scores(self._nearest(rows, start, 1))
+        return self.model_.scores(self._nearest(rows, start, 1), rows)
 
     def _kneighbors_block(self, k: int, rows: Floats, start: int) -> Floats:
         """Distances and indices side by side, in float64, which can hold both."""

@@ -438,10 +438,13 @@ class MaPML(OnlineLatents):
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
         components = state.start.fold(reduced(state, settings_of(self).final_rank))
         if data.span is not None:
-            limited = self.n_components is not None and self.n_components < len(data.span.factors)
-            components = (data.span.fold if limited else data.span.widen)(components)
+            components = data.span.fold(components)
         votes: tuple[Floats | None, Floats | None] = (None, None)
+        outside = data.outside
         if self.reference == "original":
+            if outside is not None and all_rows:
+                held_out = data.coordinates.transform(data.rows[data.held_out])
+                components, outside = outside.cover(components, held_out)
             points, codes = data.references(components, all_rows)
             temperature = None
         else:
@@ -450,8 +453,9 @@ class MaPML(OnlineLatents):
             if len(state.log_scales):
                 votes = state.log_scales[order], state.log_weights[order]
         return FittedModel.of_metric(
-            data.coordinates, components, points, codes, len(data.classes), temperature, *votes
-        )
+            data.coordinates, components, points, codes, len(data.classes), temperature, *votes,
+            outside,
+        )  # fmt: skip
 
     def _attributes(
         self, data: TrainingData, state: State, history: list[Record], *, final: bool

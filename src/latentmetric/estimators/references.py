@@ -21,6 +21,12 @@ from latentmetric.validation.labels import (
 from latentmetric.validation.parameters import validated_copy
 
 
+def learned(model: FittedModel) -> dict[str, Any]:
+    """The fitted attributes that a model is."""
+    components = {} if model.components is None else {"components_": model.components}
+    return {"model_": model, **components}
+
+
 def recoded(model: FittedModel, before: Labels, classes: Labels) -> FittedModel:
     """The model with codes that refer to ``classes``, which hold those of before."""
     codes = np.searchsorted(classes, before)[model.codes]
@@ -55,7 +61,7 @@ class ReferencesMixin:
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
                 changing.__dict__.update(attributes)
             codes = known_codes(labels, changing.classes_)
-            attributes["model_"] = changing.model_.with_references(rows, codes)
+            attributes |= learned(changing.model_.with_references(rows, codes))
         if "reference_" in vars(self):
             attributes["reference_"] = "set"
         self.__dict__ = vars(self) | attributes
@@ -126,7 +132,8 @@ class ReferencesMixin:
         """The fitted attributes with new classes, whose rows become references."""
         classes = joined_classes(self.classes_, labels)
         model = recoded(self.model_, self.classes_, classes)
-        return {"classes_": classes, "model_": model.with_more(rows, known_codes(labels, classes))}
+        more = model.with_more(rows, known_codes(labels, classes))
+        return {"classes_": classes, **learned(more)}
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
         """The fitted attributes with only these classes."""
