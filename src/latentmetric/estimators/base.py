@@ -302,7 +302,8 @@ class ReferenceClassifier(
         Returns
         -------
         ndarray of shape (n_samples,)
-            In the units of the distances of ``kneighbors``.
+            In the units of the distances of ``kneighbors``. With fewer rows than features in the
+            fit of ``MaPML``, the part of a row outside their span counts here, but not there.
         """
         ready = self._ready()
         scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)

@@ -223,7 +223,9 @@ class MaPML(OnlineLatents):
     n_latents_ : int, float or dict
         What ``n_latents`` is, or was chosen to be.
     components_ : ndarray of shape (rank, n_features)
-        The factor of the metric: ``M = components_.T @ components_``.
+        The factor of the metric: ``M = components_.T @ components_``. With fewer rows than
+        features, it covers the span of the rows; see "Few rows with many features" in the
+        documentation.
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
