@@ -236,10 +236,10 @@ class MaPML(OnlineLatents):
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric, mean
         margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and
-        error, with ``early_stopping`` the validation error and loss. Passes of the refinement have a number
-        "refinement" and no objective. Round 0 has the name of the start, and with "auto" the loss
-        and the error of each start; for few rows what was chosen and, as "tried", the loss of each
-        candidate on each fold.
+        error, with ``early_stopping`` the validation error and loss. Passes of the refinement have
+        a number "refinement" and no objective. Round 0 has the name of the start, and with "auto"
+        the loss and the error of each start; for few rows what was chosen and, as "tried", the loss
+        of each candidate on each fold.
     n_iter_ : int
         The number of rounds run, passes of the refinement included.
     best_iter_ : int
