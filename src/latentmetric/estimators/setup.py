@@ -43,7 +43,7 @@ from latentmetric.core.population import (
 )
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.race import choose_start
-from latentmetric.core.span import Outside, span_of, spanned
+from latentmetric.core.span import Outside, Span, span_of, spanned
 from latentmetric.core.starts import Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
@@ -122,13 +122,12 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     dense = is_dense(model, data)
     data = replace(data, dense=dense)
     if is_warm(model):
-        before, limited = model.history_[0], (model.n_components or inf) < rows.n_features
-        outside = None if limited else _last_metric(model, data)[1]
-        return replace(data, outside=outside, chosen=Candidate(
+        before = model.history_[0]
+        return _in_last_span(model, replace(data, chosen=Candidate(
             chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
             before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
             before.get("bandwidth", "shared") if model.bandwidth == "auto" else chosen.bandwidth,
-        ))  # fmt: skip
+        )))  # fmt: skip
     wide = n_rows < rows.n_features and (dense or isinstance(rows, LocalPopulation))
     record: Record = {}
     if dense:
@@ -250,11 +249,33 @@ def _last_metric(model: Any, data: TrainingData) -> tuple[Floats, Outside | None
     return outside.cover(components, np.concatenate((some, latents)))
 
 
+def _in_last_span(model: Any, data: TrainingData) -> TrainingData:
+    """The data in a basis of what the last fit and these rows span, if there is an outside."""
+    rows, (_, outside) = data.training, _last_metric(model, data)
+    if outside is None:
+        return data
+    span, sample = (
+        Span(outside.factors, outside.basis, 1.0),
+        rows.sample(np.arange(rows.sizes.sum())),
+    )
+    limited = (model.n_components or inf) < rows.n_features
+    return replace(
+        data, training=spanned(rows, sample, span), span=span, outside=None if limited else outside
+    )
+
+
 def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
-    components, _ = _last_metric(model, data)
+    if data.span is None:
+        components, _ = _last_metric(model, data)
+    else:
+        factors, basis = data.span.factors, data.span.basis
+        known = (model.components_ / factors) @ basis.T
+        more = np.eye(len(basis))[len(model.model_.outside.basis) :]
+        components = np.concatenate((known, more)).astype(rows.dtype)
+        latents = data.span.transform(latents)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))
     given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
