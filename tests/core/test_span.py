@@ -117,3 +117,14 @@ class TestSpan:
         np.testing.assert_allclose(
             np.sqrt(squared), cdist(queries @ whole.T, rows @ whole.T), atol=1e-4
         )
+
+    def test_rows_hardly_outside_keep_the_basis_orthonormal(self, case, rng):
+        _, inner, positions, name = case
+        inner = inner.astype(np.float32)
+        outside = span_of(inner, positions, name)[0].outside
+        sizes = np.logspace(-5, 0, 8)[:, None]
+        more = (inner[:8] + sizes * rng.standard_normal((8, 70))).astype(np.float32)
+        for rows in (more[:2], more, 100 * more + 1):
+            _, outside = outside.cover(inner[:0], rows)
+            gram = outside.basis @ outside.basis.T
+            np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-4)

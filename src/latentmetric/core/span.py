@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from scipy.linalg import null_space, svd
+from scipy.linalg import null_space, qr, svd
 
 from latentmetric.core.coordinates import Coordinates
 from latentmetric.core.distances import squared_norms
@@ -62,7 +62,9 @@ class Outside:
             return self.basis[:0]
         _, lengths, found = svd(self.rest(rows), full_matrices=False)
         basis: Floats = found[lengths**2 > NEGLIGIBLE * lengths[:1] ** 2]
-        return basis
+        basis -= (basis @ self.basis.T) @ self.basis  # of rows hardly outside, rounding is left
+        orthonormal: Floats = qr(basis.T, mode="economic")[0].T
+        return orthonormal
 
     def cover(self, components: Floats, rows: Floats) -> tuple[Floats, Outside | None]:
         """A factor that measures these inner rows, too, and what is then outside; None: nothing."""
