@@ -59,8 +59,7 @@ def test_the_factor_has_the_rank_of_the_rows(model, rows):
     assert_same(model, plain(model), rows[2])
 
 
-@pytest.mark.parametrize("reference", ["latent", "original"])
-def test_new_rows_and_classes_bring_their_directions(model, rows, reference):
+def test_new_rows_and_classes_bring_their_directions(model, rows):
     X, y, queries, _ = rows
     new = y >= 4
     for change in (
