@@ -30,7 +30,7 @@ def test_nearest_and_distances_are_those_of_the_metric(made, rng):
     apart = cdist(queries @ components.T, rows @ components.T)
     np.testing.assert_array_equal(neighbors.indices, np.argsort(apart, axis=1)[:, :6])
     np.testing.assert_allclose(model.distances(neighbors.squared), np.sort(apart, axis=1)[:, :6])
-    np.testing.assert_allclose(model.scores(neighbors), -apart.min(axis=1))
+    np.testing.assert_allclose(model.scores(neighbors, queries), -apart.min(axis=1))
     assert neighbors.first(2).indices.shape == (20, 2)
 
 

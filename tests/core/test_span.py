@@ -31,13 +31,21 @@ def positions_in_order(rows):
     return positions
 
 
+def whole_metric(components, outside):
+    """M of all features: that of the factor, and the one outside the span."""
+    projection = np.eye(outside.basis.shape[1]) - outside.basis.T @ outside.basis
+    rest = outside.factors[:, None] * projection * outside.factors
+    return components.T @ components + rest
+
+
 @pytest.mark.parametrize("start", STARTS)
 def test_rounds_in_the_span_are_those_outside_of_it(wide, start):
     rows = LocalPopulation.of(*wide[:2])
     span, inside = span_of(rows.inner[:], positions_in_order(rows), start)
     outside = start_from(start, rows.inner[:], positions_in_order(rows))
     states = []
-    for population, begun in ((rows, outside), (spanned(rows, span), inside)):
+    sample = rows.sample(np.arange(40))
+    for population, begun in ((rows, outside), (spanned(rows, sample, span), inside)):
         generator, counts = np.random.default_rng(0), np.full(3, 4)
         state = first_state(population, counts, "random", SETTINGS, begun, generator)
         for _ in range(3):
@@ -47,8 +55,8 @@ def test_rounds_in_the_span_are_those_outside_of_it(wide, start):
     np.testing.assert_allclose(span.inverse_transform(other.latents), one.latents, atol=1e-8)
     np.testing.assert_allclose(other.spreads, one.spreads, rtol=1e-8)
     metric = one.start.fold(one.components).T @ one.start.fold(one.components)
-    widened = span.widen(other.start.fold(other.components))
-    np.testing.assert_allclose(widened.T @ widened, metric, atol=1e-8 * np.abs(metric).max())
+    found = whole_metric(span.fold(other.start.fold(other.components)), span.outside)
+    np.testing.assert_allclose(found, metric, atol=1e-8 * np.abs(metric).max())
     for name in ("objective", "active_share", "mean_margin", "loss", "loo_error"):
         assert other.record[name] == pytest.approx(one.record[name], rel=1e-8)
 
@@ -70,14 +78,14 @@ class TestSpan:
         np.testing.assert_allclose(span.basis @ span.basis.T, np.eye(39), atol=1e-9)
         np.testing.assert_allclose(span.inverse_transform(span.transform(inner)), inner, atol=1e-9)
 
-    def test_a_widened_metric_acts_on_rows_as_the_one_in_the_basis(self, case, rng):
+    def test_a_folded_metric_acts_on_rows_as_the_one_in_the_basis(self, case, rng):
         _, inner, positions, name = case
         span, _ = span_of(inner, positions, name)
         for rank in (3, 39, 50):
             factor = rng.standard_normal((rank, 39))
             expected = cdist(*[span.transform(inner) @ factor.T] * 2)
-            for wide in (span.widen(factor), span.fold(factor)):
-                np.testing.assert_allclose(cdist(*[inner @ wide.T] * 2), expected, atol=1e-6)
+            folded = span.fold(factor)
+            np.testing.assert_allclose(cdist(*[inner @ folded.T] * 2), expected, atol=1e-6)
 
     def test_outside_the_basis_a_folded_metric_is_nothing(self, case, rng):
         _, inner, positions, name = case
@@ -85,5 +93,38 @@ class TestSpan:
         outside = np.linalg.svd(span.basis)[2][39:] / span.factors
         factor = rng.standard_normal((4, 39))
         np.testing.assert_allclose(span.fold(factor) @ outside.T, 0, atol=1e-9)
-        widened = np.square(span.widen(factor) @ outside.T).sum(axis=0)
-        np.testing.assert_allclose(widened, span.outside, rtol=1e-9)
+        np.testing.assert_allclose(span.outside.squared_norms(outside), span.share, rtol=1e-9)
+        assert not span.outside.squared_norms(inner).any()
+
+    @pytest.mark.parametrize(("n_more", "n_directions"), [(1, 1), (20, 10), (31, 31), (100, 31)])
+    def test_a_factor_that_covers_more_rows_measures_them_by_the_whole_metric(
+        self, case, rng, n_more, n_directions
+    ):
+        _, inner, positions, name = case
+        span, _ = span_of(inner, positions, name)
+        factor, more = span.fold(rng.standard_normal((30, 39))), rng.standard_normal((n_more, 70))
+        more[n_more // 2 :] = more[: n_more - n_more // 2]  # some of them twice
+        whole = np.linalg.cholesky(whole_metric(factor, span.outside) + 1e-12 * np.eye(70)).T
+        rows = np.concatenate((inner, more))
+        components, rest = span.outside.cover(factor, more)
+        assert len(components) == 30 + n_directions
+        expected = cdist(*[rows @ whole.T] * 2)
+        np.testing.assert_allclose(cdist(*[rows @ components.T] * 2), expected, atol=1e-4)
+        queries = rng.standard_normal((5, 70))
+        squared = cdist(queries @ components.T, rows @ components.T) ** 2
+        if rest is not None:
+            squared += rest.squared_norms(queries)[:, None]
+        np.testing.assert_allclose(
+            np.sqrt(squared), cdist(queries @ whole.T, rows @ whole.T), atol=1e-4
+        )
+
+    def test_rows_hardly_outside_keep_the_basis_orthonormal(self, case, rng):
+        _, inner, positions, name = case
+        inner = inner.astype(np.float32)
+        outside = span_of(inner, positions, name)[0].outside
+        sizes = np.logspace(-5, 0, 8)[:, None]
+        more = (inner[:8] + sizes * rng.standard_normal((8, 70))).astype(np.float32)
+        for rows in (more[:2], more, 100 * more + 1):
+            _, outside = outside.cover(inner[:0], rows)
+            gram = outside.basis @ outside.basis.T
+            np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-4)

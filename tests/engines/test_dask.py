@@ -185,6 +185,15 @@ def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client, request, n
     )
 
 
+def test_few_rows_with_many_features_give_the_model_of_one_machine(client):
+    X, y = make_blobs(60, n_features=90)
+    here = MaPML(random_state=0).fit(X[:40], y[:40])
+    there = MaPML(random_state=0).fit(da.from_array(X[:40], (20, 90)), da.from_array(y[:40], 20))
+    assert there.components_.shape == here.components_.shape == (39, 90)
+    np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(there.score_samples(X), here.score_samples(X), atol=1e-6)
+
+
 @pytest.mark.usefixtures("short_passes", "in_batches")
 def test_a_fit_is_resumed_within_the_refinement(client, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_population, "MESSAGE_BYTES", 20_000)

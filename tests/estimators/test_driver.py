@@ -62,7 +62,11 @@ def test_an_interrupted_fit_is_resumed_to_the_same_model(
 def test_the_best_step_is_kept_and_patience_ends(learner, monkeypatch, errors, last, best):
     X, y = make_blobs()
     left, measure = iter(errors), driver.held_out_model
-    monkeypatch.setattr(driver, "held_out_model", lambda *of: (measure(*of)[0], next(left)))
+
+    def measured(*of):
+        return measure(*of)[0], {"validation_error": next(left)}
+
+    monkeypatch.setattr(driver, "held_out_model", measured)
     if isinstance(learner, MaPML):
         learner.set_params(start="euclidean", refine=0)
     learner.set_params(early_stopping=True).fit(X, y)

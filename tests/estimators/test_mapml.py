@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from helpers import make_blobs
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -163,10 +164,20 @@ def test_early_stopping_returns_the_best_round(reference, weights, refine):
         early_stopping=True, reference=reference, weights=weights, n_steps=50, metric_reg=0.01,
         random_state=0, max_iter=8, refine=refine,
     ).fit(X, y)  # fmt: skip
-    errors = [record["validation_error"] for record in model.history_]
-    assert model.history_[model.best_iter_]["validation_error"] == min(errors)
-    assert errors.index(min(errors)) == model.best_iter_
+    measured = [(r["validation_error"], r.get("validation_loss", 0)) for r in model.history_]
+    assert measured.index(min(measured)) == model.best_iter_
     assert model.n_iter_ == 9 if refine else model.n_iter_ - model.best_iter_ <= 3
+
+
+def test_held_out_rows_that_tie_choose_by_their_likelihood():
+    """Of few rows without errors, as before anything is learned, the refinement is not undone."""
+    X, y = load_iris(return_X_y=True)
+    model = MaPML(n_latents=3, bandwidth="shared", early_stopping=True, random_state=0).fit(X, y)
+    first, last = model.history_
+    assert first["validation_error"] == last["validation_error"]
+    assert first["validation_loss"] > last["validation_loss"]
+    assert model.best_iter_ == 1
+    assert log_loss(y, model.predict_proba(X)) < 0.15
 
 
 def test_warm_start_continues_from_the_last_fit(blobs):

@@ -156,8 +156,10 @@ class Trials:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
             seen = labelled.left_out(part.rows @ vote.components.T, vote.points)
-            unseen = squared_distances(part.unseen @ vote.components.T, vote.points)
-            ratios.append(distance_ratio(unseen.min(axis=1), seen.min(axis=1)))
+            unseen = squared_distances(part.unseen @ vote.components.T, vote.points).min(axis=1)
+            if self._rank is None:
+                unseen += part.outside
+            ratios.append(distance_ratio(unseen, seen.min(axis=1)))
         return float(np.mean(ratios))
 
     def _part(self, start: str, fold: int) -> _Part:
@@ -166,15 +168,17 @@ class Trials:
         rows, positions, weights = self._rows, self._positions, self._weights
         of_seen = None if weights is None else weights[~unseen]
         seen, of_rows = rows[~unseen], positions[~unseen]
+        outside: Floats = np.zeros(int(unseen.sum()), np.float32)
         if len(seen) < seen.shape[1]:
             span, chosen = span_of(seen, of_rows, start, of_seen)
+            outside = span.outside.squared_norms(rows[unseen]).astype(np.float32)
             rows = span.transform(rows)
         else:
             chosen = start_from(start, seen, of_rows, of_seen)
         mapped = chosen.transform(rows).astype(np.float32)  # a trial only judges
         return _Part(
             mapped[~unseen], of_rows, of_seen, mapped[unseen], positions[unseen],
-            None if weights is None else weights[unseen],
+            None if weights is None else weights[unseen], outside,
         )  # fmt: skip
 
 
@@ -188,6 +192,8 @@ class _Part:
     unseen: Floats
     unseen_positions: Ints
     unseen_weights: Floats | None
+    outside: Floats
+    """Squared distances of the unseen rows from the span of the others."""
 
     def begin(self, n_latents: int | float, rank: int | None) -> tuple[KernelVote, Labelled]:
         """Latent examples by k-means in every class, before anything is learned."""

@@ -31,6 +31,7 @@ from latentmetric.core.parallel import (
     single_threaded_blas,
     thread_count,
 )
+from latentmetric.core.span import Outside
 from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import (
@@ -89,12 +90,16 @@ class FittedModel:
     """b of each reference, whose vote counts e^b times; None if all are 0."""
     row_ids: Ids | None = None
     """Ids of a few rows that each reference stands for, (m, ``EXAMPLES``); None if not kept."""
+    outside: Outside | None = None
+    """The metric where the factor has none: outside the span of rows with more features than rows.
+
+    None if it has none there. All references are in the span."""
 
     @classmethod
     def of_metric(
         cls, coordinates: Coordinates, components: Floats, points: Floats, codes: Ints,
         n_classes: int, temperature: float | None = None, log_scales: Floats | None = None,
-        log_weights: Floats | None = None,
+        log_weights: Floats | None = None, outside: Outside | None = None,
     ) -> FittedModel:  # fmt: skip
         """A model with references at ``points`` under the metric; their spacing is T's default."""
         references = References.of(points)
@@ -102,7 +107,7 @@ class FittedModel:
             temperature = temperature_from_references(references)
         return cls(
             coordinates, references, codes, n_classes, temperature, components, None, log_scales,
-            log_weights,
+            log_weights, outside=outside,
         )  # fmt: skip
 
     @classmethod
@@ -124,21 +129,35 @@ class FittedModel:
             assert self.similarity is not None
             references = _similar(self.similarity, inner)
             return replace(self, references=references, codes=codes, row_ids=ids)
+        wide = self.covering(rows)
+        assert wide.components is not None
         model = FittedModel.of_metric(
-            self.coordinates, self.components, inner.under(self.components), codes,
-            self.n_classes, temperature,
+            self.coordinates, wide.components, inner.under(wide.components), codes,
+            self.n_classes, temperature, outside=wide.outside,
         )  # fmt: skip
         return replace(model, row_ids=ids)
 
+    def covering(self, rows: Floats) -> FittedModel:
+        """The same model with a factor that measures these rows, too, which become references."""
+        if self.outside is None or self.components is None:
+            return self
+        inner = self.coordinates.transform(rows.astype(self.dtype))
+        components, outside = self.outside.cover(self.components, inner)
+        n_more = len(components) - len(self.components)
+        points = np.pad(self.references.rows, ((0, 0), (0, n_more)))
+        references = replace(self.references, rows=points) if n_more else self.references
+        return replace(self, components=components, references=references, outside=outside)
+
     def with_more(self, rows: Floats, codes: Ints, row_ids: Ids | None = None) -> FittedModel:
         """The same model with more references; rows are in the caller's coordinates."""
-        own, more = self.references, self.with_references(rows, codes, 0.0).references
+        wide = self.covering(rows)
+        own, more = wide.references, wide.with_references(rows, codes, 0.0).references
         references = References(
             np.concatenate((own.rows, more.rows)),
             np.concatenate((own.norms, more.norms)),
             own.factor,
         )
-        voters = self._with_mean_votes(len(codes))
+        voters = wide._with_mean_votes(len(codes))
         return replace(
             voters, references=references, codes=np.concatenate((self.codes, codes)),
             row_ids=joined_ids(self.row_ids, len(self.codes), row_ids, len(codes)),
@@ -194,6 +213,8 @@ class FittedModel:
         else:
             rank, n_features = self.components.shape
             gain = sqrt(rank * n_features) * _largest_norm(self.components)
+            if self.outside is not None:
+                gain = max(gain, sqrt(n_features) * float(np.abs(self.outside.factors).max()))
             room = sqrt(largest) - self.farthest
         usual = REACH[self.dtype.name]
         return usual if usual * gain <= room else room / gain
@@ -359,9 +380,15 @@ class FittedModel:
         self._set_to_zero(squared, points)
         return Neighbors(squared, most), shares
 
-    def scores(self, neighbors: Neighbors) -> Floats:
-        """Minus the distance to the nearest reference."""
-        return -self.distances(neighbors.squared[:, 0])
+    def scores(self, neighbors: Neighbors, rows: Floats) -> Floats:
+        """Minus the distance of these rows to the nearest reference, outside the span included."""
+        squared = neighbors.squared[:, 0]
+        if self.outside is not None:
+            squared = squared.copy()
+            for block in row_blocks(len(rows), 4 * rows.shape[1] * self.dtype.itemsize):
+                inner = self.coordinates.transform(rows[block].astype(self.dtype, copy=False))
+                squared[block] += self.outside.squared_norms(inner)
+        return -self.distances(squared)
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:

@@ -28,7 +28,7 @@ from latentmetric.core.population import (
     weights_of,
 )
 from latentmetric.core.refinement import Moments, Plan, refine
-from latentmetric.core.span import is_wide, span_of, spanned
+from latentmetric.core.span import span_of, spanned
 from latentmetric.core.starts import STARTS, Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
@@ -157,9 +157,12 @@ def _run(
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
     weights, judges = sample.weights, judging.rows
-    if is_wide(sample):
+    outside: Floats = np.zeros(len(judges))
+    if len(fitted) < fitted.shape[1]:
         span, start = span_of(fitted, positions, name, weights)
-        sample, judges = spanned(sample, span), span.transform(judges)
+        if not (settings.n_components or settings.final_rank):
+            outside = span.outside.squared_norms(judges)
+        sample, judges = spanned(sample, fitted, span), span.transform(judges)
     else:
         start = start_from(name, fitted, positions, weights)
     state = first_state(sample, counts, init, settings, start, generator)
@@ -187,7 +190,8 @@ def _run(
     left_out = left_out_distances(
         seen, positions, latents, state.class_starts, state.counts, weights
     )
-    return Trial(judgement, distance_ratio(k_nearest(unseen, latents, 1)[0][:, 0], left_out))
+    nearest = k_nearest(unseen, latents, 1)[0][:, 0] + outside
+    return Trial(judgement, distance_ratio(nearest, left_out))
 
 
 def distance_ratio(unseen: Floats, left_out: Floats) -> float:

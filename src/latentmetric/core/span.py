@@ -1,12 +1,16 @@
 """Few rows with many features: everything is learned in the span of the rows.
 
 Rows of n < d span fewer than n dimensions, and gradients of the metric and of latent examples stay
-in this span. So rows are written in an orthonormal basis of it, and the metric that was learned
-there is extended to all features by what it was before outside, at the cost of n features. The
+in this span. So rows are written in an orthonormal basis of it, at the cost of n features. The
 rounds give exactly what they would give with all features. The refinement's steps are as long as
 the dimensions of the span suggest, not the features outside of it.
 
-Time O(n²·d) for the basis and for each metric that is extended. Memory O(n·d).
+Outside the span, the metric is what it was at the start. That adds the same to all distances of a
+row from latent examples, which are in the span, so it is left out of the factor and of the votes.
+It is kept as a number for each feature: it tells how unusual a row is, and references that are
+added later need it.
+
+Time O(n²·d) for the basis. Memory O(n·d).
 """
 
 from __future__ import annotations
@@ -15,15 +19,59 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from scipy.linalg import null_space, qr, svd
 
 from latentmetric.core.coordinates import Coordinates
+from latentmetric.core.distances import squared_norms
 from latentmetric.core.population import LocalPopulation, Population
-from latentmetric.core.psd import project_psd
 from latentmetric.core.starts import Start, combining_matrix, feature_factors
 from latentmetric.core.types import Floats, Ints
 
 NEGLIGIBLE = 1e-10
 """Directions with less than this share of the largest squared singular value are rounding."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The metric outside the span of the rows: ‖w∘x‖² of what is left of x, Euclidean but for w."""
+
+    factors: Floats
+    """w: the factor of each feature."""
+    basis: Floats
+    """Orthonormal rows: the span of the rows w∘x."""
+
+    def rest(self, rows: Floats) -> Floats:
+        """w∘x of inner rows, less the part in the span."""
+        scaled: Floats = rows * self.factors
+        scaled -= (scaled @ self.basis.T) @ self.basis
+        return scaled
+
+    def squared_norms(self, rows: Floats) -> Floats:
+        """The squared distance of inner rows from the span; 0 within rounding is 0."""
+        away, whole = squared_norms(self.rest(rows)), squared_norms(rows * self.factors)
+        away[away <= NEGLIGIBLE * whole] = 0
+        return away
+
+    def directions(self, rows: Floats) -> Floats:
+        """An orthonormal basis of what these inner rows add to the span."""
+        n_features = self.basis.shape[1]
+        if len(rows) + len(self.basis) >= n_features:
+            return null_space(self.basis).T.astype(self.basis.dtype)
+        rows = rows[self.squared_norms(rows) > 0]
+        if not len(rows):
+            return self.basis[:0]
+        _, lengths, found = svd(self.rest(rows), full_matrices=False)
+        basis: Floats = found[lengths**2 > NEGLIGIBLE * lengths[:1] ** 2]
+        basis -= (basis @ self.basis.T) @ self.basis  # of rows hardly outside, rounding is left
+        orthonormal: Floats = qr(basis.T, mode="economic")[0].T
+        return orthonormal
+
+    def cover(self, components: Floats, rows: Floats) -> tuple[Floats, Outside | None]:
+        """A factor that measures these inner rows, too, and what is then outside; None: nothing."""
+        more = self.directions(rows)
+        wide = np.concatenate((components, more * self.factors))
+        basis = np.concatenate((self.basis, more))
+        return wide, Outside(self.factors, basis) if len(basis) < len(self.factors) else None
 
 
 @dataclass(frozen=True)
@@ -34,8 +82,13 @@ class Span:
     """s: the factor of each feature."""
     basis: Floats
     """B: orthonormal rows."""
-    outside: float
+    share: float
     """The start's metric outside the span, where it is a multiple of the identity."""
+
+    @property
+    def outside(self) -> Outside:
+        """The start's metric outside the span, for inner rows."""
+        return Outside(self.factors * self.factors.dtype.type(sqrt(self.share)), self.basis)
 
     def transform(self, rows: Floats) -> Floats:
         """Inner rows in the basis."""
@@ -45,25 +98,9 @@ class Span:
         """Rows in the basis as inner rows."""
         return (rows @ self.basis) / self.factors
 
-    def widen(self, components: Floats) -> Floats:
-        """The d×d factor of a metric in the basis, for inner rows."""
-        values, directions = project_psd(components.T @ components)
-        root = (directions.T * np.sqrt(values)) @ directions
-        outside = root.dtype.type(sqrt(self.outside))
-        root -= outside * np.eye(len(root), dtype=root.dtype)
-        wide = self.basis.T @ (root @ self.basis)
-        wide[np.diag_indices_from(wide)] += outside
-        wide *= self.factors
-        return wide
-
     def fold(self, components: Floats) -> Floats:
-        """A factor of low rank in the basis, for inner rows; nothing outside of it."""
+        """A factor in the basis, for inner rows; nothing outside of it."""
         return (components @ self.basis) * self.factors
-
-
-def is_wide(rows: Population) -> bool:
-    """Whether these rows are worth writing in a basis: here, and fewer than their features."""
-    return isinstance(rows, LocalPopulation) and rows.sizes.sum() < rows.n_features
 
 
 def span_of(
@@ -85,8 +122,9 @@ def span_of(
     return Span(factors, basis, outside), Start(start, turn.astype(rows.dtype))
 
 
-def spanned(rows: LocalPopulation, span: Span) -> LocalPopulation:
-    """The same rows and classes in the basis."""
-    inside = span.transform(rows.inner[:])
-    unit = Coordinates(np.zeros(len(span.basis)), 1.0)
-    return LocalPopulation(inside, unit, rows.codes, rows.members, rows.radii, rows.row_weights)
+def spanned(rows: Population, sample: Floats, span: Span) -> LocalPopulation:
+    """The same classes with their rows in the basis; ``sample`` is all inner rows as drawn."""
+    unit, ends = Coordinates(np.zeros(len(span.basis)), 1.0), np.cumsum(rows.sizes)
+    members = np.split(np.arange(len(sample)), ends[:-1])
+    order = np.arange(len(sample), dtype=np.float64)
+    return LocalPopulation(span.transform(sample), unit, rows.codes, members, order, rows.weights)

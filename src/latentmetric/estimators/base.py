@@ -46,7 +46,7 @@ from latentmetric.estimators.progress import (
     reading_log,
     with_callbacks,
 )
-from latentmetric.estimators.references import ReferencesMixin
+from latentmetric.estimators.references import ReferencesMixin, learned
 from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import predicted_dtype
@@ -226,13 +226,12 @@ class ReferenceClassifier(
             model = self._fitted_model(data, state, all_rows=False)
         features = ("n_features_in_", "feature_names_in_")
         return {
-            **({} if model.components is None else {"components_": model.components}),
+            **learned(model),
             **{name: getattr(self, name) for name in features if hasattr(self, name)},
             "classes_": data.classes,
             "history_": list(history),
             "n_iter_": iterations(history[-1]),
             "best_iter_": iterations(state.record),
-            "model_": model,
         }
 
     def transform(self, X: Any) -> Floats:
@@ -314,7 +313,8 @@ class ReferenceClassifier(
         Returns
         -------
         ndarray of shape (n_samples,)
-            In the units of the distances of ``kneighbors``.
+            In the units of the distances of ``kneighbors``. With fewer rows than features in the
+            fit of ``MaPML``, the part of a row outside their span counts here, but not there.
         """
         ready = self._ready()
         scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)
@@ -442,11 +442,13 @@ class ReferenceClassifier(
                 labels[~(self._score_block(rows, start) >= float(reject_below))] = reject_label
             return labels
 
-        def predict(neighbors: Neighbors) -> np.ndarray[Any, Any]:
+        def predict(neighbors: Neighbors, some: Floats) -> np.ndarray[Any, Any]:
             predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
             if reject_below is not None:
                 predicted = predicted.astype(dtype)
-                predicted[~(self.model_.scores(neighbors) >= float(reject_below))] = reject_label
+                predicted[~(self.model_.scores(neighbors, some) >= float(reject_below))] = (
+                    reject_label
+                )
             return predicted
 
         return self._by_voters(predict, rows, start)
@@ -462,7 +464,7 @@ class ReferenceClassifier(
         if self._all_vote():
             return self._by_all(self.model_.shares_of_all, rows, start)
 
-        def shares(neighbors: Neighbors) -> Floats:
+        def shares(neighbors: Neighbors, some: Floats) -> Floats:
             return self.model_.shares(neighbors, self.weights)
 
         return self._by_voters(shares, rows, start)
@@ -479,9 +481,11 @@ class ReferenceClassifier(
             return self._by_all(
                 lambda some: side_by_side(*model.strongest_of_all(some, k)), rows, start
             )
-        return self._by_voters(
-            lambda voters: side_by_side(*model.strongest(voters, self.weights, k)), rows, start
-        )
+
+        def of_voters(neighbors: Neighbors, some: Floats) -> Floats:
+            return side_by_side(*model.strongest(neighbors, self.weights, k))
+
+        return self._by_voters(of_voters, rows, start)
 
     def _by_all(self, answer: Callable[[Floats], Floats], rows: Floats, start: int) -> Floats:
         """The answers of a vote of all references, block by block."""
@@ -491,14 +495,17 @@ class ReferenceClassifier(
         return np.concatenate(found)
 
     def _by_voters(
-        self, answer: Callable[[Neighbors], np.ndarray[Any, Any]], rows: Floats, start: int
+        self, answer: Callable[[Neighbors, Floats], np.ndarray[Any, Any]], rows: Floats, start: int
     ) -> np.ndarray[Any, Any]:
         """The answers of the references that vote, block by block."""
         blocks = self._voting_blocks(
             len(rows), self.model_.n_voters(self.weights, self.n_neighbors)
         )
         return np.concatenate(
-            [answer(self._nearest(rows[block], start + block.start)) for block in blocks]
+            [
+                answer(self._nearest(rows[block], start + block.start), rows[block])
+                for block in blocks
+            ]
         )
 
     def _voting_blocks(self, n_rows: int, n_voters: int) -> list[slice]:
@@ -506,7 +513,7 @@ class ReferenceClassifier(
         return list(row_blocks(n_rows, VOTER_BYTES * n_voters, VOTING_BYTES)) or [slice(0, 0)]
 
     def _score_block(self, rows: Floats, start: int) -> Floats:
-        return self.model_.scores(self._nearest(rows, start, 1))
+        return self.model_.scores(self._nearest(rows, start, 1), rows)
 
     def _kneighbors_block(self, k: int, rows: Floats, start: int) -> Floats:
         """Distances and indices side by side, in float64, which can hold both."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from latentmetric.core.likelihood import loss_of
 from latentmetric.core.model import FittedModel
-from latentmetric.core.steps import AnyState, Steps
+from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.votes import VOTES, temperature_from_held_out
 from latentmetric.estimators.progress import Listener
 from latentmetric.estimators.training import TrainingData
@@ -81,11 +82,11 @@ def next_step(
         if name in record:
             record[name] *= data.coordinates.unit
     if len(data.held_out):
-        record["validation_error"] = held_out_model(estimator, data, state)[1]
-    # Without an error to compare, the last state is the best.
+        record |= held_out_model(estimator, data, state)[1]
+    # Without an error to compare, the last state is the best. Few rows often tie in their errors.
     error = record.get("validation_error", record.get("loss"))
-    kept, kept_error = state, inf if error is None else error
-    if before is not None and error is not None and not error < before.kept_error:
+    kept, kept_error = state, (inf if error is None else error, record.get("validation_loss", 0.0))
+    if before is not None and error is not None and not kept_error < tuple(before.kept_error):
         kept, kept_error = before.kept, before.kept_error
     done = state.record["round"]
     finished = state.finished or done >= steps.limit
@@ -98,19 +99,29 @@ def next_step(
 
 def held_out_model(
     estimator: ReferenceClassifier[AnyState], data: TrainingData, state: AnyState
-) -> tuple[FittedModel, float]:
-    """The model of a state, and its error on the held-out rows, which also set the temperature."""
+) -> tuple[FittedModel, Record]:
+    """The model of a state, and what the held-out rows say of it.
+
+    They also set the temperature, unless few rows were refined with one: still fewer of them are
+    held out, which often all have the right label, however low the temperature is.
+    """
     model = estimator._fitted_model(data, state, all_rows=False)
     rows, codes = data.rows[data.held_out], data.codes[data.held_out]
     weights = data.row_weights(data.held_out)
     k = model.n_voters(estimator.weights, estimator.n_neighbors)
     neighbors = model.nearest(rows, k, estimator.n_jobs)
-    if VOTES[estimator.weights].needs_temperature and model.log_scales is None:
-        correct = model.codes[neighbors.indices] == codes[:, None]
-        temperature = temperature_from_held_out(neighbors.squared, correct, weights)
-        model = replace(model, temperature=temperature)
+    record: Record = {}
+    by_latents = getattr(estimator, "reference", "") == "latent"
+    refined = data.dense and by_latents and "refinement" in state.record
+    if VOTES[estimator.weights].needs_temperature and model.is_metric:
+        shares = model.shares(neighbors, estimator.weights)[np.arange(len(codes)), codes]
+        record["validation_loss"] = float(np.average(loss_of(shares, 0.0), weights=weights))
+        if model.log_scales is None and not refined:
+            correct = model.codes[neighbors.indices] == codes[:, None]
+            temperature = temperature_from_held_out(neighbors.squared, correct, weights)
+            model = replace(model, temperature=temperature)
     wrong = model.vote(neighbors, estimator.weights) != codes
-    return model, float(np.average(wrong, weights=weights))
+    return model, record | {"validation_error": float(np.average(wrong, weights=weights))}
 
 
 def open_checkpoints(

@@ -105,11 +105,13 @@ def _attributes(
     of_latents = learned.codes
     degree = learned.temperature / into.unit or None
     points = InnerRows(latents, into).under(factor)
-    votes = (
+    scales, weights = (
         None if known is None else known.astype(dtype)
         for known in (learned.log_scales, learned.log_weights)
     )  # fmt: skip
-    model = FittedModel.of_metric(into, factor, points, of_latents, len(classes), degree, *votes)
+    model = FittedModel.of_metric(
+        into, factor, points, of_latents, len(classes), degree, scales, weights
+    )
     own, squared = _own(inner, codes, points, of_latents)
     counts = np.bincount(own, minlength=len(points))
     spreads = np.bincount(codes, squared) / np.bincount(codes)

@@ -223,7 +223,9 @@ class MaPML(OnlineLatents):
     n_latents_ : int, float or dict
         What ``n_latents`` is, or was chosen to be.
     components_ : ndarray of shape (rank, n_features)
-        The factor of the metric: ``M = components_.T @ components_``.
+        The factor of the metric: ``M = components_.T @ components_``. With fewer rows than
+        features, it covers the span of the rows; see "Few rows with many features" in the
+        documentation.
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
@@ -234,10 +236,10 @@ class MaPML(OnlineLatents):
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric, mean
         margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and
-        error, with ``early_stopping`` the validation error. Passes of the refinement have a number
-        "refinement" and no objective. Round 0 has the name of the start, and with "auto" the loss
-        and the error of each start; for few rows what was chosen and, as "tried", the loss of each
-        candidate on each fold.
+        error, with ``early_stopping`` the validation error and loss. Passes of the refinement have
+        a number "refinement" and no objective. Round 0 has the name of the start, and with "auto"
+        the loss and the error of each start; for few rows what was chosen and, as "tried", the loss
+        of each candidate on each fold.
     n_iter_ : int
         The number of rounds run, passes of the refinement included.
     best_iter_ : int
@@ -438,10 +440,13 @@ class MaPML(OnlineLatents):
     def _fitted_model(self, data: TrainingData, state: State, all_rows: bool) -> FittedModel:
         components = state.start.fold(reduced(state, settings_of(self).final_rank))
         if data.span is not None:
-            limited = self.n_components is not None and self.n_components < len(data.span.factors)
-            components = (data.span.fold if limited else data.span.widen)(components)
+            components = data.span.fold(components)
         votes: tuple[Floats | None, Floats | None] = (None, None)
+        outside = data.outside
         if self.reference == "original":
+            if outside is not None and all_rows:
+                held_out = data.coordinates.transform(data.rows[data.held_out])
+                components, outside = outside.cover(components, held_out)
             points, codes = data.references(components, all_rows)
             temperature = None
         else:
@@ -450,8 +455,9 @@ class MaPML(OnlineLatents):
             if len(state.log_scales):
                 votes = state.log_scales[order], state.log_weights[order]
         return FittedModel.of_metric(
-            data.coordinates, components, points, codes, len(data.classes), temperature, *votes
-        )
+            data.coordinates, components, points, codes, len(data.classes), temperature, *votes,
+            outside,
+        )  # fmt: skip
 
     def _attributes(
         self, data: TrainingData, state: State, history: list[Record], *, final: bool

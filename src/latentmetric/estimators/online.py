@@ -24,7 +24,7 @@ from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
-from latentmetric.estimators.references import recoded
+from latentmetric.estimators.references import learned, recoded
 from latentmetric.estimators.setup import QUANTILES, requested_counts
 from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import (
@@ -270,6 +270,7 @@ def grown(
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
     model, margins = with_classes(estimator, classes)
+    model = model.covering(rows)
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
@@ -333,7 +334,7 @@ def grown(
             estimator.latent_counts_, [part.counts for part in parts.values()]
         ),
         "margins_": margins,
-        "model_": model,
+        **learned(model),
     }
 
 

@@ -23,6 +23,12 @@ from latentmetric.validation.labels import (
 from latentmetric.validation.parameters import validated_copy
 
 
+def learned(model: FittedModel) -> dict[str, Any]:
+    """The fitted attributes that a model is."""
+    components = {} if model.components is None else {"components_": model.components}
+    return {"model_": model, **components}
+
+
 def recoded(model: FittedModel, before: Labels, classes: Labels) -> FittedModel:
     """The model with codes that refer to ``classes``, which hold those of before."""
     codes = np.searchsorted(classes, before)[model.codes]
@@ -60,7 +66,7 @@ class ReferencesMixin:
                 attributes = changing._with_classes(rows[unknown], labels[unknown])
                 changing.__dict__.update(attributes)
             codes = known_codes(labels, changing.classes_)
-            attributes["model_"] = changing.model_.with_references(rows, codes, row_ids=ids)
+            attributes |= learned(changing.model_.with_references(rows, codes, row_ids=ids))
         if "reference_" in vars(self):
             attributes["reference_"] = "set"
         self.__dict__ = vars(self) | attributes
@@ -136,8 +142,8 @@ class ReferencesMixin:
         """The fitted attributes with new classes, whose rows become references."""
         classes = joined_classes(self.classes_, labels)
         model = recoded(self.model_, self.classes_, classes)
-        codes = known_codes(labels, classes)
-        return {"classes_": classes, "model_": model.with_more(rows, codes, row_ids)}
+        more = model.with_more(rows, known_codes(labels, classes), row_ids)
+        return {"classes_": classes, **learned(more)}
 
     def _without_classes(self, kept: Bools) -> dict[str, Any]:
         """The fitted attributes with only these classes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, sqrt
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -43,7 +43,7 @@ from latentmetric.core.population import (
 )
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.race import choose_start
-from latentmetric.core.span import is_wide, span_of, spanned
+from latentmetric.core.span import Outside, Span, span_of, spanned
 from latentmetric.core.starts import Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
@@ -113,7 +113,7 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
 
     Rows with more features than rows are written in a basis.
     """
-    rows = data.training
+    rows, n_rows = data.training, int(data.training.sizes.sum())
     chosen = Candidate(
         model.start, USUAL_SHARE if model.n_latents == "auto" else model.n_latents,
         1.0 if model.ridge == "auto" else model.ridge,
@@ -123,13 +123,12 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     data = replace(data, dense=dense)
     if is_warm(model):
         before = model.history_[0]
-        return replace(data, chosen=Candidate(
+        return _in_last_span(model, replace(data, chosen=Candidate(
             chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
             before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
             before.get("bandwidth", "shared") if model.bandwidth == "auto" else chosen.bandwidth,
-        ))  # fmt: skip
-    # A metric that was learned from other rows may be anything outside the span of these.
-    wide = model.max_norm is None and is_wide(rows)
+        )))  # fmt: skip
+    wide = n_rows < rows.n_features and (dense or isinstance(rows, LocalPopulation))
     record: Record = {}
     if dense:
         chosen, record = _choose_capacity(model, rows, chosen, generator)
@@ -140,15 +139,18 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
         chosen = replace(chosen, start=name)
     else:
         return replace(data, chosen=chosen)
-    numbers = np.arange(int(rows.sizes.sum()))
+    numbers = np.arange(n_rows)
     sample, positions = rows.sample(numbers), positions_of(rows, numbers)
     data = replace(data, chosen=chosen)
     if not wide:
         start = start_from(chosen.start, sample, positions, rows.weights)
         return replace(data, start=(start, record))
-    assert isinstance(rows, LocalPopulation)
     span, start = span_of(sample, positions, chosen.start, rows.weights)
-    return replace(data, training=spanned(rows, span), span=span, start=(start, record))
+    data = replace(data, training=spanned(rows, sample, span), span=span, start=(start, record))
+    if (model.n_components or inf) < rows.n_features:
+        return data
+    factor = rows.dtype.type(sqrt(min(1.0, inf if model.max_norm is None else model.max_norm)))
+    return replace(data, outside=Outside(factor * span.outside.factors, span.basis))
 
 
 def is_dense(model: Any, data: TrainingData) -> bool:
@@ -235,11 +237,45 @@ def is_warm(model: Any) -> bool:
     return bool(model.warm_start) and hasattr(model, "components_")
 
 
+def _last_metric(model: Any, data: TrainingData) -> tuple[Floats, Outside | None]:
+    """The factor of the last fit, wide enough for these rows, and the metric outside their span."""
+    rows, last = data.training, model.model_
+    components = model.components_.astype(rows.dtype)
+    if last.outside is None:
+        return components, None
+    latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
+    some = rows.sample(np.arange(min(int(rows.sizes.sum()), rows.n_features)))
+    outside = Outside(*(part.astype(rows.dtype) for part in vars(last.outside).values()))
+    return outside.cover(components, np.concatenate((some, latents)))
+
+
+def _in_last_span(model: Any, data: TrainingData) -> TrainingData:
+    """The data in a basis of what the last fit and these rows span, if there is an outside."""
+    rows, (_, outside) = data.training, _last_metric(model, data)
+    if outside is None:
+        return data
+    span, sample = (
+        Span(outside.factors, outside.basis, 1.0),
+        rows.sample(np.arange(rows.sizes.sum())),
+    )
+    limited = (model.n_components or inf) < rows.n_features
+    return replace(
+        data, training=spanned(rows, sample, span), span=span, outside=None if limited else outside
+    )
+
+
 def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
     latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
-    components = model.components_.astype(rows.dtype)
+    if data.span is None:
+        components, _ = _last_metric(model, data)
+    else:
+        factors, basis = data.span.factors, data.span.basis
+        known = (model.components_ / factors) @ basis.T
+        more = np.eye(len(basis))[len(model.model_.outside.basis) :]
+        components = np.concatenate((known, more)).astype(rows.dtype)
+        latents = data.span.transform(latents)
     of_class = [latents[model.latent_labels_ == data.classes[code]] for code in rows.codes]
     nothing = np.zeros(len(latents))
     given = LatentsUpdate(np.concatenate(of_class), np.zeros(len(rows)), nothing, passes=0)
@@ -302,7 +338,7 @@ def score_quantiles(
     """
     if len(data.held_out):
         held_out = data.rows[data.held_out]
-        scores = model.scores(model.nearest(held_out, 1, estimator.n_jobs))
+        scores = model.scores(model.nearest(held_out, 1, estimator.n_jobs), held_out)
         return np.quantile(scores.astype(np.float64), QUANTILES)
     rows, numbers = data.training, state.judges
     if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there

@@ -11,7 +11,7 @@ import numpy as np
 from latentmetric.core.capacity import Candidate
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.population import LocalPopulation, Population
-from latentmetric.core.span import Span
+from latentmetric.core.span import Outside, Span
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record
 from latentmetric.core.types import Floats, Ints
@@ -39,6 +39,8 @@ class TrainingData:
     """The numbers of the held-out rows among ``rows``."""
     span: Span | None = None
     """The basis that the training rows are written in, if they have more features than rows."""
+    outside: Outside | None = None
+    """The metric outside their span; None if it has none there, or there is no outside."""
     start: tuple[Start, Record] | None = None
     """The start, and what its choice measured, if round 0 does not choose it."""
     dense: bool = False

@@ -44,7 +44,8 @@ class Progress(Generic[AnyState]):
     state: AnyState
     kept: AnyState
     """The state to return if this step were the last."""
-    kept_error: float
+    kept_error: tuple[float, float]
+    """What the state was kept by: an error or a loss, and a loss that breaks ties."""
     history: list[Record]
     generator_state: Any
     finished: bool

@@ -19,6 +19,7 @@ from latentmetric.core.distances import References
 from latentmetric.core.examples import EXAMPLES, Ids
 from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import BANDWIDTHS
+from latentmetric.core.span import Outside
 from latentmetric.core.starts import STARTS
 from latentmetric.persistence.model_file import (
     Arrays,
@@ -39,6 +40,8 @@ ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "log_scales": (None, ("references",)),
     "log_weights": (None, ("references",)),
     "components_": (None, ("rank", "features")),
+    "outside_factors": (None, ("features",)),
+    "span_basis": (None, ("span", "features")),
     "similarity_": (None, ("features", "features")),
     "latent_examples_": (None, ("latents", "features")),
     "latent_labels_": (np.int64, ("latents",)),
@@ -108,6 +111,8 @@ def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
         voting |= {"log_scales": model.log_scales, "log_weights": model.log_weights}
     if model.row_ids is not None:
         voting |= _packed_ids(model.row_ids)
+    if model.outside is not None:
+        voting |= {"outside_factors": model.outside.factors, "span_basis": model.outside.basis}
     return {
         "estimator": name,
         "parameters": pack(parameters, {}, "parameters"),
@@ -261,6 +266,18 @@ def _check_arrays(values: dict[str, Any]) -> None:
     )
 
 
+def _restore_outside(voting: dict[str, Any]) -> Outside | None:
+    """The metric outside the span of the rows, if the model has one."""
+    factors, basis = voting.get("outside_factors"), voting.get("span_basis")
+    require((factors is None) == (basis is None), "outside_factors and span_basis are a pair")
+    if factors is None or basis is None:
+        return None
+    is_basis = len(basis) <= len(factors) and np.abs(basis).max(initial=0) < 2
+    is_basis = is_basis and np.allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-3)
+    require(is_basis, "span_basis has rows that are not orthonormal")
+    return Outside(factors, basis)
+
+
 def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
     """The model that votes; its distances must not overflow in its dtype."""
     scale, temperature = float(voting["scale"]), float(voting["temperature"])
@@ -272,8 +289,9 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
         votes = voting.get("log_scales"), voting.get("log_weights")
         require((votes[0] is None) == (votes[1] is None), "log_scales and log_weights are a pair")
         model = FittedModel.of_metric(
-            coordinates, attributes["components_"], rows, codes, n_classes, temperature, *votes
-        )
+            coordinates, attributes["components_"], rows, codes, n_classes, temperature, *votes,
+            _restore_outside(voting),
+        )  # fmt: skip
     else:
         references = References(rows, np.zeros(len(rows), dtype=rows.dtype))
         model = FittedModel(
