@@ -58,7 +58,8 @@ def test_rotation(seed, make):
     one, other = (fit(rows, y, make, start="euclidean") for rows in (X, X @ rotation))
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries @ rotation))
     rotated = rotation.T @ one.get_mahalanobis_matrix() @ rotation
-    np.testing.assert_allclose(other.get_mahalanobis_matrix(), rotated, atol=1e-8)
+    # Few rows are refined in float32.
+    np.testing.assert_allclose(other.get_mahalanobis_matrix(), rotated, 1e-5, 1e-6)
 
 
 @settings(max_examples=6)

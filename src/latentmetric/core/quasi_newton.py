@@ -43,6 +43,9 @@ BANDWIDTHS = ("shared", "class", "latent")
 """Whose bandwidths and weights are learned, the simplest first."""
 
 
+CORRECTIONS = 5
+"""Steps that L-BFGS remembers; each is as long as all that is learned."""
+
 TINY = float(np.finfo(np.float64).tiny)
 
 TEMPERATURES = 2.0 ** np.arange(-5, 5)
@@ -152,7 +155,7 @@ def _shifted_exp(exponents: Floats) -> Floats:
 def log_likelihoods(
     exponents: Floats, blocks: list[tuple[slice, int, int]]
 ) -> tuple[Floats, Floats]:
-    """Log P(y | x) of every row, however unlikely its label is, and its slopes of the exponents."""
+    """Log P(y | x) of every row, however unlikely its label is, and its falls by the exponents."""
     p = _shifted_exp(exponents)
     p /= p.sum(axis=1, keepdims=True)
     logs, tiny = np.empty(len(p)), np.finfo(p.dtype).tiny
@@ -168,7 +171,7 @@ def log_likelihoods(
             exact = logsumexp(inside[lost], axis=1) - logsumexp(every[lost], axis=1)
             logs[np.arange(len(p))[block][lost]] = exact
         p[block, first:end] -= of_class / total[:, None]
-    return logs, np.negative(p, out=p)
+    return logs, p
 
 
 def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMENT_SHARE) -> float:
@@ -218,6 +221,10 @@ class Objective:
             self._groups = np.arange(n_points)
         self._n_groups = 0 if bandwidth == "shared" else int(self._groups[-1]) + 1
         self._pulls = np.repeat((BANDWIDTH_PULL / n_rows, WEIGHT_PULL / n_rows), self._n_groups)
+        rank, dtype = start.points.shape[1], data.rows.dtype
+        self._every = np.arange(n_rows)
+        self._beside = np.ones((n_rows, rank + 2), dtype)
+        self._toward = np.empty((rank + 2, n_points), dtype)
         of_factor = float(np.vdot(start.components, start.components)) or 1.0
         of_points = float(np.vdot(start.points, start.points)) or 1.0
         self._factor_pull = ridge / of_factor
@@ -250,28 +257,39 @@ class Objective:
         return mapped, np.exp(logs), totals.argmax(axis=1)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
-        """The loss and its gradient."""
+        """The loss and its gradient; columns beside the matrices save passes over all pairs."""
         data, start, vote = self._data, self._start, self.vote(vector)
-        mapped = data.rows @ vote.components.T
-        squared = data.left_out(mapped, vote.points)
-        logs, slopes = log_likelihoods(vote.exponents(squared), self._blocks)
+        points, own, every, rank = vote.points, data.own, self._every, vote.points.shape[1]
+        scales = np.exp(vote.log_scales) / vote.temperature
+        beside, toward = self._beside, self._toward
+        mapped = np.matmul(data.rows, vote.components.T, out=beside[:, :rank])
+        beside[:, rank] = squared_norms(mapped)
+        of_norms = squared_norms(points)
+        np.multiply(2 * scales, points.T, out=toward[:rank])
+        toward[rank], toward[-1] = -scales, vote.log_weights - scales * of_norms
+        exponents = beside @ toward  # b − e^t D² / T, where D² = ‖x‖² − 2 x·u + ‖u‖²
+        left_out = squared_norms(mapped - points[own]) * data.stretch
+        exponents[every, own] = vote.log_weights[own] - scales[own] * left_out
+        logs, slopes = log_likelihoods(exponents, self._blocks)
         trusted = np.exp(self._exponent * logs)
         # Without a least likelihood: a loss that does not fall along its gradient ends L-BFGS.
         losses = (1 - trusted) / self._exponent if self._exponent else -logs
         loss = float(data.weights @ losses)
-        trust = data.weights * trusted.astype(data.weights.dtype)
-        slopes *= -trust[:, None]  # ∂loss/∂exponents
-        scales = np.exp(vote.log_scales) / vote.temperature
+        slopes *= (data.weights * trusted.astype(data.weights.dtype))[:, None]  # ∂loss/∂exponents
+        of_own = slopes[every, own]
+        slopes[every, own] = of_own * data.stretch
+        sums = slopes.T @ beside
+        of_points, totals = sums[:, :rank], sums[:, -1]
         of_groups = np.empty(0)
         if self._n_groups:
-            of_scales = -np.einsum("ij,ij->j", slopes, squared) * scales
+            products = np.einsum("ij,ij->i", points, of_points)
+            of_scales = -scales * (sums[:, rank] - 2 * products + totals * of_norms)
+            of_weights = totals - np.bincount(own, of_own * (data.stretch - 1), len(points))
             of_groups = np.concatenate(
-                [np.bincount(self._groups, g) for g in (of_scales, slopes.sum(axis=0))]
+                [np.bincount(self._groups, g) for g in (of_scales, of_weights)]
             )
-        slopes *= -2 * scales  # 2 ∂loss/∂D²
-        slopes[np.arange(len(mapped)), data.own] *= data.stretch
-        of_mapped = slopes.sum(axis=1)[:, None] * mapped - slopes @ vote.points
-        of_points = slopes.sum(axis=0)[:, None] * vote.points - slopes.T @ mapped
+        of_points = 2 * scales[:, None] * (of_points - totals[:, None] * points)
+        of_mapped = slopes @ toward[:rank].T - 2 * (slopes @ scales)[:, None] * mapped
         of_factor = of_mapped.T @ data.rows
         moved, away = vote.components - start.components, vote.points - start.points
         of_factor += 2 * self._factor_pull * moved
@@ -306,6 +324,6 @@ def descend(objective: Objective, n_iterations: int) -> KernelVote:
     """The vote after so many iterations of L-BFGS, or fewer if the loss no longer falls."""
     found = minimize(
         objective, objective.first, jac=True, method="L-BFGS-B",
-        options={"maxiter": n_iterations, "ftol": SETTLED_LOSS},
+        options={"maxiter": n_iterations, "ftol": SETTLED_LOSS, "maxcor": CORRECTIONS},
     )  # fmt: skip
     return objective.vote(found.x)
