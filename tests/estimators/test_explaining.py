@@ -139,9 +139,12 @@ class TestModelsThatChange:
         before = model.model_.row_ids.tolist()
         model.add_classes(rows, labels, row_ids=range(30))
         new = nearest_ids(model, rows, labels, np.arange(30))
-        assert model.model_.row_ids.tolist() == new[:3] + before + new[-3:]
+        # As sets: a latent example of two rows is equally far from both.
+        shown = [set(ids) for ids in model.model_.row_ids.tolist()]
+        assert shown == [set(ids) for ids in new[:3] + before + new[-3:]]
         model.remove_classes([1, 7])
-        assert model.model_.row_ids.tolist() == new[:3] + before[:3] + before[6:]
+        shown = [set(ids) for ids in model.model_.row_ids.tolist()]
+        assert shown == [set(ids) for ids in new[:3] + before[:3] + before[6:]]
         model.add_classes(rows[15:], labels[15:])
         assert model.model_.row_ids[-3:].tolist() == [[None] * 3] * 3
 

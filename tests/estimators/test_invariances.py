@@ -74,7 +74,8 @@ def test_order_of_rows(seed, reference, stopping, make):
     parameters = {"reference": reference, "early_stopping": stopping}
     one, other = fit(X, y, make, **parameters), fit(X[order], y[order], make, **parameters)
     np.testing.assert_array_equal(one.predict(queries), other.predict(queries))
-    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-6, atol=1e-9)
+    # Few rows are refined in float32.
+    np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, rtol=1e-4, atol=1e-6)
 
 
 def test_order_of_rows_with_one_latent_example_a_class():

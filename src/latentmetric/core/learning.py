@@ -136,7 +136,8 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
     return replace(
         state, components=components, latents=state.latents + moves, spreads=spreads,
         counts=labelled.counts, temperature=temperature, record=record,
-        log_scales=vote.log_scales, log_weights=vote.log_weights,
+        log_scales=vote.log_scales.astype(components.dtype),
+        log_weights=vote.log_weights.astype(components.dtype),
     )  # fmt: skip
 
 
