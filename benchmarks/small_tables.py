@@ -10,6 +10,9 @@ seconds
 few_rows
     1, 3 and 10 training rows of each class: mean errors on the other rows beside those of nearest
     centroids, of columns as they are and standardised.
+few_embeddings
+    1 to 16 training rows of each class of three sets of embeddings (LATENTMETRIC_DATA): mean errors
+    on at most 3,000 test rows, in at most five draws, beside what people use on so few.
 grid_search
     Seconds of a grid search over eight candidates in three folds of wine.
 
@@ -29,13 +32,14 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, chosen, gemm_gflops, machine_facts, table, write_json
+from data import load_benchmark
 from scipy.stats import norm
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import NearestCentroid
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from small_sets import load_small
@@ -49,6 +53,8 @@ GAUSSIAN_ROWS, GAUSSIAN_COLUMNS, N_TEST = (100, 300, 1_000), (2, 5, 10), 10_000
 LOGISTIC_C = {"C": np.logspace(-4, 2, 7)}
 TIMED_SETS, N_TREES, N_TIMES = ("iris", "cancer", "digits"), 100, 5
 FEW_SETS, FEW_ROWS = ("digits", "iris", "wine", "cancer"), (1, 3, 10)
+EMBEDDINGS, ROWS_A_CLASS, FEW_DRAWS = ("clinc150", "banking77", "imagenet200"), (1, 2, 4, 8, 16), 5
+N_EMBEDDED_TEST = 3_000
 GRID = {"n_latents": [1, 3, 0.1, 0.3], "n_neighbors": [3, 5]}
 
 Array = np.ndarray[Any, Any]
@@ -132,6 +138,27 @@ def few_rows(n_draws: int) -> Iterator[Row]:
         yield {"set": name, "rows a class": n, **mean_errors(draws)}
 
 
+def few_embeddings(n_draws: int) -> Iterator[Row]:
+    for name, n in product(EMBEDDINGS, ROWS_A_CLASS):
+        split = load_benchmark(name)
+        draws = []
+        for seed in range(min(n_draws, FEW_DRAWS)):
+            generator = np.random.default_rng(seed)
+            train = draw_rows(split.y_train, n, generator)
+            n_test = min(N_EMBEDDED_TEST, len(split.y_test))
+            test = generator.choice(len(split.y_test), n_test, replace=False)
+            models = {
+                "MaPML": MaPML(random_state=seed),
+                "nearest centroid": NearestCentroid(),
+                "logistic regression": LogisticRegression(max_iter=1000),
+                "C = 10": LogisticRegression(C=10, max_iter=1000),
+                "cosine 1-NN": KNeighborsClassifier(1, metric="cosine"),
+            }
+            data = (split.X_train[train], split.y_train[train])
+            draws.append(errors(models, data, (split.X_test[test], split.y_test[test])))
+        yield {"set": name, "rows a class": n, **mean_errors(draws)}
+
+
 def draw_rows(y: Array, n: int, generator: np.random.Generator) -> Array:
     """Indices of n rows of each class."""
     own = [generator.choice(np.flatnonzero(y == label), n, replace=False) for label in np.unique(y)]
@@ -155,6 +182,7 @@ PARTS = {
     "gaussians": gaussians,
     "seconds": seconds,
     "few_rows": few_rows,
+    "few_embeddings": few_embeddings,
     "grid_search": grid_search,
 }
 """Each takes the number of draws and yields the rows of its table."""
