@@ -52,7 +52,7 @@ class KernelVote:
     """Latent examples under a metric, and how they vote."""
 
     components: Floats
-    """The factor of the metric."""
+    """The factor of the metric; empty if it is held, where all rows are points under the metric."""
     points: Floats
     """The latent examples under the metric, class by class."""
     class_starts: Ints
@@ -70,6 +70,10 @@ class KernelVote:
         zeros = np.zeros(len(points), dtype=points.dtype)
         return cls(components, points, class_starts, temperature, zeros, zeros)
 
+    def mapped(self, rows: Floats) -> Floats:
+        """Rows under the metric."""
+        return rows @ self.components.T if self.components.size else rows
+
     def exponents(self, squared: Floats) -> Floats:
         """The logarithms of the votes, from squared distances to all latent examples."""
         scales = np.exp(self.log_scales) / self.temperature
@@ -78,7 +82,7 @@ class KernelVote:
 
     def probabilities(self, rows: Floats) -> Floats:
         """P(c | x) of every class."""
-        squared = squared_distances(rows @ self.components.T, self.points)
+        squared = squared_distances(self.mapped(rows), self.points)
         shares = _shifted_exp(self.exponents(squared))
         totals: Floats = np.add.reduceat(shares, self.class_starts[:-1], axis=1)
         totals /= totals.sum(axis=1, keepdims=True)
@@ -105,7 +109,7 @@ class Labelled:
         cls, rows: Floats, positions: Ints, weights: Floats | None, vote: KernelVote
     ) -> Labelled:
         """Assign the rows, whose positions ascend, to the latent examples of their classes."""
-        squared = squared_distances(rows @ vote.components.T, vote.points)
+        squared = squared_distances(vote.mapped(rows), vote.points)
         own = np.empty(len(rows), dtype=np.intp)
         for block, first, end in _class_blocks(positions, vote.class_starts):
             own[block] = first + squared[block, first:end].argmin(axis=1)
@@ -201,16 +205,23 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMEN
 
 
 class Objective:
-    """The loss of the labels and its gradient, as functions of one vector."""
+    """The loss of the labels and its gradient, as functions of one vector.
+
+    ``others`` are the logarithms of votes that do not change, for every row. They go to a class
+    after those of the latent examples; the pulls are those of the rows before its own.
+    """
 
     def __init__(
         self, data: Labelled, start: KernelVote, ridge: float, bandwidth: str,
-        exponent: float = 0.0, latent_reg: float = 0.0,
+        exponent: float = 0.0, latent_reg: float = 0.0, others: Floats | None = None,
     ) -> None:  # fmt: skip
         self._data, self._start, self._exponent = data, start, exponent
-        self._blocks = _class_blocks(data.positions, start.class_starts)
-        n_rows, n_points = len(data.rows), len(start.points)
-        sizes = np.diff(start.class_starts)
+        sizes, n_rows, n_points = np.diff(start.class_starts), len(data.rows), len(start.points)
+        class_starts, self._others = start.class_starts, others
+        if others is not None:
+            class_starts = np.append(class_starts, n_points + 1)
+            n_rows = int(np.searchsorted(data.positions, len(sizes)))
+        self._blocks = _class_blocks(data.positions, class_starts)
         self._groups = np.repeat(np.arange(len(sizes)), sizes)
         if bandwidth == "latent":
             self._groups = np.arange(n_points)
@@ -250,9 +261,13 @@ class Objective:
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """The loss and its gradient."""
         data, start, vote = self._data, self._start, self.vote(vector)
-        mapped = data.rows @ vote.components.T
+        mapped = vote.mapped(data.rows)
         squared = data.left_out(mapped, vote.points)
-        logs, slopes = log_likelihoods(vote.exponents(squared), self._blocks)
+        exponents = vote.exponents(squared)
+        if self._others is not None:
+            exponents = np.column_stack((exponents, self._others))
+        logs, slopes = log_likelihoods(exponents, self._blocks)
+        slopes = slopes[:, : len(vote.points)]
         trusted = np.exp(self._exponent * logs)
         # Without a least likelihood: a loss that does not fall along its gradient ends L-BFGS.
         losses = (1 - trusted) / self._exponent if self._exponent else -logs
@@ -268,9 +283,11 @@ class Objective:
             )
         slopes *= -2 * scales  # 2 ∂loss/∂D²
         slopes[np.arange(len(mapped)), data.own] *= data.stretch
-        of_mapped = slopes.sum(axis=1)[:, None] * mapped - slopes @ vote.points
         of_points = slopes.sum(axis=0)[:, None] * vote.points - slopes.T @ mapped
-        of_factor = of_mapped.T @ data.rows
+        of_factor = np.zeros_like(vote.components)
+        if of_factor.size:
+            of_mapped = slopes.sum(axis=1)[:, None] * mapped - slopes @ vote.points
+            of_factor = of_mapped.T @ data.rows
         moved, away = vote.components - start.components, vote.points - start.points
         of_factor += 2 * self._factor_pull * moved
         of_points += 2 * self._point_pull * away
