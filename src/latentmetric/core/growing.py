@@ -47,7 +47,12 @@ from latentmetric.core.quasi_newton import (
     descend,
     squared_distances,
 )
-from latentmetric.core.tuning import MAX_REFINED_NUMBERS, STAND_IN_WEIGHT, STAND_INS
+from latentmetric.core.tuning import (
+    FEWEST_REFINED_ROWS,
+    MAX_REFINED_NUMBERS,
+    STAND_IN_WEIGHT,
+    STAND_INS,
+)
 from latentmetric.core.types import Floats, Ints
 
 SPAN_RIDGE = 1e-6
@@ -139,6 +144,7 @@ class Standing:
     """In inner coordinates."""
     vote: KernelVote
     counts: Floats
+    n_classes: int
 
     def joined(self, more: ClassLatents, votes: Floats) -> Standing:
         """With those of another class, whose log bandwidths and log weights are ``votes``."""
@@ -148,7 +154,8 @@ class Standing:
         log_weights = np.concatenate((old.log_weights, votes[1]))
         vote = replace(old, points=points, log_scales=log_scales, log_weights=log_weights)
         positions = np.concatenate((self.positions, more.positions))
-        return Standing(positions, vote, np.concatenate((self.counts, more.counts)))
+        counts = np.concatenate((self.counts, more.counts))
+        return Standing(positions, vote, counts, self.n_classes + 1)
 
     def log_votes(self, points: Floats) -> Floats:
         """The logarithm of all votes together for each point."""
@@ -166,10 +173,10 @@ def refine_new(
     """The latent examples of a new class moved to make the labels of its inner rows likelier.
 
     Those of others that are nearest stand in for their rows. ``votes`` are the log bandwidths and
-    log weights of the new ones, which stay. So do the latent examples of a class that is too
-    large for steps over all its rows.
+    log weights of the new ones, which stay. So do the latent examples of a class of few rows,
+    which say little about where it ends, or of too many for steps over all of them.
     """
-    if len(rows) * latents.points.size > MAX_REFINED_NUMBERS:
+    if len(rows) < FEWEST_REFINED_ROWS or len(rows) * latents.points.size > MAX_REFINED_NUMBERS:
         return latents
     points, others = rows @ components.T, standing.vote.points
     nearest = k_nearest(others, References.of(latents.points), 1)[0][:, 0]
@@ -179,7 +186,9 @@ def refine_new(
         np.array([0, len(latents)]), standing.vote.temperature, *votes,
     )  # fmt: skip
     own = Labelled.of(points, np.zeros(len(points), np.intp), weights, vote)
-    stand_ins, n_near = STAND_IN_WEIGHT * standing.counts[near] / own.counts.sum(), len(near)
+    # As if all classes had as many rows as the new one.
+    stand_ins = STAND_IN_WEIGHT * standing.counts[near] * standing.n_classes / standing.counts.sum()
+    n_near = len(near)
     data = Labelled(
         np.concatenate((points, others[near])), np.repeat((0, 1), (len(points), n_near)),
         np.append(own.own, np.zeros(n_near, np.intp)),
@@ -205,11 +214,12 @@ def _moves(moves: Floats, rows: Floats, points: Floats) -> Floats:
     Steps along the gradient are sums of differences of points, up to factors. The same sums of
     rows are the moves.
     """
-    rows, points = rows - rows.mean(axis=0), points - points.mean(axis=0)
-    gram = points.T.astype(np.float64) @ points
+    points = (points - points.mean(axis=0)).astype(np.float64)
+    gram = points.T @ points
     gram += SPAN_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
-    back: Floats = np.linalg.solve(gram, points.T @ rows).astype(rows.dtype)
-    return moves @ back
+    sums = points @ np.linalg.solve(gram, moves.T)
+    found: Floats = sums.T.astype(rows.dtype) @ (rows - rows.mean(axis=0))
+    return found
 
 
 def _assign(

@@ -372,7 +372,8 @@ def _standing(estimator: Any, model: FittedModel, kept: Ints) -> Standing | None
         scales, weights = model.log_scales[kept], model.log_weights[kept]
         vote = replace(vote, log_scales=scales, log_weights=weights)
     examples = estimator.latent_examples_[kept].astype(model.dtype)
-    return Standing(model.coordinates.transform(examples), vote, counts)
+    n_classes = len(np.unique(model.codes[kept]))
+    return Standing(model.coordinates.transform(examples), vote, counts, n_classes)
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:
