@@ -49,7 +49,7 @@ from latentmetric.core.quasi_newton import (
 )
 from latentmetric.core.tuning import (
     FEWEST_REFINED_ROWS,
-    MAX_REFINED_NUMBERS,
+    MAX_REFINED_DISTANCES,
     STAND_IN_WEIGHT,
     STAND_INS,
 )
@@ -176,7 +176,7 @@ def refine_new(
     log weights of the new ones, which stay. So do the latent examples of a class of few rows,
     which say little about where it ends, or of too many for steps over all of them.
     """
-    if len(rows) < FEWEST_REFINED_ROWS or len(rows) * latents.points.size > MAX_REFINED_NUMBERS:
+    if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
         return latents
     points, others = rows @ components.T, standing.vote.points
     nearest = k_nearest(others, References.of(latents.points), 1)[0][:, 0]

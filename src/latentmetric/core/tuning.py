@@ -76,7 +76,7 @@ PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; qu
 STAND_INS = 400  # latent examples nearest to a new class that stand in for their rows; living.py
 STAND_IN_WEIGHT = 3.0  # of a stand-in, for each of its rows; living.py
 FEWEST_REFINED_ROWS = 20  # of a new class; living.py
-MAX_REFINED_NUMBERS = 2**29  # rows times latent examples times rank of a new class; living.py
+MAX_REFINED_DISTANCES = 2**23  # rows times latent examples of a new class; living.py
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 
 # Votes.

@@ -266,9 +266,9 @@ def grown(
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
     kept = np.flatnonzero(~np.isin(of_latents, codes))
     votes_of = _votes_by_class(estimator, model)
-    standing = _standing(estimator, model, kept)
     parts, votes, present = {}, {}, np.unique(codes)
     known = np.isin(present, of_latents)
+    standing = None if known.all() else _standing(estimator, model, kept)
     # New classes come last: they meet the others where those will be.
     for code in (*present[known].tolist(), *present[~known].tolist()):
         own, new = of_latents == code, codes == code
@@ -287,9 +287,7 @@ def grown(
         votes[code] = votes_of(code, len(part))
         if standing is not None:
             if not own.any():
-                part = refine_new(
-                    inside, components, part, votes[code], standing, growth, of_rows
-                )
+                part = refine_new(inside, components, part, votes[code], standing, growth, of_rows)
             standing = standing.joined(part, votes[code])
         parts[code], margins[code] = part, (1 + part.spread) * unit
     added = [np.full(len(part), code) for code, part in parts.items()]
@@ -348,7 +346,7 @@ def _votes_by_class(estimator: Any, model: FittedModel) -> Callable[[int, int], 
 
     Those that stood for rows come first and keep theirs, more get the mean.
     """
-    if model.log_scales is None:
+    if estimator.reference_ != "latent" or model.log_scales is None:
         return lambda code, n_latents: np.zeros((2, n_latents), model.dtype)
     known = np.array((model.log_scales, model.log_weights))
     mean = known.mean(axis=1, keepdims=True)
