@@ -272,12 +272,7 @@ def grown(
     # New classes come last: they meet the others where those will be.
     for code in (*present[known].tolist(), *present[~known].tolist()):
         own, new = of_latents == code, codes == code
-        latents = ClassLatents.none(components)
-        if own.any():
-            inner = into.transform(estimator.latent_examples_[own].astype(model.dtype))
-            spread = max(0.0, margins[code] / unit - 1)
-            counts = estimator.latent_counts_[own]
-            latents = ClassLatents(inner, inner @ components.T, counts, spread)
+        latents = _latents_of(estimator, model, own, margins[code])
         of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
         weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
         n_rows = forget * float(latents.counts.sum()) + weight
@@ -332,6 +327,17 @@ def _growth(estimator: Any, forget: float) -> Growth:
         estimator.latent_reg, estimator.max_passes, forget, DENSE_ITERATIONS * estimator.refine,
         WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0,
     )  # fmt: skip
+
+
+def _latents_of(estimator: Any, model: FittedModel, own: Bools, margin: float) -> ClassLatents:
+    """The latent examples of the class that owns these, of which there may be none."""
+    components, into = model.components, model.coordinates
+    assert components is not None
+    if not own.any():
+        return ClassLatents.none(components)
+    inner = into.transform(estimator.latent_examples_[own].astype(model.dtype))
+    spread = max(0.0, margin / into.unit - 1)
+    return ClassLatents(inner, inner @ components.T, estimator.latent_counts_[own], spread)
 
 
 def _most_latents(estimator: Any, label: list[Any], n_rows: float) -> int:
