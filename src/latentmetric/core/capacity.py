@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from scipy.stats import entropy
 
+from latentmetric.core.distances import squared_norms
 from latentmetric.core.psd import most_discriminating
 from latentmetric.core.quasi_newton import (
     BANDWIDTHS,
@@ -30,7 +31,6 @@ from latentmetric.core.quasi_newton import (
     first_temperature,
     squared_distances,
 )
-from latentmetric.core.race import distance_ratio
 from latentmetric.core.span import span_of
 from latentmetric.core.starts import ordered_starts, start_from
 from latentmetric.core.steps import Record
@@ -50,6 +50,7 @@ from latentmetric.core.tuning import (
     USUAL_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances, score_gap
 
 CAPACITIES: tuple[int | float, ...] = (1, 3, 0.1, 0.3)
 """Latent examples of a class, as a number or a share of its rows; the fewest first."""
@@ -130,9 +131,12 @@ class Trials:
             objective = Objective(labelled, vote, ridge, bandwidth)
             vote = descend(objective, TRIAL_ITERATIONS)
         self.losses[candidate, fold] = part.judge(vote)
-        seen = labelled.left_out(part.rows @ vote.components.T, vote.points).min(axis=1)
-        unseen = squared_distances(part.unseen @ vote.components.T, vote.points).min(axis=1)
-        self.gaps[candidate, fold] = distance_ratio(unseen, seen)
+        seen, unseen = part.rows @ vote.components.T, part.unseen @ vote.components.T
+        left_out = labelled.left_out(seen, vote.points).min(axis=1)
+        apart = squared_distances(unseen, vote.points).min(axis=1)
+        self.gaps[candidate, fold] = score_gap(
+            Distances(apart, squared_norms(unseen)), Distances(left_out, squared_norms(seen))
+        )
 
     def _part(self, start: str, fold: int) -> _Part:
         """Rows of a fold in the coordinates of a start that is estimated without it."""

@@ -31,6 +31,7 @@ from latentmetric.core.parallel import (
 )
 from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.unknown import Distances, Usual, usual_from_references
 from latentmetric.core.votes import (
     VOTES,
     log_votes,
@@ -55,10 +56,12 @@ class Neighbors:
     squared: Floats
     """Squared distances in inner coordinates; −2 times the similarity if there is no metric."""
     indices: Ints
+    norms: Floats
+    """The squared distance of each row to the centre; 0 if there is no metric."""
 
     def first(self, k: int) -> Neighbors:
         """The nearest k of them."""
-        return Neighbors(self.squared[:, :k], self.indices[:, :k])
+        return replace(self, squared=self.squared[:, :k], indices=self.indices[:, :k])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,8 @@ class FittedModel:
     """t of each reference, whose squared distances count e^t times; None if all are 0."""
     log_weights: Floats | None = None
     """b of each reference, whose vote counts e^b times; None if all are 0."""
+    usual: Usual | None = None
+    """How far known rows are; None if the references themselves are rows, and say it."""
 
     @classmethod
     def of_metric(
@@ -174,6 +179,11 @@ class FittedModel:
         return _largest_norm(self.references.rows)
 
     @lazy_property
+    def usual_distances(self) -> Usual:
+        """How far known rows are; if nothing else is known, as references are from each other."""
+        return self.usual or usual_from_references(self.references)
+
+    @lazy_property
     def reach(self) -> float:
         """How far queries may be from the training rows: ``REACH``, or less for a huge metric."""
         largest = float(np.finfo(self.dtype).max) / 16
@@ -233,6 +243,7 @@ class FittedModel:
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
+        norms = np.zeros(len(rows), dtype=self.dtype)
         query_bytes = rows.shape[1] * self.dtype.itemsize
         row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
         blocks = list(row_blocks(len(rows), query_bytes))
@@ -250,12 +261,13 @@ class FittedModel:
             for some, (values, columns) in zip(pieces, found, strict=True):
                 nearest[some], numbers[some] = values, columns
             if self.is_metric:  # a known row may be mapped a little differently in another block
-                zero = zero_until(squared_norms(points), self.dtype)[:, None] ** 2
+                norms[block] = squared_norms(points)
+                zero = zero_until(norms[block], self.dtype)[:, None] ** 2
                 nearest[nearest <= zero] = 0
 
         with single_threaded_blas():
             parallel_map(search_block, blocks, n_threads)
-        return Neighbors(squared, indices)
+        return Neighbors(squared, indices, norms)
 
     def distances(self, squared: Floats) -> Floats:
         """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""
@@ -317,8 +329,11 @@ class FittedModel:
         return shares
 
     def scores(self, neighbors: Neighbors) -> Floats:
-        """Minus the distance to the nearest reference."""
-        return -self.distances(neighbors.squared[:, 0])
+        """How much rows look like known ones; the similarity, if there is no metric."""
+        nearest = neighbors.squared[:, 0]
+        if not self.is_metric:
+            return nearest.astype(np.float64) / -2
+        return Distances(nearest, neighbors.norms).scores(self.usual_distances)
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:
