@@ -3,8 +3,8 @@ What does it say about rows of no known class?
 ==============================================
 
 A classifier gives every row one of its classes, even a row that belongs to none of them.
-``score_samples`` says how near a row is to the nearest latent example, and ``predict`` can reject
-rows that are too far from all of them.
+``score_samples`` says how much a row looks like known ones, by its distance from the nearest latent
+example, and ``predict`` can reject rows with a low score.
 """
 
 # %%
@@ -42,6 +42,6 @@ figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.hist(scores[is_known], edges, alpha=0.6, density=True, label="known: 0 to 7")
 ax.hist(scores[~is_known], edges, alpha=0.6, density=True, label="unknown: 8 and 9")
 ax.axvline(threshold, color="black", linestyle="--", label="threshold")
-ax.set(xlabel="score: minus the distance to the nearest latent example", yticks=[])
+ax.set(xlabel="score: how much a row looks like known ones", yticks=[])
 ax.legend()
 plt.show()

@@ -100,7 +100,7 @@ class TestRejection:
         assert 0 < labels.count("unknown") < 0.3 * len(labels)
 
     def test_a_score_and_a_label_of_ones_own(self, folder):
-        options = ("--reject-below", 0, "--reject-label", "none", "--proba")
+        options = ("--reject-below", 1000, "--reject-label", "none", "--proba")
         assert set(json.loads(self.predicted(*options).stdout)["label"]) == {"none"}
 
     @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.model import FittedModel
 from latentmetric.core.tuning import LEAST_SHARE
+from latentmetric.core.unknown import usual_from_references
 from latentmetric.core.votes import VOTES
 
 
@@ -30,7 +31,10 @@ def test_nearest_and_distances_are_those_of_the_metric(made, rng):
     apart = cdist(queries @ components.T, rows @ components.T)
     np.testing.assert_array_equal(neighbors.indices, np.argsort(apart, axis=1)[:, :6])
     np.testing.assert_allclose(model.distances(neighbors.squared), np.sort(apart, axis=1)[:, :6])
-    np.testing.assert_allclose(model.scores(neighbors, queries), -apart.min(axis=1))
+    from_centre = cdist(queries @ components.T, [model.coordinates.centre @ components.T])[:, 0]
+    unit, usual = model.coordinates.unit, usual_from_references(model.references)
+    expected = from_centre**2 / usual.centre - apart.min(axis=1) ** 2 / usual.nearest
+    np.testing.assert_allclose(model.scores(neighbors, queries), expected / unit)
     assert neighbors.first(2).indices.shape == (20, 2)
 
 

@@ -289,11 +289,11 @@ class Refinement:
     def points(self):
         return self.start.transform(self.latents) @ self.components.T
 
-    def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1):
+    def refined(self, done=0, n_passes=2, latent_reg=0.0, exponent=0.0, n_threads=1, kept_out=None):
         return refine(
             self.rows, self.start, self.components, self.latents, self.class_starts,
             np.full(len(self.latents), 7), self.temperature, self.moments, done,
-            Plan(n_passes, latent_reg, exponent, n_threads), np.random.default_rng(7),
+            Plan(n_passes, latent_reg, exponent, n_threads), np.random.default_rng(7), kept_out,
         )  # fmt: skip
 
     def as_problem(self):
@@ -376,6 +376,23 @@ def test_the_number_of_threads_changes_no_bit_of_a_pass():
     one, other = Refinement(data=data).refined(), Refinement(data=data).refined(n_threads=3)
     np.testing.assert_array_equal(one.components, other.components)
     np.testing.assert_array_equal(one.latents, other.latents)
+
+
+def test_nothing_is_learned_from_rows_that_are_kept_out():
+    asked = []
+
+    class Watched(LocalPopulation):
+        def gradient(self, numbers, *arguments):
+            asked.append(numbers)
+            return super().gradient(numbers, *arguments)
+
+    begun, kept_out = Refinement(), np.arange(0, 90, 7)
+    begun.rows = Watched.of(*make_blobs(90, 3, 4))
+    begun.refined()
+    assert np.isin(kept_out, np.concatenate(asked)).any()
+    asked.clear()
+    begun.refined(kept_out=kept_out)
+    assert not np.isin(kept_out, np.concatenate(asked)).any()
 
 
 def test_a_pass_over_rows_that_are_all_certain_changes_nothing():

@@ -13,12 +13,55 @@ def model(blobs):
     return MaPML(**QUICK).fit(*blobs)
 
 
-@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK), OASIS(psd=False, n_steps=500)])
-def test_the_score_is_minus_the_distance_of_the_nearest_reference(blobs, estimator):
+@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK)])
+def test_the_score_compares_the_nearest_reference_with_the_centre(blobs, estimator):
     X, y = blobs
     estimator.fit(X[::2], y[::2])
     distances, _ = estimator.kneighbors(X, 1)
-    np.testing.assert_array_equal(estimator.score_samples(X), -distances[:, 0])
+    usual = estimator.model_.usual_distances
+    unit = estimator.model_.coordinates.unit
+    expected = (estimator.transform(X) ** 2).sum(axis=1) / (usual.centre * unit)
+    expected -= distances[:, 0] ** 2 / (usual.nearest * unit)
+    np.testing.assert_allclose(estimator.score_samples(X), expected, atol=1e-9)
+
+
+def test_the_score_of_a_similarity_is_the_largest_one(blobs):
+    X, y = blobs
+    model = OASIS(psd=False, n_steps=500).fit(X[::2], y[::2])
+    distances, _ = model.kneighbors(X, 1)
+    np.testing.assert_array_equal(model.score_samples(X), -distances[:, 0])
+
+
+@pytest.mark.parametrize("estimator", [Euclidean(), MaPML(**QUICK)])
+def test_far_rows_score_low_in_every_direction_and_units_do_not_matter(blobs, estimator, rng):
+    X, y = blobs
+    scores = estimator.fit(X, y).score_samples(X)
+    away = rng.standard_normal((20, X.shape[1]))
+    away *= 100 * np.abs(X).max() / np.linalg.norm(away, axis=1, keepdims=True)
+    assert estimator.score_samples(X.mean(axis=0) + away).max() < scores.min()
+    scaled = estimator.fit(1000 * X, y).score_samples(1000 * X)
+    np.testing.assert_allclose(scaled, scores, rtol=1e-5, atol=1e-5)
+
+
+def test_known_rows_score_0_in_the_mean(blobs):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    assert len(model.known_scores_) == len(X)
+    assert (np.diff(model.known_scores_) >= 0).all()
+    usual = model.model_.usual
+    assert usual.centre > 2 * usual.nearest
+    assert abs(model.known_scores_.mean()) < 1e-6
+
+
+def test_few_rows_warn_of_what_a_threshold_may_reject(blobs):
+    X, y = blobs
+    model = MaPML(**QUICK).fit(X, y)
+    model.known_scores_ = np.arange(60.0)
+    with pytest.warns(
+        UserWarning, match=r"0.05 is 3 of the 60 rows .* reject 1.8 to 11.3 % of new"
+    ):
+        assert model.reject_threshold(0.05) == pytest.approx(2.95)
+    assert model.reject_threshold(0.5) == pytest.approx(29.5)
 
 
 @pytest.mark.parametrize(("weights", "many"), [("uniform", 1), ("kernel", 1), ("kernel", 10_000)])

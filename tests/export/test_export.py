@@ -36,7 +36,7 @@ MODELS = {
 """Without Euclidean: the digits are integers, so its neighbours tie."""
 
 WEIGHTS = ["uniform", "distance", "kernel"]
-OUTPUTS = ["label", "probabilities", "neighbors", "distances"]
+OUTPUTS = ["label", "probabilities", "neighbors", "distances", "score"]
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,9 @@ def run(path, X, outputs=OUTPUTS):
 def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries):
     model, X = fitted_with_queries
     to_onnx(model, tmp_path / "model.onnx")
-    labels, shares, neighbors, distances = run(tmp_path / "model.onnx", X)
+    labels, shares, neighbors, distances, scores = run(tmp_path / "model.onnx", X)
     np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_allclose(scores, model.score_samples(X), rtol=2e-4, atol=2e-4)
     expected_distances, expected_neighbors = model.kneighbors(X)
     np.testing.assert_array_equal(neighbors, expected_neighbors)
     precise = 1e-12 if X.dtype == np.float64 else 1e-5
@@ -119,7 +120,7 @@ def test_onnx_agrees_with_the_model_on_ties_and_exact_matches(tmp_path, weights)
         for n_neighbors in (2, 30):
             model = Euclidean(n_neighbors=n_neighbors, weights=weights).fit(rows, y)
             to_onnx(model, tmp_path / "model.onnx")
-            labels, shares, neighbors, _ = run(tmp_path / "model.onnx", X)
+            labels, shares, neighbors, *_ = run(tmp_path / "model.onnx", X)
             np.testing.assert_array_equal(labels, model.predict(X))
             np.testing.assert_allclose(shares, model.predict_proba(X), atol=1e-12)
             expected = model.kneighbors(X, min(n_neighbors, len(X)))[1]

@@ -188,7 +188,7 @@ def test_the_document_describes_the_model(tmp_path):
     assert document["model"]["parameters"]["n_steps"] == 200
     assert document["model"]["attributes"]["classes_"]["$values"] == LABELS[2].tolist()
     found = versions_of(tmp_path / "model")
-    assert found["format_version"] == 1
+    assert found["format_version"] == 2
     assert found["versions"]["latentmetric"] == latentmetric.__version__
 
 
@@ -221,7 +221,10 @@ def test_what_cannot_be_saved_is_refused_and_nothing_is_written(
 
 
 def test_a_file_without_the_chosen_number_of_latents_has_the_given_one():
-    assert latentmetric.load(GOLDEN / "mapml.safetensors").n_latents_ == 0.1
+    old = latentmetric.load(GOLDEN / "mapml.safetensors")
+    assert old.n_latents_ == 0.1
+    with pytest.raises(ValueError, match="no thresholds: it was saved by an earlier version"):
+        old.reject_threshold(0.1)
 
 
 def test_labels_that_are_dates_are_refused(tmp_path):

@@ -50,7 +50,7 @@ def predict(
     ] = False,
     reject_below: Annotated[
         float | None,
-        typer.Option(metavar="SCORE", help="Reject rows whose score, minus a distance, is lower."),
+        typer.Option(metavar="SCORE", help="Reject rows with a lower score (score_samples)."),
     ] = None,
     reject_share: Annotated[
         float | None,

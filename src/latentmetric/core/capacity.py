@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from scipy.stats import entropy
 
+from latentmetric.core.distances import squared_norms
 from latentmetric.core.psd import most_discriminating
 from latentmetric.core.quasi_newton import (
     BANDWIDTHS,
@@ -30,7 +31,6 @@ from latentmetric.core.quasi_newton import (
     first_temperature,
     squared_distances,
 )
-from latentmetric.core.race import distance_ratio
 from latentmetric.core.span import span_of
 from latentmetric.core.starts import ordered_starts, start_from
 from latentmetric.core.steps import Record
@@ -51,6 +51,7 @@ from latentmetric.core.tuning import (
     USUAL_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances, score_gap
 
 CAPACITIES: tuple[int | float, ...] = (1, 3, 0.1, 0.3)
 """Latent examples of a class, as a number or a share of its rows; the fewest first."""
@@ -150,16 +151,17 @@ class Trials:
         self._votes[candidate, fold] = vote
 
     def gap(self, candidate: Candidate) -> float:
-        """How much farther rows left out are from their nearest latent example than others."""
+        """The factor with which training rows left out of their latent examples score as unseen ones."""
         ratios = []
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
-            seen = labelled.left_out(part.rows @ vote.components.T, vote.points)
-            unseen = squared_distances(part.unseen @ vote.components.T, vote.points).min(axis=1)
-            if self._rank is None:
-                unseen += part.outside
-            ratios.append(distance_ratio(unseen, seen.min(axis=1)))
+            seen, unseen = part.rows @ vote.components.T, part.unseen @ vote.components.T
+            left_out = labelled.left_out(seen, vote.points).min(axis=1)
+            outside = part.outside if self._rank is None else 0.0
+            apart = squared_distances(unseen, vote.points).min(axis=1) + outside
+            new = Distances(apart, squared_norms(unseen) + outside)
+            ratios.append(score_gap(new, Distances(left_out, squared_norms(seen))))
         return float(np.mean(ratios))
 
     def _part(self, start: str, fold: int) -> _Part:

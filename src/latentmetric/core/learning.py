@@ -35,6 +35,7 @@ from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.tuning import CERTAIN_LIKELIHOOD, DENSE_ITERATIONS
 from latentmetric.core.types import Ints
+from latentmetric.core.unknown import kept_out
 from latentmetric.core.votes import temperature_from_references
 
 
@@ -160,6 +161,7 @@ def _next_pass(
     refined = refine(
         rows, state.start, state.components, state.latents, state.class_starts,
         state.counts, state.temperature, state.moments, done, plan, generator,
+        kept_out(state.judges, int(rows.sizes.sum())),
     )  # fmt: skip
     components, moments, temperature = refined.components, refined.moments, state.temperature
     bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)

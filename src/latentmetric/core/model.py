@@ -34,6 +34,7 @@ from latentmetric.core.parallel import (
 from latentmetric.core.span import Outside
 from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.unknown import Distances, Usual, usual_from_references
 from latentmetric.core.votes import (
     VOTES,
     log_votes,
@@ -58,10 +59,12 @@ class Neighbors:
     squared: Floats
     """Squared distances in inner coordinates; −2 times the similarity if there is no metric."""
     indices: Ints
+    norms: Floats
+    """The squared distance of each row to the centre; 0 if there is no metric."""
 
     def first(self, k: int) -> Neighbors:
         """The nearest k of them."""
-        return Neighbors(self.squared[:, :k], self.indices[:, :k])
+        return replace(self, squared=self.squared[:, :k], indices=self.indices[:, :k])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,8 @@ class FittedModel:
     """The metric where the factor has none: outside the span of rows with more features than rows.
 
     None if it has none there. All references are in the span."""
+    usual: Usual | None = None
+    """How far known rows are; None if the references themselves are rows, and say it."""
 
     @classmethod
     def of_metric(
@@ -205,6 +210,11 @@ class FittedModel:
         return _largest_norm(self.references.rows)
 
     @lazy_property
+    def usual_distances(self) -> Usual:
+        """How far known rows are; if nothing else is known, as references are from each other."""
+        return self.usual or usual_from_references(self.references)
+
+    @lazy_property
     def reach(self) -> float:
         """How far queries may be from the training rows: ``REACH``, or less for a huge metric."""
         largest = float(np.finfo(self.dtype).max) / 16
@@ -266,6 +276,7 @@ class FittedModel:
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
+        norms = np.zeros(len(rows), dtype=self.dtype)
         query_bytes = rows.shape[1] * self.dtype.itemsize
         row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
         blocks = list(row_blocks(len(rows), query_bytes))
@@ -283,15 +294,16 @@ class FittedModel:
             for some, (values, columns) in zip(pieces, found, strict=True):
                 nearest[some], numbers[some] = values, columns
             if self.is_metric:
-                self._set_to_zero(nearest, points)
+                norms[block] = squared_norms(points)
+                self._set_to_zero(nearest, norms[block])
 
         with single_threaded_blas():
             parallel_map(search_block, blocks, n_threads)
-        return Neighbors(squared, indices)
+        return Neighbors(squared, indices, norms)
 
-    def _set_to_zero(self, squared: Floats, points: Floats) -> None:
+    def _set_to_zero(self, squared: Floats, norms: Floats) -> None:
         """Set to 0 what is 0 within rounding: blocks may map the same row a little differently."""
-        squared[squared <= zero_until(squared_norms(points), self.dtype)[:, None] ** 2] = 0
+        squared[squared <= zero_until(norms, self.dtype)[:, None] ** 2] = 0
 
     def distances(self, squared: Floats) -> Floats:
         """Distances in the caller's units from the result of ``nearest``; −S for a similarity."""
@@ -342,8 +354,11 @@ class FittedModel:
         """The k voters that weigh most, and their shares of the vote."""
         ballots = self._ballots(neighbors, weights)
         most, shares = _largest_shares(ballots, self._others(ballots, weights), k)
-        squared = np.take_along_axis(neighbors.squared, most, axis=1)
-        return Neighbors(squared, np.take_along_axis(neighbors.indices, most, axis=1)), shares
+        squared, indices = (
+            np.take_along_axis(each, most, axis=1)
+            for each in (neighbors.squared, neighbors.indices)
+        )
+        return replace(neighbors, squared=squared, indices=indices), shares
 
     def _ballots_of_all(self, points: Floats) -> Floats:
         """The weights of the votes of all references, (n, m): nothing needs to be sorted.
@@ -377,18 +392,22 @@ class FittedModel:
         ballots = self._ballots_of_all(points)
         most, shares = _largest_shares(ballots, LEAST_SHARE * ballots.sum(axis=1), k)
         squared = measured(points, self.references, most)
-        self._set_to_zero(squared, points)
-        return Neighbors(squared, most), shares
+        norms = squared_norms(points)
+        self._set_to_zero(squared, norms)
+        return Neighbors(squared, most, norms), shares
 
     def scores(self, neighbors: Neighbors, rows: Floats) -> Floats:
-        """Minus the distance of these rows to the nearest reference, outside the span included."""
-        squared = neighbors.squared[:, 0]
+        """How much these rows look like known ones; the similarity, if there is no metric."""
+        nearest, centre = neighbors.squared[:, 0], neighbors.norms
+        if not self.is_metric:
+            return nearest.astype(np.float64) / -2
         if self.outside is not None:
-            squared = squared.copy()
+            outside = np.empty_like(nearest)
             for block in row_blocks(len(rows), 4 * rows.shape[1] * self.dtype.itemsize):
                 inner = self.coordinates.transform(rows[block].astype(self.dtype, copy=False))
-                squared[block] += self.outside.squared_norms(inner)
-        return -self.distances(squared)
+                outside[block] = self.outside.squared_norms(inner)
+            nearest, centre = nearest + outside, centre + outside
+        return Distances(nearest, centre).scores(self.usual_distances)
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.stats import entropy
 
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
-from latentmetric.core.distances import References, k_nearest
-from latentmetric.core.likelihood import Judgement, judge, left_out_distances
+from latentmetric.core.distances import References
+from latentmetric.core.likelihood import Judgement, judge
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.population import (
     LocalPopulation,
@@ -33,7 +33,6 @@ from latentmetric.core.starts import STARTS, Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     ESTIMATION_ROWS,
-    FAR_QUANTILES,
     JUDGING_SHARE,
     MIN_GAIN,
     NEAR_BASE,
@@ -45,17 +44,6 @@ from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A short fit from one start, and what rows that it has not seen say about it."""
-
-    judgement: Judgement
-    gap: float
-    """How much farther these rows are from the latent examples than the rows of the fit, each left
-    out of its own one. A metric of many features suits the rows that it was learned from better
-    than others, and leaving out does not show it."""
-
-
 def choose_start(
     rows: Population, name: str, counts: Ints, init: str, settings: Settings,
     generator: np.random.Generator,
@@ -64,15 +52,13 @@ def choose_start(
     record: Record = {}
     if name == "auto":
         since = perf_counter()
-        trials = race(rows, counts / rows.sizes, init, settings, generator)
-        name = winner({start: trial.judgement for start, trial in trials.items()})
+        judgements = race(rows, counts / rows.sizes, init, settings, generator)
+        name = winner(judgements)
         record = {
-            "start_losses": {start: trial.judgement.loss for start, trial in trials.items()},
-            "start_errors": {start: trial.judgement.error for start, trial in trials.items()},
+            "start_losses": {start: judged.loss for start, judged in judgements.items()},
+            "start_errors": {start: judged.error for start, judged in judgements.items()},
             "seconds": {"start": perf_counter() - since},
         }
-        if trials:
-            record["score_gap"] = trials[name].gap
     return name, {"start": name} | record
 
 
@@ -98,8 +84,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
 def race(
     rows: Population, shares: Floats, init: str, settings: Settings,
     generator: np.random.Generator,
-) -> dict[str, Trial]:  # fmt: skip
-    """A trial of each start, judged by the judging rows; empty if the rows are too few to divide.
+) -> dict[str, Judgement]:  # fmt: skip
+    """The judgement on a short fit from each start; none if the rows are too few to divide.
 
     ``shares`` are the latent examples of each class per row.
     """
@@ -119,7 +105,7 @@ def race(
         n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
     )  # fmt: skip
 
-    def run(name: str) -> Trial:
+    def run(name: str) -> Judgement:
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
@@ -134,7 +120,7 @@ def race(
         len(truth) if of_judging is None else of_judging.sum()
     )
     base = float(entropy(shares_of))
-    if min(trial.judgement.loss for trial in trials.values()) > NEAR_BASE * base:
+    if min(trial.loss for trial in trials.values()) > NEAR_BASE * base:
         trials = {name: trials[name] for name in ordered_starts(fitted_rows)}
     return trials
 
@@ -151,17 +137,14 @@ class _HeldOutRows:
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
     judging: _HeldOutRows, seed: int,
-) -> Trial:  # fmt: skip
+) -> Judgement:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
     weights, judges = sample.weights, judging.rows
-    outside: Floats = np.zeros(len(judges))
     if len(fitted) < fitted.shape[1]:
         span, start = span_of(fitted, positions, name, weights)
-        if not (settings.n_components or settings.final_rank):
-            outside = span.outside.squared_norms(judges)
         sample, judges = spanned(sample, fitted, span), span.transform(judges)
     else:
         start = start_from(name, fitted, positions, weights)
@@ -181,22 +164,7 @@ def _run(
             start.transform(refined.latents) @ refined.components.T,
         )
     unseen = start.transform(judges) @ components.T
-    judgement = judge(
+    return judge(
         unseen, judging.positions, points, state.class_starts, state.counts, temperature,
         settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
-    latents = References.of(points)
-    seen = start.transform(sample.sample(numbers)) @ components.T
-    left_out = left_out_distances(
-        seen, positions, latents, state.class_starts, state.counts, weights
-    )
-    nearest = k_nearest(unseen, latents, 1)[0][:, 0] + outside
-    return Trial(judgement, distance_ratio(nearest, left_out))
-
-
-def distance_ratio(unseen: Floats, left_out: Floats) -> float:
-    """The mean ratio of the far quantiles of squared distances, as a ratio of distances."""
-    near, far = np.quantile(left_out, FAR_QUANTILES), np.quantile(unseen, FAR_QUANTILES)
-    if not near[0] > 0:
-        return 1.0
-    return float(np.sqrt(far / near).mean())

@@ -207,12 +207,12 @@ class Refined:
 def refine(
     rows: Population, start: Start, components: Floats, latents: Floats, class_starts: Ints,
     counts: Floats, temperature: float, moments: Moments, done: int, plan: Plan,
-    generator: np.random.Generator,
+    generator: np.random.Generator, kept_out: Ints | None = None,
 ) -> Refined:  # fmt: skip
     """One pass over the rows, in batches, after ``done`` passes.
 
     ``counts`` are the rows of every latent example, before. Of very many rows a pass visits a part,
-    and the next pass the next part.
+    and the next pass the next part. Rows with the drawing numbers ``kept_out`` teach nothing.
     """
     inner = start.fold(components)
     points = latents @ inner.T
@@ -224,6 +224,8 @@ def refine(
     found = points if plan.latent_reg else None
     del inner, points, lists, latent_points
     likelihood = batches.nearby.likelihood
+    if kept_out is not None:
+        likelihood[np.isin(batches.numbers, kept_out)] = 1  # as if their labels were certain
     steps = draw_batches(len(likelihood), moments.reach, generator)
     for number, drawn in enumerate(steps):
         active = drawn[likelihood[drawn] < CERTAIN_LIKELIHOOD]
@@ -268,8 +270,8 @@ class _Batches:
         self.nearby, self.counts = rows.nearby(latent_points, plan.n_threads), latent_points.counts
         self._temperature, self._exponent = latent_points.temperature, plan.exponent
         self._class_starts, self._ends = latent_points.class_starts, np.cumsum(rows.sizes)
-        self._numbers = latent_points.visit.numbers(rows.sizes)
-        self._weights = None if rows.weights is None else rows.weights[self._numbers]
+        self.numbers = latent_points.visit.numbers(rows.sizes)
+        self._weights = None if rows.weights is None else rows.weights[self.numbers]
         if latent_points.visit.stride == 1:
             counts = np.bincount(
                 self.nearby.own, self._weights, minlength=len(latent_points.points)
@@ -278,7 +280,7 @@ class _Batches:
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
         """The drawing numbers of these rows, the latent examples near them, and the batch."""
-        numbers = self._numbers[visited]
+        numbers = self.numbers[visited]
         near, own = self.nearby.near[visited], self.nearby.own[visited]
         positions = np.searchsorted(self._ends, numbers, side="right")
         first, end = self._class_starts[positions], self._class_starts[positions + 1]

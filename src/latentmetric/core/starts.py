@@ -64,7 +64,7 @@ class Start:
     factor: Floats
     """A: a number for each feature, or a d×d matrix."""
     gap: float = 1.0
-    """How much farther new rows are from latent examples than left-out ones; see ``race.Trial``."""
+    """How much farther new rows are from latent examples than left-out ones; see ``unknown``."""
 
     @classmethod
     def euclidean(cls, n_features: int, dtype: np.dtype[np.floating]) -> Start:

@@ -20,7 +20,6 @@ REL_TOL = 0.02  # a start must lower the loss of a simpler one by this share; sm
 NEAR_BASE = 0.9  # of the loss of always saying the base rates: starts that lose more tie; fuzz.py
 MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; picture.py
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
-FAR_QUANTILES = np.linspace(0.8, 0.98, 10)  # of distances of unseen rows; open_set.py
 
 # Few rows: what the fit chooses, and its refinement.
 DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
@@ -88,6 +87,11 @@ TEMPERATURE_RANK = 4  # T is a multiple of the distance² to the nearest one of 
 TEMPERATURE_SHARE = 0.14  # the multiple if no rows are held out; quality.py
 TEMPERATURE_SAMPLE = 512  # references whose spacing is measured; latency.py
 TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)  # multiples tried on held-out rows; quality.py
+
+# Rows of unknown classes.
+KEPT_SHARE, KEPT_ROWS = 0.05, 1_024  # kept out of the refinement, of all rows; open_set.py
+LOW_SHARES = np.linspace(0.02, 0.2, 10)  # of scores, by which kept-out rows tell; open_set.py
+LEAST_CENTRE = 2.0  # the usual distance² to the centre, of that to the nearest; open_set.py
 
 # Speed and memory.
 BLOCK_BYTES = 8 * 2**20  # of a block of distances: enough for GEMM, and fits the cache; kernels.py

@@ -300,10 +300,14 @@ class ReferenceClassifier(
         return shares
 
     def score_samples(self, X: Any) -> Floats:
-        """How similar each row is to the references: minus the distance to the nearest one.
+        """How much each row looks like rows of known classes; others tend to score lower.
 
-        Rows of unknown classes tend to have lower scores. To choose ``reject_below`` of
-        ``predict``, use rows that were not passed to ``fit``.
+        The score is D²(x, centre) / c − D²(x, nearest reference) / r under the learned metric. The
+        centre is the mean of the rows passed to ``fit``; c and r are the means of these distances
+        over known rows that the references are not made of (c at least 2r). So rows of known
+        classes score about 0 in the mean, in any unit. The score of a similarity (``OASIS``) is
+        that of the nearest reference. To choose ``reject_below`` of ``predict``, use rows that
+        were not passed to ``fit``.
 
         Parameters
         ----------
@@ -313,11 +317,11 @@ class ReferenceClassifier(
         Returns
         -------
         ndarray of shape (n_samples,)
-            In the units of the distances of ``kneighbors``. With fewer rows than features in the
-            fit of ``MaPML``, the part of a row outside their span counts here, but not there.
+            With fewer rows than features in the fit of ``MaPML``, the part of a row outside their
+            span counts here, but not in ``kneighbors``.
         """
         ready = self._ready()
-        scores: Floats = map_blocks(ready._score_block, X, ready, ready.model_.dtype)
+        scores: Floats = map_blocks(ready._score_block, X, ready, np.float64)
         return scores
 
     def kneighbors(

@@ -6,24 +6,24 @@ thresholds. Time O(n·d·r + n·m/C·r) for n rows, m latent examples and a metr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.distances import References, k_nearest, squared_norms
 from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.refinement import preimages
 from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances
 from latentmetric.engines.dispatch import check_in_memory, validate
 from latentmetric.engines.protocol import Partition
 from latentmetric.estimators.fitted import check_latents, fitted_model
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.estimators.progress import reading_log
-from latentmetric.estimators.setup import QUANTILES
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,8 @@ def _attributes(
     some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), JUDGED_ROWS)).astype(np.intp))
     starts = np.concatenate(([0], np.cumsum(learned.sizes)))
     away = left_out_distances(inner[some], codes[some], model.references, starts, counts)
+    known = Distances(away, squared_norms(inner[some]))
+    usual = known.usual()
     return {
         "classes_": classes,
         "components_": factor,
@@ -125,12 +127,12 @@ def _attributes(
         "latent_labels_": classes[of_latents],
         "latent_counts_": counts.astype(np.float64),
         "margins_": (1 + spreads) * into.unit,
-        "score_quantiles_": np.quantile(-model.distances(away).astype(np.float64), QUANTILES),
+        "known_scores_": np.sort(known.scores(usual)),
         "reference_": "latent",
         "history_": [{"round": 0, "seconds": {}}],
         "n_iter_": 0,
         "best_iter_": 0,
-        "model_": model,
+        "model_": replace(model, usual=usual),
     }
 
 

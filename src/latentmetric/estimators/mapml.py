@@ -33,8 +33,8 @@ from latentmetric.estimators.setup import (
     first_round,
     is_warm,
     n_rounds,
-    score_quantiles,
     settings_of,
+    with_known_scores,
 )
 from latentmetric.estimators.training import TrainingData
 from latentmetric.estimators.unlabelled import add_unlabelled, split_labels
@@ -229,10 +229,10 @@ class MaPML(OnlineLatents):
     margins_ : ndarray of shape (n_classes,)
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
-    score_quantiles_ : ndarray of shape (101,)
-        The scores below which 0, 1, …, 100 % of the rows lie that were held out or left out of
-        their latent examples; see ``reject_threshold``. A fit on a cluster has them only with
-        ``keep="best"``.
+    known_scores_ : ndarray of shape (n_scored,)
+        What new rows like those of the fit score, ascending: from rows that were held out or left
+        out of their latent examples, at most 2,048 of the latter; see ``reject_threshold``. Not
+        there if rows vote; a fit on a cluster has them only with ``keep="best"``.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric, mean
         margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and
@@ -476,9 +476,9 @@ class MaPML(OnlineLatents):
             "reference_": self.reference,
             "n_latents_": data.chosen.n_latents,
         }
-        quantiles = score_quantiles(self, data, state, attributes["model_"])
-        if quantiles is not None:
-            attributes["score_quantiles_"] = quantiles
+        model, scores = with_known_scores(self, data, state, attributes["model_"])
+        if scores is not None:
+            attributes |= {"model_": model, "known_scores_": scores}
         if not final or data.unlabelled is None:
             return attributes
         weights = data.unlabelled if data.order is None else data.unlabelled[data.order]

@@ -26,7 +26,7 @@ from latentmetric.core.capacity import (
     draw_folds,
     sample_size,
 )
-from latentmetric.core.distances import References
+from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
 from latentmetric.core.likelihood import left_out_distances
@@ -61,14 +61,12 @@ from latentmetric.core.tuning import (
     WRONG_LABELS_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances, as_new, kept_out
 from latentmetric.engines.dispatch import check_in_memory, engine_of
 from latentmetric.estimators.training import TrainingData
 
 First = Callable[[np.random.Generator], State]
 """Computes round 0."""
-
-QUANTILES = np.linspace(0, 1, 101)
-"""The shares of rows for which the scores are kept."""
 
 
 def settings_of(model: Any) -> Settings:
@@ -327,31 +325,34 @@ def check_warm_start(model: Any, classes: np.ndarray[Any, Any]) -> None:
         )
 
 
-def score_quantiles(
+def with_known_scores(
     estimator: Any, data: TrainingData, state: State, model: FittedModel
-) -> Floats | None:
-    """The scores of ``score_samples`` below which each share of new rows is expected to be.
+) -> tuple[FittedModel, Floats | None]:
+    """The model that knows how far known rows usually are, and what new ones score, ascending.
 
-    They come from held-out rows, or else from training rows, each left out of its own latent
-    example. These are nearer than new rows where features are many; with ``start="auto"``, the
-    choice of the start has measured how much. None if no rows may be read for it.
+    It comes from held-out rows, or else from training rows, each left out of its own latent
+    example. None if rows vote, or if no rows may be read for it.
     """
+    if estimator.reference != "latent":
+        return model, None
     if len(data.held_out):
-        held_out = data.rows[data.held_out]
-        scores = model.scores(model.nearest(held_out, 1, estimator.n_jobs), held_out)
-        return np.quantile(scores.astype(np.float64), QUANTILES)
-    rows, numbers = data.training, state.judges
-    if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
+        found = model.nearest(data.rows[data.held_out], 1, estimator.n_jobs)
+        known = Distances(found.squared[:, 0], found.norms)
+    else:
+        rows, numbers = data.training, state.judges
         n_rows = int(rows.sizes.sum())
-        numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
-        numbers = np.unique(numbers)
-    if not len(numbers):
-        return None
-    components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
-    squared = left_out_distances(
-        rows.sample(numbers) @ components.T, positions_of(rows, numbers),
-        References.of(state.latents @ components.T), state.class_starts, state.counts,
-        weights_of(rows, numbers),
-    )  # fmt: skip
-    scores = -model.distances(squared) * state.start.gap
-    return np.quantile(scores.astype(np.float64), QUANTILES)
+        if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
+            numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
+            numbers = np.unique(numbers)
+        if not len(numbers):
+            return model, None
+        components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
+        points = rows.sample(numbers) @ components.T
+        squared = left_out_distances(
+            points, positions_of(rows, numbers), References.of(state.latents @ components.T),
+            state.class_starts, state.counts, weights_of(rows, numbers),
+        )  # fmt: skip
+        kept = np.isin(numbers, () if data.dense else kept_out(state.judges, n_rows))
+        known = as_new(Distances(squared, squared_norms(points)), kept, state.start.gap)
+    usual = known.usual()
+    return replace(model, usual=usual), np.sort(known.scores(usual))

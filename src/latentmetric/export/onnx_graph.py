@@ -57,16 +57,25 @@ NEAREST = f"""
     nearest = Slice (squared, index_0, n_neighbors, index_1)
     roots = Sqrt (nearest)
     distances = Mul (roots, scale)
+    first_squared = Slice (squared, index_0, index_1, index_1)
+    to_nearest = Cast <to = {DOUBLE}> (first_squared)
+    to_centre = ReduceSumSquare (wide_queries, index_1)
+    of_nearest = Div (to_nearest, usual_nearest)
+    of_centre = Div (to_centre, usual_centre)
+    column = Sub (of_centre, of_nearest)
     """
 """The search is in double, as the model searches where groups of rows are far apart. Candidates are
 sorted by index, so that of equals the earlier one comes first."""
 
-MOST_SIMILAR = """
+MOST_SIMILAR = f"""
     transposed = Transpose <perm = [1, 0]> (references)
     products = MatMul (inner, transposed)
     negative = Neg (products)
     squared, indices = TopK <axis = 1, largest = 0, sorted = 1> (negative, k)
+    products_of_nearest = Neg (squared)
     distances = Slice (squared, index_0, n_neighbors, index_1)
+    largest = Slice (products_of_nearest, index_0, index_1, index_1)
+    column = Cast <to = {DOUBLE}> (largest)
     """
 """For a model without distances: minus the similarities, in the place of squared distances."""
 
@@ -150,7 +159,7 @@ SHARES = """
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model as an ONNX file: features in; label, probabilities and neighbours out.
+    """Write a model as an ONNX file: features in; label, probabilities, neighbours, score out.
 
     The input ``features`` has shape (n, n_features), with n free, and the model's dtype, float or
     double. The steps of a pipeline are part of the graph; if it takes words, every column is an
@@ -160,7 +169,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     - ``label``, (n,): a string, a Boolean, an int64 or a float, as the labels are;
     - ``probabilities``, (n, n_classes): double, columns in the order of ``model.classes_``;
     - ``neighbors``, (n, n_neighbors): int64, nearest first, as ``model.kneighbors`` numbers them;
-    - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them.
+    - ``distances``, (n, n_neighbors): of these, as ``model.kneighbors`` gives them;
+    - ``score``, (n,): double, as ``model.score_samples`` gives it. To reject rows of unknown
+      classes, compare it with ``model.reject_threshold``.
 
     Only standard operators are used (opset 18; for some steps also ai.onnx.ml 3). Results are the
     same as the model's, except where neighbours tie within rounding. Tied classes have equal
@@ -227,7 +238,7 @@ def _model(onnx: Any, parts: Parts) -> Any:
 
 
 def _graph(onnx: Any, parts: Parts) -> Any:
-    """Features in; label, probabilities, neighbours and their distances out."""
+    """Features in; label, probabilities, neighbours, their distances and the score out."""
     model, constants = parts.model, _constants(parts)
     is_kernel, search = parts.weights == "kernel", NEAREST if model.is_metric else MOST_SIMILAR
     voters = MANY_VOTERS if parts.n_voters > constants["n_candidates"][0] else VOTERS
@@ -243,10 +254,12 @@ def _graph(onnx: Any, parts: Parts) -> Any:
     text = f"""
         latentmetric ({dtype}[n, {model.n_features}] features) => (
             {labels}[n] label, double[n, {n_classes}] probabilities,
-            int64[n, {n_neighbors}] neighbors, {dtype}[n, {n_neighbors}] distances
+            int64[n, {n_neighbors}] neighbors, {dtype}[n, {n_neighbors}] distances,
+            double[n] score
         ) {{
         rows = Cast <to = {onnx.helper.np_dtype_to_tensor_dtype(model.dtype)}> (features)
         {INNER} {search} {voters} {weights} {VOTE} {others} {SHARES}
+        score = Squeeze (column, index_1)
         }}"""
     graph = onnx.parser.parse_graph(text)
     used = {name for node in graph.node for name in node.input}
@@ -281,6 +294,8 @@ def _constants(parts: Parts) -> dict[str, Any]:
     if model.components is not None:
         arrays["components"] = model.components.T
         arrays["norms"] = model.references.in_double.norms
+        usual = model.usual_distances
+        arrays |= {"usual_nearest": np.array(usual.nearest), "usual_centre": np.array(usual.centre)}
     if model.log_scales is not None and model.log_weights is not None:
         arrays["voting_scales"] = voting_scales(model.log_scales, temperature)
         arrays["log_weights"] = model.log_weights.astype(np.float64)

@@ -21,6 +21,7 @@ from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.span import Outside
 from latentmetric.core.starts import STARTS
+from latentmetric.core.unknown import Usual
 from latentmetric.persistence.model_file import (
     Arrays,
     Contents,
@@ -47,7 +48,7 @@ ARRAYS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "latent_labels_": (np.int64, ("latents",)),
     "latent_counts_": (np.float64, ("latents",)),
     "margins_": (np.float64, ("classes",)),
-    "score_quantiles_": (np.float64, ("quantiles",)),
+    "known_scores_": (np.float64, ("scored",)),
 }
 """Dtype (None: that of the references) and axes of each array; axes of one name are as long."""
 
@@ -107,6 +108,8 @@ def pack_estimator(estimator: Any, arrays: Arrays) -> dict[str, Any]:
         "references": model.references.rows,
         "codes": model.codes.astype(np.int64, copy=False),
     }
+    if model.usual is not None:
+        voting |= {"usual_nearest": model.usual.nearest, "usual_centre": model.usual.centre}
     if model.log_scales is not None:
         voting |= {"log_scales": model.log_scales, "log_weights": model.log_weights}
     if model.row_ids is not None:
@@ -134,6 +137,7 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
     unknown = [key for key in parameters if key not in signature(kind).parameters]
     require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
     attributes, voting = unpack(stored["attributes"], contents), unpack(stored["voting"], contents)
+    attributes.pop("score_quantiles_", None)  # of the score of earlier versions
     lacking = [needed for needed in NEEDED.get(name, ()) if needed not in attributes]
     require(not lacking, f"a {name} lacks {', '.join(lacking)}")
     _check_attributes(attributes)
@@ -231,7 +235,7 @@ def _check_arrays(values: dict[str, Any]) -> None:
     """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
     n_features, dtype = values["n_features_in_"], values["references"].dtype
     require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
-    lengths = {"features": n_features, "classes": len(values["classes_"]), "quantiles": 101}
+    lengths = {"features": n_features, "classes": len(values["classes_"])}
     if "components_" not in values:
         lengths["rank"] = n_features
     for name, (kind, axes) in ARRAYS.items():
@@ -297,6 +301,12 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
         model = FittedModel(
             coordinates, references, codes, n_classes, temperature, None, attributes["similarity_"]
         )
+    if "usual_nearest" in voting:
+        usual = Usual(float(voting["usual_nearest"]), float(voting["usual_centre"]))
+        require(
+            all(0 < value < np.inf for value in usual), "usual distances are not finite above 0"
+        )
+        model = replace(model, usual=usual)
     largest = float(np.finfo(model.dtype).max)
     distances = [scale, np.abs(voting["centre"]).max()]
     if model.is_metric:

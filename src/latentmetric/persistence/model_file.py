@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from latentmetric.characters import shortened
 from latentmetric.persistence.replacing import replacing
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The newest version of the document that this library writes and reads."""
 
 DOCUMENT_KEY = "latentmetric"

@@ -8,7 +8,7 @@ of them under a metric.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from latentmetric.characters import distinct_names
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
+from latentmetric.core.model import FittedModel, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
@@ -327,7 +327,9 @@ def _vote(
     nearest = neighbors.first(limits.N_NEIGHBORS)
     confidence, own_share = np.empty(len(true)), np.empty(len(true))
     for block in row_blocks(len(true), 8 * model.n_classes):
-        some = Neighbors(neighbors.squared[block], neighbors.indices[block])
+        some = replace(
+            neighbors, squared=neighbors.squared[block], indices=neighbors.indices[block]
+        )
         shares = np.minimum(model.shares(some, weights), 1)
         confidence[block] = shares.max(axis=1)
         own_share[block] = np.take_along_axis(shares, true[block, None], axis=1)[:, 0]

@@ -1,0 +1,123 @@
+"""How much a row looks like rows of known classes.
+
+A row of an unknown class is farther from the nearest reference than known rows usually are. But
+known rows that are far from the centre of all rows, such as images with much ink, are also farther
+from the nearest reference. So the score is a difference of squared distances,
+
+    s(x) = D²(x, centre) / usual D²(centre) − D²(x, nearest reference) / usual D²(nearest),
+
+where what is usual is a mean over known rows that the references are not made of. If rows are
+normally distributed around references, and these around the centre, it is the logarithm of a ratio
+of likelihoods, up to constants. It has no unit, and known rows have the mean 0.
+
+Time and memory O(n) for n rows whose distances are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.tuning import (
+    KEPT_ROWS,
+    KEPT_SHARE,
+    LEAST_CENTRE,
+    LOW_SHARES,
+    TEMPERATURE_SAMPLE,
+)
+from latentmetric.core.types import Bools, Floats, Ints
+
+GAPS = (0.5, 4.0)
+"""The least and the greatest ``score_gap``."""
+
+FEWEST_KEPT = 100
+"""Rows that tell how unseen rows score; fewer would tell little."""
+
+MOST = float(np.finfo(np.float64).max) / 2
+"""The most that a distance counts: scores are finite."""
+
+LEAST_NEAREST = 1e-9
+"""The least usual distance² to the nearest reference, of that to the centre."""
+
+
+class Usual(NamedTuple):
+    """Mean squared distances of known rows, in inner coordinates, both above 0."""
+
+    nearest: float
+    centre: float
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Squared distances of rows to the nearest reference and to the centre."""
+
+    nearest: Floats
+    centre: Floats
+
+    def usual(self) -> Usual:
+        """Their means.
+
+        Rows far away in any direction must be unlike known ones, so the usual distance to the
+        centre is a multiple of the other.
+        """
+        centre = float(self.centre.mean(dtype=np.float64)) or 1.0
+        nearest = max(float(self.nearest.mean(dtype=np.float64)), LEAST_NEAREST * centre)
+        return Usual(nearest, max(centre, LEAST_CENTRE * nearest))
+
+    def scores(self, usual: Usual) -> Floats:
+        """How much the rows look like known ones."""
+        with np.errstate(over="ignore"):
+            nearest = np.divide(self.nearest, usual.nearest, dtype=np.float64)
+            centre = np.divide(self.centre, usual.centre, dtype=np.float64)
+        scores: Floats = np.minimum(centre, MOST) - np.minimum(nearest, MOST)
+        return scores
+
+
+def usual_from_references(references: References) -> Usual:
+    """What is usual if the references are rows: each is left out."""
+    n = len(references)
+    spaced = np.linspace(0, n - 1, min(TEMPERATURE_SAMPLE, n)).astype(np.intp)
+    squared, _ = k_nearest(references.rows[spaced], references, min(2, n))
+    return Distances(squared[:, -1], references.norms[spaced]).usual()
+
+
+def kept_out(judges: Ints, n_rows: int) -> Ints:
+    """Those of the judging rows, whose drawing numbers ascend, that no refinement learns from."""
+    n_kept = min(KEPT_ROWS, int(KEPT_SHARE * n_rows))
+    if n_kept < FEWEST_KEPT or n_kept > len(judges):
+        return judges[:0]
+    return judges[np.linspace(0, len(judges) - 1, n_kept).astype(np.intp)]
+
+
+def score_gap(unseen: Distances, left_out: Distances) -> float:
+    """The factor of left-out rows' squared distances with which they score as unseen rows do.
+
+    A metric suits the rows that it was learned from better than others, and leaving a row out of
+    its own latent example does not show it. Low scores are compared, because thresholds are low.
+    """
+    usual = left_out.usual()
+    wanted = np.quantile(unseen.scores(usual), LOW_SHARES).mean()
+
+    def excess(gap: float) -> float:
+        farther = Distances(gap * left_out.nearest, left_out.centre)
+        return float(np.quantile(farther.scores(usual), LOW_SHARES).mean() - wanted)
+
+    if excess(GAPS[0]) <= 0:
+        return GAPS[0]
+    return GAPS[1] if excess(GAPS[1]) >= 0 else float(brentq(excess, *GAPS, xtol=1e-4))
+
+
+def as_new(known: Distances, kept: Bools, gap: float) -> Distances:
+    """The distances that new rows like these would have.
+
+    Nothing was learned from ``kept`` rows; they say how much farther the others would be. Without
+    them, ``gap`` says it.
+    """
+    if kept.any():
+        unseen = Distances(known.nearest[kept], known.centre[kept])
+        gap = score_gap(unseen, Distances(known.nearest[~kept], known.centre[~kept]))
+    return Distances(np.where(kept, 1, gap) * known.nearest, known.centre)
