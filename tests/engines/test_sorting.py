@@ -45,15 +45,16 @@ def test_a_file_gives_the_model_that_its_rows_give(saved, storage):
         max_iter=3, n_steps=300, random_state=0, reference="original", early_stopping=True
     )
     inside = model.fit(X, y).predict(X)
-    expected = {name: getattr(model, name) for name in ("components_", "latent_examples_")}
+    metric, latents = model.get_mahalanobis_matrix(), model.latent_examples_
     distances, neighbors = model.kneighbors(X[:20])
     for rows in (open_rows(path), np.load(path, mmap_mode="r")):
         model.fit(rows, y)
         np.testing.assert_array_equal(model.predict(rows), inside)
-        for name, value in expected.items():
-            np.testing.assert_allclose(getattr(model, name), value, rtol=1e-8, atol=1e-10)
+        # Few rows are refined in float32.
+        np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric, 1e-5, 1e-6)
+        np.testing.assert_allclose(model.latent_examples_, latents, 1e-5, 1e-6)
         np.testing.assert_array_equal(model.kneighbors(rows[:20])[1], neighbors)
-        np.testing.assert_allclose(model.kneighbors(rows)[0][:20], distances, atol=1e-9)
+        np.testing.assert_allclose(model.kneighbors(rows)[0][:20], distances, 1e-5, 1e-6)
     X[250, 3] = np.nan
     np.save(path, X)
     with pytest.raises(ValueError, match="NaN: row 250, column 3 "):

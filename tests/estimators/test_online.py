@@ -61,7 +61,7 @@ class TestAddClasses:
         assert model.latent_counts_[~old].sum() == (y >= 8).sum()
 
     def test_new_classes_are_refined(self, digits):
-        X, y, X_test, y_test = digits
+        X, y, *_ = digits
         late, losses = np.isin(y, (3, 5)), []
         first = MaPML(0.1, **QUICK).fit(X[~late], y[~late])
         for refine in (0, 1):

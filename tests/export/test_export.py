@@ -67,9 +67,14 @@ def test_onnx_agrees_with_the_model(tmp_path, fitted_with_queries):
     np.testing.assert_array_equal(labels, model.predict(X))
     np.testing.assert_allclose(scores, model.score_samples(X), rtol=2e-4, atol=2e-4)
     expected_distances, expected_neighbors = model.kneighbors(X)
-    np.testing.assert_array_equal(neighbors, expected_neighbors)
     precise = 1e-12 if X.dtype == np.float64 else 1e-5
     np.testing.assert_allclose(distances, expected_distances, rtol=precise, atol=precise)
+    # Neighbours at the same distance, within rounding, may change places.
+    apart = np.diff(expected_distances, axis=1, prepend=-np.inf, append=np.inf)
+    close = precise * np.abs(expected_distances)
+    alone = (apart[:, :-1] > close) & (apart[:, 1:] > close)
+    np.testing.assert_array_equal(neighbors[alone], expected_neighbors[alone])
+    assert alone.mean() > 0.9
     np.testing.assert_allclose(shares, model.predict_proba(X), atol=precise)
     assert distances.dtype == expected_distances.dtype
     one, shares_of_one, *_ = run(tmp_path / "model.onnx", X[:1])

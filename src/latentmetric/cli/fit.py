@@ -55,7 +55,7 @@ def fit(
 
     Change first: --n-latents, --set label_noise=true if labels may be wrong, --set
     class_weight=balanced if small classes matter. Ctrl-C saves the best round so far (exit code
-    130). With --id, predict --explain can name the rows nearest to each latent example.
+    130).
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")

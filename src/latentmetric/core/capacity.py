@@ -151,7 +151,7 @@ class Trials:
         self._votes[candidate, fold] = vote
 
     def gap(self, candidate: Candidate) -> float:
-        """The factor with which training rows left out of their latent examples score as unseen ones."""
+        """The factor with which rows left out of their latent examples score as unseen ones do."""
         ratios = []
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]

@@ -354,10 +354,8 @@ class FittedModel:
         """The k voters that weigh most, and their shares of the vote."""
         ballots = self._ballots(neighbors, weights)
         most, shares = _largest_shares(ballots, self._others(ballots, weights), k)
-        squared, indices = (
-            np.take_along_axis(each, most, axis=1)
-            for each in (neighbors.squared, neighbors.indices)
-        )
+        squared: Floats = np.take_along_axis(neighbors.squared, most, axis=1)
+        indices: Ints = np.take_along_axis(neighbors.indices, most, axis=1)
         return replace(neighbors, squared=squared, indices=indices), shares
 
     def _ballots_of_all(self, points: Floats) -> Floats:

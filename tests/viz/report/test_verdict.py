@@ -208,4 +208,4 @@ def test_a_few_tested_rows_that_were_trained_on_are_counted_and_do_not_stop_the_
     verdict = verdict_of(path)
     assert "30 of the 110 tested rows are also among the training rows" in verdict.text
     assert "p" in [head.text for head in verdict.one("thead").all("th")]
-    assert "all 160 rows vote, with more weight for nearer ones." in verdict.text
+    assert "the 20 nearest rows vote, with more weight for nearer ones." in verdict.text
