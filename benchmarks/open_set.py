@@ -11,9 +11,13 @@ part are farther from the training rows than rows left out of these.
 
 AUROC; FPR95, the share of unknown rows accepted where 95 % of the known test rows are; and the
 share of unknown rows rejected where 1, 5 and 10 % of the known test rows are. For MaPML() also the
-share of known test rows that ``reject_threshold`` of 1, 5 and 10 % rejects. All in percent. The
-score of MaPML was chosen on CLINC150's validation rows and on other draws of classes and training
-rows, none of which is reported. Logistic regression has the strength that baselines.py chose.
+share of known test rows that ``reject_threshold`` of 1, 5 and 10 % rejects. All in percent.
+
+The form of the score was chosen from about a hundred on CLINC150's validation rows and on training
+rows of BANKING77, MNIST and CIFAR-100 with other draws of classes; CLINC150's test rows were scored
+beside them. The digits of these trials are the digits reported here. The share of rows kept out of
+the refinement, 5 %, was set on the same training rows; 2.5 % was then tried on the rows reported
+here, too, and not taken. Logistic regression has the strength that baselines.py chose.
 
 Each set and seed is stored when it is done and not repeated by the next run.
 """
@@ -42,10 +46,10 @@ from sklearn.svm import OneClassSVM
 
 from latentmetric import MaPML
 
-SEEDS = {"clinc150": 5, "clinc150 at random": 5, "banking77": 5, "mnist": 3, "cifar100": 3,
+SEEDS = {"clinc150": 5, "clinc150 at random": 5, "banking77": 5, "mnist": 3, "cifar100": 1,
          "digits": 10}  # fmt: skip
 STRENGTHS = {"clinc150": (10, False), "banking77": (10, False), "mnist": (0.01, True),
-             "cifar100": (0.1, False), "digits": (0.1, True)}  # fmt: skip
+             "cifar100": (0.1, False), "digits": (1, True)}  # fmt: skip
 """C of logistic regression, and whether features are standardised."""
 
 MOST_ROWS = 20_000

@@ -24,6 +24,7 @@ def few(monkeypatch):
     monkeypatch.setattr("latentmetric.evaluation.comparison.MIN_SECONDS", 0)
 
 
+@pytest.mark.filterwarnings("ignore:a share of 0.05 is 4.2 of the 84 rows")
 def test_the_demo_prints_its_tables_and_writes_its_files(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "new folder"
     monkeypatch.setattr(sys, "argv", ["demo", "--out", str(folder)])

@@ -252,12 +252,14 @@ class OnlineLatents(ReferenceClassifier[State]):
             low, high = beta.interval(0.9, expected + 0.5, n_scored - expected + 0.5)
             warnings.warn(
                 f"a share of {share:g} is {expected:.2g} of the {n_scored} rows that the "
-                f"threshold comes from: it may reject {100 * low:.1f} to {100 * high:.1f} % of new "
-                f"rows; ask for at least {min(1, FEWEST_REJECTED / n_scored):.2g}, or choose "
-                "reject_below from score_samples of more rows",
+                f"threshold comes from: by chance alone, it may reject {100 * low:.1f} to "
+                f"{100 * high:.1f} % of new rows; ask for at least "
+                f"{min(1, FEWEST_REJECTED / n_scored):.2g}, or choose reject_below from "
+                "score_samples of more rows",
                 stacklevel=2,
             )
-        return float(np.quantile(self.known_scores_, share))
+        # By "weibull", the mean share of new rows below the threshold is the share asked for.
+        return float(np.quantile(self.known_scores_, share, method="weibull"))
 
 
 def _refuse_marked(labels: Labels, mark: Any, method: str) -> None:
