@@ -41,7 +41,7 @@ class Recorded(LocalPopulation):
 def raced(X, y, share=0.1, seed=0):
     rows, generator = Recorded.of(X, y), np.random.default_rng(seed)
     trials = race(rows, np.full(len(rows), share), "random", SETTINGS, generator)
-    return rows, trials
+    return rows, {name: trial.judgement for name, trial in trials.items()}
 
 
 def units(n_rows=300, seed=0):

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.stats import entropy
 
 from latentmetric.core.alternation import Settings, first_state, next_state, reduced
-from latentmetric.core.distances import References
-from latentmetric.core.likelihood import Judgement, judge
+from latentmetric.core.distances import References, k_nearest, squared_norms
+from latentmetric.core.likelihood import Judgement, judge, left_out_distances
 from latentmetric.core.parallel import parallel_map
 from latentmetric.core.population import (
     LocalPopulation,
@@ -41,7 +41,17 @@ from latentmetric.core.tuning import (
     REL_TOL,
 )
 from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances, score_gap
 from latentmetric.core.votes import temperature_from_references
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A short fit from one start, and what rows that it has not seen say about it."""
+
+    judgement: Judgement
+    gap: float
+    """See ``score_gap``; used if too few rows are kept out of the refinement."""
 
 
 def choose_start(
@@ -52,13 +62,15 @@ def choose_start(
     record: Record = {}
     if name == "auto":
         since = perf_counter()
-        judgements = race(rows, counts / rows.sizes, init, settings, generator)
-        name = winner(judgements)
+        trials = race(rows, counts / rows.sizes, init, settings, generator)
+        name = winner({start: trial.judgement for start, trial in trials.items()})
         record = {
-            "start_losses": {start: judged.loss for start, judged in judgements.items()},
-            "start_errors": {start: judged.error for start, judged in judgements.items()},
+            "start_losses": {start: trial.judgement.loss for start, trial in trials.items()},
+            "start_errors": {start: trial.judgement.error for start, trial in trials.items()},
             "seconds": {"start": perf_counter() - since},
         }
+        if trials:
+            record["score_gap"] = trials[name].gap
     return name, {"start": name} | record
 
 
@@ -84,8 +96,8 @@ def winner(judgements: dict[str, Judgement]) -> str:
 def race(
     rows: Population, shares: Floats, init: str, settings: Settings,
     generator: np.random.Generator,
-) -> dict[str, Judgement]:  # fmt: skip
-    """The judgement on a short fit from each start; none if the rows are too few to divide.
+) -> dict[str, Trial]:  # fmt: skip
+    """A trial of each start, judged by the judging rows; empty if the rows are too few to divide.
 
     ``shares`` are the latent examples of each class per row.
     """
@@ -105,7 +117,7 @@ def race(
         n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
     )  # fmt: skip
 
-    def run(name: str) -> Judgement:
+    def run(name: str) -> Trial:
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
         requested = np.rint(shares[present][sample.codes] * sample.sizes).astype(np.intp)
         counts = np.clip(requested, 1, sample.sizes)
@@ -120,7 +132,7 @@ def race(
         len(truth) if of_judging is None else of_judging.sum()
     )
     base = float(entropy(shares_of))
-    if min(trial.loss for trial in trials.values()) > NEAR_BASE * base:
+    if min(trial.judgement.loss for trial in trials.values()) > NEAR_BASE * base:
         trials = {name: trials[name] for name in ordered_starts(fitted_rows)}
     return trials
 
@@ -137,14 +149,17 @@ class _HeldOutRows:
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
     judging: _HeldOutRows, seed: int,
-) -> Judgement:  # fmt: skip
+) -> Trial:  # fmt: skip
     """A short fit from one start, judged by rows that it has not seen."""
     generator = np.random.default_rng(seed)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
     weights, judges = sample.weights, judging.rows
+    outside: Floats = np.zeros(len(judges))
     if len(fitted) < fitted.shape[1]:
         span, start = span_of(fitted, positions, name, weights)
+        if not (settings.n_components or settings.final_rank):
+            outside = span.outside.squared_norms(judges)
         sample, judges = spanned(sample, fitted, span), span.transform(judges)
     else:
         start = start_from(name, fitted, positions, weights)
@@ -164,7 +179,16 @@ def _run(
             start.transform(refined.latents) @ refined.components.T,
         )
     unseen = start.transform(judges) @ components.T
-    return judge(
+    judgement = judge(
         unseen, judging.positions, points, state.class_starts, state.counts, temperature,
         settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
+    latents = References.of(points)
+    seen = start.transform(sample.sample(numbers)) @ components.T
+    left_out = left_out_distances(
+        seen, positions, latents, state.class_starts, state.counts, weights
+    )
+    new = Distances(
+        k_nearest(unseen, latents, 1)[0][:, 0] + outside, squared_norms(unseen) + outside
+    )
+    return Trial(judgement, score_gap(new, Distances(left_out, squared_norms(seen))))
