@@ -49,8 +49,8 @@ with tempfile.TemporaryDirectory() as folder:
 print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
 
 # %%
-# Requests that the router has not seen, its answers, and a text behind each of them:
-# of those that the latent example with the largest vote stands for, the most typical one.
+# Requests that the router has not seen, its answers, and a text behind each of them: the most
+# typical one of the latent example with the largest vote.
 
 asked = np.array([
     "i think a thief has my card", "how many yen do i get for a dollar", "is my flight on time",
