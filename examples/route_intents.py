@@ -54,7 +54,7 @@ print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
 
 asked = np.array([
     "i think a thief has my card", "how many yen do i get for a dollar", "is my flight on time",
-    "do you have a seven seater for hire", "lend me ten thousand for a new kitchen",
+    "do you have a seven seater for hire", "what is the interest on a loan",
     "what does an extra suitcase cost", "my knee hurts when i run", "how do i make pancakes",
 ])  # fmt: skip
 rows = X[np.argmax(texts == asked[:, None], axis=1)]
