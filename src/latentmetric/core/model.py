@@ -18,8 +18,8 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
     References,
     k_nearest,
-    measured,
     paired_products,
+    paired_squared_distances,
     row_blocks,
     squared_norms,
     zero_until,
@@ -376,7 +376,7 @@ class FittedModel:
         points = self.points(rows)
         ballots = self._ballots_of_all(points)
         most, shares = _largest_shares(ballots, LEAST_SHARE * ballots.sum(axis=1), k)
-        squared = measured(points, self.references, most)
+        squared = paired_squared_distances(points, self.references.rows, most)
         self._set_to_zero(squared, points)
         return Neighbors(squared, most), shares
 
