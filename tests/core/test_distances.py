@@ -99,8 +99,8 @@ def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side
 @pytest.mark.parametrize("n_values", [2, 12, None])
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "k", "dtype"),
-    [(0, 30, 1, np.float64), (0, 30, 20, np.float64), (1, 200, 21, np.float32), (40, 203, 25, np.float64),
-     (40, 1003, 20, np.float32), (40, 30, 5, np.float32)],
+    [(0, 30, 1, np.float64), (0, 30, 20, np.float64), (1, 200, 21, np.float32),
+     (40, 203, 25, np.float64), (40, 1003, 20, np.float32), (40, 30, 5, np.float32)],
 )  # fmt: skip
 def test_the_smallest_are_those_of_a_stable_sort(rng, n_values, n_rows, n_columns, k, dtype):
     block = rng.standard_normal((n_rows, n_columns)).astype(dtype)

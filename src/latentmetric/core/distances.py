@@ -326,13 +326,9 @@ def _bounds(block: Floats, k: int) -> Floats:
 
     The k-th smallest of the minima of groups: that takes one pass instead of several.
     """
-    n_rows, n_columns = block.shape
-    size = max(1, n_columns // (GROUPS_PER_NEIGHBOR * k))
-    n_groups = n_columns // size
-    whole = size * n_groups
-    minima = block[:, :whole].reshape(n_rows, size, n_groups).min(axis=1)
-    rest = minima[:, : n_columns - whole]
-    np.minimum(rest, block[:, whole:], out=rest)
+    size = max(1, block.shape[1] // (GROUPS_PER_NEIGHBOR * k))
+    n_groups = block.shape[1] // size  # the few entries that are left bound nothing
+    minima = block[:, : size * n_groups].reshape(len(block), size, n_groups).min(axis=1)
     minima.partition(k - 1, axis=1)
     bounds: Floats = minima[:, k - 1]
     return bounds
