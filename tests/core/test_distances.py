@@ -99,8 +99,8 @@ def test_ties_go_to_the_smaller_index_in_any_block(monkeypatch, n_features, side
 @pytest.mark.parametrize("n_values", [2, 12, None])
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "k", "dtype"),
-    [(0, 30, 1, np.float64), (1, 200, 21, np.float32), (40, 203, 25, np.float64),
-     (40, 30, 5, np.float32)],
+    [(0, 30, 1, np.float64), (0, 30, 20, np.float64), (1, 200, 21, np.float32),
+     (40, 203, 25, np.float64), (40, 1003, 20, np.float32), (40, 30, 5, np.float32)],
 )  # fmt: skip
 def test_the_smallest_are_those_of_a_stable_sort(rng, n_values, n_rows, n_columns, k, dtype):
     block = rng.standard_normal((n_rows, n_columns)).astype(dtype)
@@ -110,3 +110,14 @@ def test_the_smallest_are_those_of_a_stable_sort(rng, n_values, n_rows, n_column
     np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :k])
     np.testing.assert_array_equal(columns, np.argsort(block, axis=1, kind="stable")[:, :k])
     assert values.dtype == dtype
+
+
+def test_hidden_entries_are_no_neighbours(rng):
+    block = rng.standard_normal((30, 700))
+    block[:20, rng.permutation(700)[:690]] = np.inf
+    block[20:25] = np.inf
+    values, columns = smallest(block.copy(), 20)
+    np.testing.assert_array_equal(values, np.sort(block, axis=1)[:, :20])
+    found = np.take_along_axis(block, columns, axis=1)
+    np.testing.assert_array_equal(found[values < np.inf], values[values < np.inf])
+    assert np.all(np.isinf(smallest(np.full((3, 700), np.inf), 20)[0]))

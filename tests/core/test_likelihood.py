@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
-from latentmetric.core.distances import References
-from latentmetric.core.likelihood import ALONE, MIN_LIKELIHOOD, judge, label_likelihoods
+from latentmetric.core.distances import References, k_nearest
+from latentmetric.core.likelihood import (
+    ALONE,
+    MIN_LIKELIHOOD,
+    _nearest_of_class,
+    judge,
+    label_likelihoods,
+)
 from latentmetric.core.votes import KERNEL_NEIGHBORS
 
 
@@ -98,3 +105,17 @@ def test_the_likelihood_of_labels_is_that_of_a_plain_loop(rng, leave_out, own, d
         weights = np.exp(log_weights - np.exp(log_scales, dtype=np.float64) * squared / 0.5)
         expected = weights[of_latents == label].sum() / weights.sum()
         np.testing.assert_allclose(likelihood, expected, rtol=1e-4 if dtype == np.float32 else 1e-9)
+
+
+def test_the_nearest_of_a_class_is_that_of_a_plain_loop(rng):
+    points, codes, latents, class_starts, _ = case(rng, (5, 3, 6, 4))
+    of_latents, references = np.repeat(np.arange(4), np.diff(class_starts)), References.of(latents)
+    searched = k_nearest(points, references, 2)
+    squared, found = _nearest_of_class(points, codes, references, of_latents, *searched)
+    among_nearest = (found[:, None] == searched[1]).any(axis=1)
+    assert among_nearest.any()
+    assert not among_nearest.all()
+    every = cdist(points, latents, "sqeuclidean")
+    every[of_latents != codes[:, None]] = np.inf
+    np.testing.assert_array_equal(found, every.argmin(axis=1))
+    np.testing.assert_allclose(squared, every.min(axis=1))

@@ -15,6 +15,7 @@ import numpy as np
 from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import (
     BLOCK_BYTES,
+    GROUPS_PER_NEIGHBOR,
     MANY_CANDIDATES,
     MAX_ARGMIN,
     MEASURED_BYTES,
@@ -103,11 +104,31 @@ class References:
 
 
 def paired_squared_distances(left: Floats, right: Floats, right_index: Ints) -> Floats:
-    """‖left[i] − right[right_index[i]]‖² by differences, exact even for close rows."""
-    distances = np.empty(len(left), dtype=left.dtype)
-    for rows in row_blocks(len(left), left.shape[1] * left.itemsize):
-        distances[rows] = squared_norms(left[rows] - right[right_index[rows]])
+    """‖left[i] − right[right_index[i, j]]‖² by differences, exact even for close rows."""
+    distances = np.empty(right_index.shape, dtype=left.dtype)
+    for rows in _measured_blocks(left, right_index):
+        differences = left[rows, None] - right.take(right_index[rows], axis=0)
+        np.einsum("ijk,ijk->ij", differences, differences, out=distances[rows])
     return distances
+
+
+def paired_products(left: Floats, right: Floats, right_index: Ints) -> Floats:
+    """−2 times the inner product of left[i] and right[right_index[i, j]]."""
+    products = np.empty(right_index.shape, dtype=left.dtype)
+    for rows in _measured_blocks(left, right_index):
+        chosen = right.take(right_index[rows], axis=0)
+        np.einsum("ik,ijk->ij", left[rows], chosen, out=products[rows])
+    products *= products.dtype.type(-2)
+    return products
+
+
+def _measured_blocks(left: Floats, right_index: Ints) -> Iterator[slice]:
+    row_bytes = right_index.shape[1] * left.shape[1] * left.itemsize
+    return row_blocks(len(left), row_bytes, MEASURED_BYTES)
+
+
+Measure = Callable[[Floats, Floats, Ints], Floats]
+"""Compares pairs of rows exactly: ``paired_squared_distances`` or ``paired_products``."""
 
 
 def search(
@@ -145,19 +166,6 @@ def search(
     return values, indices
 
 
-def paired_products(left: Floats, right: Floats, right_index: Ints) -> Floats:
-    """−2 times the inner product of left[i] and right[right_index[i]]."""
-    products = np.empty(len(left), dtype=left.dtype)
-    for rows in row_blocks(len(left), left.shape[1] * left.itemsize):
-        products[rows] = np.einsum("ij,ij->i", left[rows], right[right_index[rows]])
-    products *= products.dtype.type(-2)
-    return products
-
-
-Measure = Callable[[Floats, Floats, Ints], Floats]
-"""Compares pairs of rows exactly: ``paired_squared_distances`` or ``paired_products``."""
-
-
 def k_nearest(
     queries: Floats, references: References, k: int, measure: Measure = paired_squared_distances
 ) -> tuple[Floats, Ints]:
@@ -186,21 +194,8 @@ def ranked(
 ) -> tuple[Floats, Ints]:  # fmt: skip
     """Sort the references that a search found by distances computed from differences."""
     found = np.sort(found, axis=1)
-    exact = measured(queries, references, found, measure)
+    exact = measure(queries, references.rows, found)
     return _sorted_by_distance(queries, exact, found, measure, found.shape[1])
-
-
-def measured(
-    queries: Floats, references: References, found: Ints,
-    measure: Measure = paired_squared_distances,
-) -> Floats:  # fmt: skip
-    """Squared distances to the references that each query found, from differences."""
-    k, exact = found.shape[1], np.empty(found.shape, dtype=queries.dtype)
-    row_bytes = k * queries.shape[1] * queries.itemsize
-    for rows in row_blocks(len(queries), row_bytes, MEASURED_BYTES):
-        pairs = queries[rows].repeat(k, axis=0), references.rows, found[rows].ravel()
-        exact[rows] = measure(*pairs).reshape(-1, k)
-    return exact
 
 
 def _rounding(queries: Floats, references: References, dtype: Any) -> Floats:
@@ -220,8 +215,8 @@ def _k_nearest_exactly(
     exact, found = np.full(shape, np.inf, queries.dtype), np.zeros(shape, np.intp)
     found[of, rank] = to
     for pairs in row_blocks(len(of), queries.shape[1] * queries.itemsize):
-        values = measure(queries[of[pairs]], references.rows, to[pairs])
-        exact[of[pairs], rank[pairs]] = values
+        values = measure(queries[of[pairs]], references.rows, to[pairs, None])
+        exact[of[pairs], rank[pairs]] = values[:, 0]
     return _sorted_by_distance(queries, exact, found, measure, k)
 
 
@@ -302,7 +297,8 @@ def _sorted_by_distance(
 def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
     """The k smallest entries of every row and their columns, ascending. Overwrites ``block``.
 
-    Of equal entries the first are taken. Up to a few, k passes of argmin are fastest.
+    Of equal entries the first are taken; the columns of infinite ones are arbitrary. Up to a few, k
+    passes of argmin are fastest. Beyond, entries below a bound are sorted.
     """
     if k <= MAX_ARGMIN:
         columns = np.empty((len(block), k), dtype=np.intp)
@@ -313,11 +309,26 @@ def smallest(block: Floats, k: int) -> tuple[Floats, Ints]:
             values[:, rank] = block[rows, columns[:, rank]]
             block[rows, columns[:, rank]] = np.inf
         return values, columns
-    inside = block <= np.partition(block, k - 1, axis=1)[:, k - 1 : k]
-    for row in np.flatnonzero(np.count_nonzero(inside, axis=1) > k):
-        inside[row] = False
-        inside[row, np.argsort(block[row], kind="stable")[:k]] = True
-    columns = np.flatnonzero(inside).reshape(len(block), k) % block.shape[1]
-    values = np.take_along_axis(block, columns, axis=1)
-    order = np.argsort(values, axis=1, kind="stable")
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+    bounds = np.minimum(_bounds(block, k), np.finfo(block.dtype).max)  # hidden entries stay out
+    inside = np.flatnonzero(block <= bounds[:, None])
+    ends = np.searchsorted(inside, block.shape[1] * np.arange(len(block) + 1))
+    starts, ends = ends[:-1, None], ends[1:, None]
+    at = starts + np.arange(max(k, (ends - starts).max(initial=0)))
+    inside = np.append(inside, 0)[np.minimum(at, len(inside))]
+    values = np.where(at < ends, block.ravel()[inside], np.inf)
+    order = np.argsort(values, axis=1, kind="stable")[:, :k]
+    columns = np.take_along_axis(inside, order, axis=1) % block.shape[1]
+    return np.take_along_axis(values, order, axis=1), columns
+
+
+def _bounds(block: Floats, k: int) -> Floats:
+    """Bounds that at least k entries of each row do not exceed, and few more than k.
+
+    The k-th smallest of the minima of groups: that takes one pass instead of several.
+    """
+    size = max(1, block.shape[1] // (GROUPS_PER_NEIGHBOR * k))
+    n_groups = block.shape[1] // size  # the few entries that are left bound nothing
+    minima = block[:, : size * n_groups].reshape(len(block), size, n_groups).min(axis=1)
+    minima.partition(k - 1, axis=1)
+    bounds: Floats = minima[:, k - 1]
+    return bounds

@@ -127,7 +127,7 @@ def grow(
     positions = np.concatenate((latents.positions, rows[drawn]))
     _move(positions, rows, assignment, before, growth.latent_reg, weights)
     there = positions @ components.T
-    squared = paired_squared_distances(points, there, assignment)
+    squared = paired_squared_distances(points, there, assignment[:, None])[:, 0]
     spread = float(np.average(squared, weights=weights))
     old, new = float(growth.forget * latents.counts.sum()), inside.weight
     spread = (old * latents.spread + new * spread) / (old + new)

@@ -111,7 +111,7 @@ def label_likelihoods(
     own_bandwidths = log_scales is not None and log_weights is not None
     k = n_voters("kernel", 1, len(latents), own_bandwidths)
     squared, found = k_nearest(points, latents, k)
-    own_squared, own = _nearest_of_class(points, codes, latents, of_latents)
+    own_squared, own = _nearest_of_class(points, codes, latents, of_latents, squared, found)
     if leave_out:
         own_squared *= leave_one_out_factors(counts)[own]
     squared = np.concatenate((squared, own_squared[:, None]), axis=1, dtype=np.float64)
@@ -130,16 +130,23 @@ def label_likelihoods(
 
 
 def _nearest_of_class(
-    points: Floats, codes: Ints, latents: References, of_latents: Ints
+    points: Floats, codes: Ints, latents: References, of_latents: Ints, squared: Floats, found: Ints
 ) -> tuple[Floats, Ints]:
-    """The nearest latent example of each row's class: its squared distance and its number."""
-    squared, numbers = np.full(len(points), np.inf), np.zeros(len(points), dtype=np.intp)
-    for code in np.unique(codes):
-        rows, own = np.flatnonzero(codes == code), np.flatnonzero(of_latents == code)
+    """The nearest latent example of each row's class: its squared distance and its number.
+
+    Only rows that have none among the nearest of all, ``found``, are searched again.
+    """
+    same = of_latents[found] == codes[:, None]
+    first = np.arange(len(points)), same.argmax(axis=1)
+    missing = ~same[first]
+    own_squared = np.where(missing, np.inf, squared[first].astype(np.float64))
+    numbers = np.where(missing, 0, found[first])
+    for code in np.unique(codes[missing]):
+        rows, own = np.flatnonzero(missing & (codes == code)), np.flatnonzero(of_latents == code)
         if len(own):
             nearest, columns = k_nearest(points[rows], latents.some(own), 1)
-            squared[rows], numbers[rows] = nearest[:, 0], own[columns[:, 0]]
-    return squared, numbers
+            own_squared[rows], numbers[rows] = nearest[:, 0], own[columns[:, 0]]
+    return own_squared, numbers
 
 
 def left_out_distances(
@@ -149,7 +156,7 @@ def left_out_distances(
     """The squared distance of each row to the nearest latent example, left out of its own one."""
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     squared, found = k_nearest(points, latents, min(2, len(latents)))
-    own_squared, own = _nearest_of_class(points, positions, latents, of_latents)
+    own_squared, own = _nearest_of_class(points, positions, latents, of_latents, squared, found)
     others = np.where(found == own[:, None], np.inf, squared)
     stretch = leave_one_out_factors(counts[own], 1 if weights is None else weights)
     nearest: Floats = np.minimum(others.min(axis=1), own_squared * stretch)

@@ -18,8 +18,8 @@ from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import (
     References,
     k_nearest,
-    measured,
     paired_products,
+    paired_squared_distances,
     row_blocks,
     squared_norms,
     zero_until,
@@ -389,7 +389,7 @@ class FittedModel:
         points = self.points(rows)
         ballots = self._ballots_of_all(points)
         most, shares = _largest_shares(ballots, LEAST_SHARE * ballots.sum(axis=1), k)
-        squared = measured(points, self.references, most)
+        squared = paired_squared_distances(points, self.references.rows, most)
         norms = squared_norms(points)
         self._set_to_zero(squared, norms)
         return Neighbors(squared, most, norms), shares
