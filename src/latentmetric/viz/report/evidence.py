@@ -16,7 +16,7 @@ import numpy as np
 
 from latentmetric.characters import distinct_names
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.model import FittedModel, euclidean_model
+from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import VOTES, vote
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
