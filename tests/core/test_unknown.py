@@ -56,11 +56,12 @@ def test_the_gap_is_by_how_much_unseen_rows_are_farther(rng, left_out):
 def test_training_rows_become_as_far_as_new_ones(left_out):
     kept = np.arange(len(left_out.nearest)) % 2 == 0
     shorter = np.where(kept, 1, 0.8) * left_out.nearest
-    new = as_new(Distances(shorter, left_out.centre), kept, gap=3.0)
+    new = as_new(Distances(shorter, left_out.centre), kept, gap=3.0, outside=0.0)
     np.testing.assert_array_equal(new.nearest[kept], left_out.nearest[kept])
     np.testing.assert_allclose(new.nearest[~kept], left_out.nearest[~kept], rtol=0.1)
-    none = as_new(left_out, np.zeros_like(kept), gap=3.0)
-    np.testing.assert_array_equal(none.nearest, 3 * left_out.nearest)
+    none = as_new(left_out, np.zeros_like(kept), gap=3.0, outside=2.0)
+    np.testing.assert_array_equal(none.nearest, 3 * left_out.nearest + 2)
+    np.testing.assert_array_equal(none.centre, left_out.centre + 2)
 
 
 @pytest.mark.parametrize(("n_rows", "n_kept"), [(1_999, 0), (2_000, 100), (10**6, KEPT_ROWS)])

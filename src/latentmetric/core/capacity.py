@@ -150,9 +150,12 @@ class Trials:
         self.losses[candidate, fold] = part.judge(vote)
         self._votes[candidate, fold] = vote
 
-    def gap(self, candidate: Candidate) -> float:
-        """The factor with which rows left out of their latent examples score as unseen ones do."""
-        ratios = []
+    def gap(self, candidate: Candidate) -> tuple[float, float]:
+        """How unseen rows differ from rows left out of their latent examples; see ``score_gap``.
+
+        Also the mean of what they have outside the span of the others.
+        """
+        gaps = []
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
@@ -161,8 +164,11 @@ class Trials:
             outside = part.outside if self._rank is None else 0.0
             apart = squared_distances(unseen, vote.points).min(axis=1) + outside
             new = Distances(apart, squared_norms(unseen) + outside)
-            ratios.append(score_gap(new, Distances(left_out, squared_norms(seen))))
-        return float(np.mean(ratios))
+            mean = float(np.mean(outside))
+            gap = score_gap(new, Distances(left_out, squared_norms(seen)), mean)
+            gaps.append((gap, mean))
+        factor, mean = np.mean(gaps, axis=0).tolist()
+        return factor, mean
 
     def _part(self, start: str, fold: int) -> _Part:
         """Rows of a fold in the coordinates of a start that is estimated without it."""
@@ -315,4 +321,5 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
         asdict(candidate) | {"loss": loss, "fold": fold}
         for (candidate, fold), loss in trials.losses.items()
     ]
-    return best, asdict(best) | {"tried": tried, "score_gap": trials.gap(best)}
+    gap, outside = trials.gap(best)
+    return best, asdict(best) | {"tried": tried, "score_gap": gap, "score_outside": outside}

@@ -54,7 +54,8 @@ def begin_from(
     generator: np.random.Generator,
 ) -> State:  # fmt: skip
     """Round 0 from this start; ``chosen`` is the record of its choice."""
-    start = replace(start, gap=chosen.get("score_gap", start.gap))
+    gap, outside = chosen.get("score_gap", start.gap), chosen.get("score_outside", start.outside)
+    start = replace(start, gap=gap, outside=outside)
     state = first_state(rows, counts, init, settings, start, generator)
     seconds = chosen.get("seconds", {}) | state.record["seconds"]
     return replace(state, record=state.record | chosen | {"seconds": seconds})

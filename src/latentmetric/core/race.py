@@ -52,6 +52,8 @@ class Trial:
     judgement: Judgement
     gap: float
     """See ``score_gap``; used if too few rows are kept out of the refinement."""
+    outside: float
+    """The mean of what rows that it has not seen have outside the span of the others."""
 
 
 def choose_start(
@@ -70,7 +72,7 @@ def choose_start(
             "seconds": {"start": perf_counter() - since},
         }
         if trials:
-            record["score_gap"] = trials[name].gap
+            record |= {"score_gap": trials[name].gap, "score_outside": trials[name].outside}
     return name, {"start": name} | record
 
 
@@ -191,4 +193,6 @@ def _run(
     new = Distances(
         k_nearest(unseen, latents, 1)[0][:, 0] + outside, squared_norms(unseen) + outside
     )
-    return Trial(judgement, score_gap(new, Distances(left_out, squared_norms(seen))))
+    mean = float(outside.mean())
+    gap = score_gap(new, Distances(left_out, squared_norms(seen)), mean)
+    return Trial(judgement, gap, mean)

@@ -68,6 +68,10 @@ class Distances:
         nearest = max(float(self.nearest.mean(dtype=np.float64)), LEAST_NEAREST * centre)
         return Usual(nearest, max(centre, LEAST_CENTRE * nearest))
 
+    def farther(self, factor: float | Floats, outside: float) -> Distances:
+        """Those of rows whose nearest reference is farther, and with a part outside the span."""
+        return Distances(factor * self.nearest + outside, self.centre + outside)
+
     def scores(self, usual: Usual) -> Floats:
         """How much the rows look like known ones."""
         with np.errstate(over="ignore"):
@@ -93,31 +97,32 @@ def kept_out(judges: Ints, n_rows: int) -> Ints:
     return judges[np.linspace(0, len(judges) - 1, n_kept).astype(np.intp)]
 
 
-def score_gap(unseen: Distances, left_out: Distances) -> float:
+def score_gap(unseen: Distances, left_out: Distances, outside: float = 0.0) -> float:
     """The factor of left-out rows' squared distances with which they score as unseen rows do.
 
     A metric suits the rows that it was learned from better than others, and leaving a row out of
     its own latent example does not show it. Low scores are compared, because thresholds are low.
+    ``outside`` is the mean of what unseen rows have outside the span of the others.
     """
-    usual = left_out.usual()
+    usual = left_out.farther(1, outside).usual()
     wanted = np.quantile(unseen.scores(usual), LOW_SHARES).mean()
 
     def excess(gap: float) -> float:
-        farther = Distances(gap * left_out.nearest, left_out.centre)
-        return float(np.quantile(farther.scores(usual), LOW_SHARES).mean() - wanted)
+        scores = left_out.farther(gap, outside).scores(usual)
+        return float(np.quantile(scores, LOW_SHARES).mean() - wanted)
 
     if excess(GAPS[0]) <= 0:
         return GAPS[0]
     return GAPS[1] if excess(GAPS[1]) >= 0 else float(brentq(excess, *GAPS, xtol=1e-4))
 
 
-def as_new(known: Distances, kept: Bools, gap: float) -> Distances:
+def as_new(known: Distances, kept: Bools, gap: float, outside: float) -> Distances:
     """The distances that new rows like these would have.
 
     Nothing was learned from ``kept`` rows; they say how much farther the others would be. Without
-    them, ``gap`` says it.
+    them, ``gap`` says it. ``outside`` is what new rows have outside the span of these.
     """
     if kept.any():
         unseen = Distances(known.nearest[kept], known.centre[kept])
         gap = score_gap(unseen, Distances(known.nearest[~kept], known.centre[~kept]))
-    return Distances(np.where(kept, 1, gap) * known.nearest, known.centre)
+    return known.farther(np.where(kept, 1, gap), outside)

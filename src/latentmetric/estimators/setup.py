@@ -353,6 +353,7 @@ def with_known_scores(
             state.class_starts, state.counts, weights_of(rows, numbers),
         )  # fmt: skip
         kept = np.isin(numbers, () if data.dense else kept_out(state.judges, n_rows))
-        known = as_new(Distances(squared, squared_norms(points)), kept, state.start.gap)
+        outside = 0.0 if data.span is None else state.start.outside
+        known = as_new(Distances(squared, squared_norms(points)), kept, state.start.gap, outside)
     usual = known.usual()
     return replace(model, usual=usual), np.sort(known.scores(usual))
