@@ -66,7 +66,7 @@ def run(learners: str, method: str, folder: Path, out: Path) -> None:
     facts["error"] = 100 * float(np.mean(predicted != truth))
     if probable:
         facts["log_loss"] = log_loss(answers, truth)
-    facts["notes"] = getattr(learner, "notes_", "")
+        facts["notes"] = getattr(learner, "notes_", "")
     write(out, facts)
 
 
