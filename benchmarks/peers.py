@@ -27,7 +27,16 @@ from side_by_side import cells as cells_of
 from side_by_side import environments, pictures, rows, tables
 from side_by_side.cells import Cell, Limits
 from side_by_side.findings import Findings
-from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, PEERS, SETS, SIZES, Peer, sizes_of
+from side_by_side.plan import (
+    ENVIRONMENTS,
+    LIMIT_GIGABYTES,
+    LIMIT_SECONDS,
+    PEERS,
+    SETS,
+    SIZES,
+    Peer,
+    sizes_of,
+)
 
 CHILD = Path(__file__).parent / "side_by_side" / "child.py"
 NAME = "peers"
@@ -78,7 +87,7 @@ def pending(by_size: dict[int, Cell], size: int, limits: Limits, fresh: bool) ->
 
 def measure(peer: Peer, folder: Path, home: Path | None, limits: Limits) -> Cell:
     python = environments.python_of(peer.environment, home)
-    command = [python, str(CHILD), peer.name, str(folder)]
+    command = [python, str(CHILD), "learners", peer.name, str(folder)]
     return cells_of.run(command, environments.variables(peer.environment), limits)
 
 
@@ -148,7 +157,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     given = options()
     if given.make_environments:
-        environments.make(given.make_environments)
+        environments.make(given.make_environments, ENVIRONMENTS)
         return
     # As an exception, so that the process of the current cell is ended too.
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -36,6 +36,7 @@ include_patterns = [
     "benchmarks/README.md",
     "benchmarks/results/paper/results.md",
     "benchmarks/results/peers.md",
+    "benchmarks/results/peers_2026.md",
 ]
 exclude_patterns = ["docs/_templates", "site", ".*"]
 # Absolute, because autosummary looks below the source folder and Sphinx beside this file.

@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from side_by_side.plan import ENVIRONMENTS, MAIN
+from side_by_side.plan import MAIN
 
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1"
@@ -16,9 +17,9 @@ ONE_THREAD = {
 } | {"LOKY_MAX_CPU_COUNT": "1"}
 
 
-def make(folder: Path) -> None:
-    """Create what is missing in the folder."""
-    for name, steps in ENVIRONMENTS.items():
+def make(folder: Path, environments: Mapping[str, Sequence[Sequence[str]]]) -> None:
+    """Create what is missing in the folder: what is installed into each environment, in steps."""
+    for name, steps in environments.items():
         if (folder / name).exists():
             print(f"{folder / name} exists")
             continue
