@@ -33,8 +33,10 @@ CHOICES: dict[str, dict[str, Any]] = {
     "factor rate × 2": {"refinement.FACTOR_RATE": 2e-2},
     "point rate / 2": {"refinement.POINT_RATE": 1e-2},
     "point rate × 2": {"refinement.POINT_RATE": 4e-2},
-    "T / 2": {"settings.REFINEMENT_SHARE": 0.15},
-    "T × 2": {"settings.REFINEMENT_SHARE": 0.6},
+    "T / 2": {"setup.REFINEMENT_SHARE": 0.1},
+    "T × 2": {"setup.REFINEMENT_SHARE": 0.4},
+    "no distortion": {"population.DISTORTION": 0.0},
+    "distortion × 1.5": {"population.DISTORTION": 0.75},
     "2 rounds": {"max_iter": 2},
     "10 rounds": {"max_iter": 10},
     "k-means to the end": {"max_passes": 100},
@@ -62,7 +64,7 @@ def errors(name: str, choice: dict[str, Any]) -> Iterator[float]:
     with ExitStack() as changed:
         for key, value in choice.items():
             if key not in parameters:
-                module = ("core." if key.startswith("refinement") else "estimators.") + key
+                module = ("estimators." if key.startswith("setup") else "core.") + key
                 changed.enter_context(patch(f"latentmetric.{module}", value))
         for seed in SEEDS:
             fitted, held, labels, truth = train_test_split(

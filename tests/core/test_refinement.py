@@ -26,11 +26,12 @@ from latentmetric.core.refinement import (
     Plan,
     draw_batches,
     gradient,
+    pairs_of_latents,
     preimages,
     refine,
 )
 from latentmetric.core.starts import start_from
-from latentmetric.core.tuning import WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import DISTORTION, WRONG_LABELS_EXPONENT
 
 N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
 
@@ -225,7 +226,7 @@ def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dty
     np.testing.assert_allclose((moved - latents) @ undecided.T, 0, atol=1e-5)
 
 
-SIZES = [(1, 1, 1, 134), (1000, 1, 50, 134), (50_000, 1, 256, 196), (1_281_167, 1, 1282, 1000),
+SIZES = [(1, 1, 1, 220), (1000, 1, 50, 220), (60_000, 1, 256, 235), (1_281_167, 1, 1282, 1000),
          (60_000, 100, 60, 1000)]  # fmt: skip
 
 
@@ -262,6 +263,15 @@ def test_a_part_of_the_rows_is_refined_as_if_there_were_no_others(monkeypatch):
         assert len(visited) == 45
         assert np.isin(numbers, visited).all()
         np.testing.assert_array_equal(refined.counts, np.full(12, 7))
+
+
+def test_pairs_share_a_latent_example(rng):
+    own = np.array([3, 0, 0, 5, 3, 0, 3, 3])
+    pairs = pairs_of_latents(own, rng)
+    np.testing.assert_array_equal(own[pairs], np.sort(own)[:, None] * [1, 1])
+    for column in pairs.T:
+        np.testing.assert_array_equal(np.sort(column), np.arange(len(own)))
+    np.testing.assert_array_equal(pairs[pairs[:, 0] == pairs[:, 1]], [[3, 3]])
 
 
 class Refinement:
@@ -314,13 +324,19 @@ def plain_pass(problem, done, n_passes, latent_reg, exponent):
     """A pass, row by row and point by point."""
     likelihood = np.exp([log_likelihood(problem, row) for row in range(len(problem.rows))])
     adam = PlainAdam(problem.factor, problem.points)
-    batches = draw_batches(len(problem.rows), 1.0, np.random.default_rng(7))
+    generator = np.random.default_rng(7)
+    pairs = pairs_of_latents(problem.own, generator)
+    batches = draw_batches(len(problem.rows), 1.0, generator)
     for number, drawn in enumerate(batches):
         active = [row for row in drawn if likelihood[row] < CERTAIN_LIKELIHOOD]
         if not active:
             continue
         moved = problem.with_changes(factor=adam.factor, points=adam.points)
-        slopes = gradient(moved.rows[active], batch_of(moved, exponent).part(active))
+        of_class = [pairs[problem.labels[pairs[:, 0]] == problem.labels[row]] for row in active]
+        which = generator.integers([len(some) for some in of_class])
+        first, second = np.array([some[one] for some, one in zip(of_class, which, strict=True)]).T
+        rows = moved.rows[active] + DISTORTION * (moved.rows[first] - moved.rows[second])
+        slopes = gradient(rows, batch_of(moved, exponent).part(active))
         of_factor, of_points = slopes.components, slopes.points.copy()
         away = adam.points - problem.points
         share = len(drawn) / len(problem.rows)

@@ -67,10 +67,13 @@ def test_a_refined_metric_has_at_most_the_rank_it_is_given(blobs, n_components, 
 
 @pytest.mark.usefixtures("in_batches")
 def test_refinement_in_batches_lowers_the_error_on_new_rows():
-    X, y = make_blobs(600)
     queries, truth = make_blobs(2000, seed=1)
-    refined, plain = (fit(X, y, refine=refine).score(queries, truth) for refine in (3, 0))
-    assert refined > plain + 0.01
+    gains = []
+    for seed in (2, 3, 4):
+        X, y = make_blobs(600, seed=seed)
+        refined, plain = (fit(X, y, refine=refine).score(queries, truth) for refine in (3, 0))
+        gains.append(refined - plain)
+    assert np.mean(gains) > 0.01
 
 
 @pytest.mark.parametrize("n_latents", [1, "auto"])

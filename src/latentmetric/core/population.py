@@ -23,7 +23,7 @@ from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
 from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.refinement import Batch, Gradient, gradient
 from latentmetric.core.starts import Start
-from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS
+from latentmetric.core.tuning import CHUNKED_NUMBERS, CHUNKS, DISTORTION
 from latentmetric.core.types import Floats, Ints
 
 
@@ -225,9 +225,22 @@ class LocalPopulation:
         chunks = list(row_blocks(len(numbers), 1, -(-len(numbers) // n_chunks)))
 
         def of_chunk(chunk: slice) -> Gradient:
-            return gradient(start.transform(self.sample(numbers[chunk])), batch.part(chunk))
+            part = batch.part(chunk)
+            return gradient(start.transform(self._moved(numbers[chunk], part)), part)
 
         return reduce(add, parallel_map(of_chunk, chunks, n_threads))
+
+    def _moved(self, numbers: Ints, batch: Batch) -> Floats:
+        """Inner rows, each moved by a part of the difference of its siblings."""
+        rows = self.sample(numbers)
+        if batch.siblings is None:
+            return rows
+        first, second = (numbers[:, None] + batch.siblings).T
+        apart = self.sample(first)
+        apart -= self.sample(second)
+        apart *= rows.dtype.type(DISTORTION)
+        apart += rows
+        return apart
 
 
 def nearby_of_classes(

@@ -32,7 +32,7 @@ from latentmetric.core.distances import squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors, loss_of
 from latentmetric.core.tuning import (
     BANDWIDTH_PULL,
-    REFINEMENT_SHARE,
+    DENSE_SHARE,
     SETTLED_LOSS,
     TEMPERATURE_RANK,
     WEIGHT_PULL,
@@ -178,7 +178,7 @@ def log_likelihoods(
     return logs, p
 
 
-def first_temperature(data: Labelled, vote: KernelVote, share: float = REFINEMENT_SHARE) -> float:
+def first_temperature(data: Labelled, vote: KernelVote, share: float = DENSE_SHARE) -> float:
     """The temperature that makes the labels of the rows likeliest before anything is learned.
 
     Where classes are far apart, that would be so low that all labels are certain and nothing is

@@ -20,6 +20,10 @@ A row is left out of its own latent example, which as a mean that contains the r
 steps do not depend on the axes: Adam with one second moment for the factor and one for each point.
 Only latent examples near a row take part, and only rows whose label is not yet certain.
 
+In each step, a row is moved by a part of the difference of two other rows of its class that share
+a latent example: a distortion as the rows show it. So neither the factor nor the points can suit
+single rows, and T can be lower.
+
 Time per pass O(n·d·r) to map the n rows it visits and for the gradient of the factor, O(n·K·r)
 for their K near latent examples. Memory O(m·r + r·d), and K numbers per row.
 """
@@ -101,13 +105,19 @@ class Batch:
     """The power of P(y | x) that weights the gradient of a row: 0 unless labels may be wrong."""
     weights: Floats | None = None
     """The weight of every row; None if each counts as one."""
+    siblings: Ints | None = None
+    """Two other rows of each row's class, as differences of drawing numbers, (n, 2).
+
+    The row is moved by a part of their difference; None if rows stay as they are.
+    """
 
     def part(self, which: Ints | slice) -> Batch:
         """The same points for some of the rows."""
         weights = None if self.weights is None else self.weights[which]
+        siblings = None if self.siblings is None else self.siblings[which]
         return replace(
             self, near=self.near[which], same=self.same[which], stretch=self.stretch[which],
-            weights=weights,
+            weights=weights, siblings=siblings,
         )  # fmt: skip
 
 
@@ -220,7 +230,8 @@ def refine(
     lists = list_neighbors(points, class_starts, plan.n_threads)
     visit = RowSubset(stride, done % stride)
     latent_points = LatentPoints(inner, points, class_starts, lists, counts, temperature, visit)
-    batches, adam = _Batches(rows, latent_points, plan), Adam(components, points, moments)
+    batches = _Batches(rows, latent_points, plan, generator)
+    adam = Adam(components, points, moments)
     found = points if plan.latent_reg else None
     del inner, points, lists, latent_points
     likelihood = batches.nearby.likelihood
@@ -266,7 +277,10 @@ def draw_batches(n_rows: int, reach: float, generator: np.random.Generator) -> l
 class _Batches:
     """Builds the batches of one pass."""
 
-    def __init__(self, rows: Population, latent_points: LatentPoints, plan: Plan) -> None:
+    def __init__(
+        self, rows: Population, latent_points: LatentPoints, plan: Plan,
+        generator: np.random.Generator,
+    ) -> None:  # fmt: skip
         self.nearby, self.counts = rows.nearby(latent_points, plan.n_threads), latent_points.counts
         self._temperature, self._exponent = latent_points.temperature, plan.exponent
         self._class_starts, self._ends = latent_points.class_starts, np.cumsum(rows.sizes)
@@ -277,6 +291,9 @@ class _Batches:
                 self.nearby.own, self._weights, minlength=len(latent_points.points)
             )
             self.counts = counts.astype(np.float64)
+        self._bounds = np.searchsorted(self._numbers, np.append(0, self._ends))
+        self._pairs = self._numbers[pairs_of_latents(self.nearby.own, generator)]
+        self._generator = generator
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
         """The drawing numbers of these rows, the latent examples near them, and the batch."""
@@ -290,10 +307,25 @@ class _Batches:
         own_stretch = left_out.astype(self.nearby.likelihood.dtype)[:, None]
         stretch = np.where(near == own[:, None], own_stretch, own_stretch.dtype.type(1))
         which, among = np.unique(near, return_inverse=True)
+        begin, sizes = self._bounds[positions], np.diff(self._bounds)[positions]
+        pairs = self._pairs[begin + self._generator.integers(sizes)]
         return numbers, which, Batch(
             adam.components, adam.points[which], among.reshape(near.shape), same, stretch,
-            self._temperature, self._exponent, weights,
+            self._temperature, self._exponent, weights, pairs - numbers[:, None],
         )  # fmt: skip
+
+
+def pairs_of_latents(own: Ints, generator: np.random.Generator) -> Ints:
+    """Each row with another one of the same latent example, or itself if it is the only one.
+
+    They are sorted by latent example, so that those of a class stand together.
+    """
+    order = np.lexsort((generator.random(len(own)), own))
+    ascending = own[order]
+    after = np.arange(1, len(own) + 1)
+    last = np.flatnonzero(np.diff(ascending, append=-1))
+    after[last] = np.searchsorted(ascending, ascending[last])
+    return np.stack((order, order[after]), axis=1)
 
 
 class Adam:

@@ -24,6 +24,7 @@ ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; qualit
 # Few rows: what the fit chooses, and its refinement.
 DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
 DENSE_NUMBERS = 2**26  # rows times features times rank, the most for that; quality.py
+DENSE_SHARE = 0.3  # T as a multiple of the latent examples' spacing, at least; tables.py
 DENSE_ITERATIONS = 7  # of L-BFGS for each pass of the refinement; quality.py
 SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
 BANDWIDTH_PULL, WEIGHT_PULL = 1.0, 0.1  # of log bandwidths and log weights to 0, as rows; tables.py
@@ -51,7 +52,8 @@ OBJECTIVE_TRIPLETS = 10_000  # that the objective is evaluated on; convergence.p
 UNSTRUCTURED_SHARE = 1e-3  # weight of structureless rows if the rounds learn a low rank; shapes.py
 
 # Refinement.
-REFINEMENT_SHARE = 0.3  # T as a multiple of the latent examples' spacing; choices.py
+REFINEMENT_SHARE = 0.2  # T as a multiple of the latent examples' spacing; choices.py
+DISTORTION = 0.5  # of the difference of two rows, added to another of their class; choices.py
 MAP_RANK = 3  # metrics of at most this rank are maps, reduced after the rounds; shapes.py
 MAP_SHARE = 1.0  # T of a map, in which classes overlap; shapes.py
 WRONG_LABELS_SHARE = 0.6  # T if labels may be wrong; doubts.py
@@ -60,7 +62,7 @@ RIDGE = 0.5  # of the mean spread within classes, added when the rank is reduced
 OVERALL_SHARE = 1e-2  # weight of the overall spread beside that of class means; shapes.py
 BATCH, SMALLEST_BATCH = 256, 16  # most and fewest rows of a step; choices.py
 BATCHES = 20  # of few rows; choices.py
-FEWEST_STEPS = 134  # of a pass, which goes over few rows several times; refinement.py
+FEWEST_STEPS = 220  # of a pass, which goes over few rows several times; refinement.py
 MOST_STEPS = 1_000  # of a pass, which visits a part of very many rows; refinement.py
 FACTOR_RATE = 1e-2  # first step of the factor, relative to its norm; choices.py
 POINT_RATE = 2e-2  # first step of a point's numbers, relative to the factor's stretch; choices.py
@@ -68,7 +70,7 @@ USUAL_ROWS = 10  # rows per latent example from which on points make longer step
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999  # Adam's; choices.py
 MIN_GRADIENT_SHARE = 1e-3  # of the usual: points with smaller gradients move less; fuzz.py
 CERTAIN_LIKELIHOOD = 0.99  # of a label: rows this certain take no part in a pass; refinement.py
-NEAR = 16  # latent examples near a row; the weight of others is negligible; refinement.py
+NEAR = 32  # latent examples near a row; the weight of others is negligible; refinement.py
 LISTED = 128  # latent examples near a latent example, searched for its rows; kernels.py
 MAX_COMPARED = 8_192  # latent examples that are compared all with all to list near ones; kernels.py
 LISTING_AXES = 96  # principal axes that the lists are made from; kernels.py

@@ -429,7 +429,7 @@ class MaPML(OnlineLatents):
         return choose_fit(self, replace(data, unlabelled=of_unlabelled), generator)
 
     def _steps(self, data: TrainingData) -> Steps[State]:
-        settings, chosen = settings_of(self), data.chosen
+        settings, chosen = settings_of(self, data.dense), data.chosen
         plan = Plan(
             self.refine, self.latent_reg, settings.exponent, settings.n_threads,
             data.dense, chosen.ridge, chosen.bandwidth,

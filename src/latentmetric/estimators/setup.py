@@ -50,6 +50,7 @@ from latentmetric.core.tuning import (
     DENOISED_FEATURES,
     DENSE_NUMBERS,
     DENSE_ROWS,
+    DENSE_SHARE,
     JUDGED_ROWS,
     MAP_RANK,
     MAP_SHARE,
@@ -69,13 +70,14 @@ First = Callable[[np.random.Generator], State]
 """Computes round 0."""
 
 
-def settings_of(model: Any) -> Settings:
-    """The settings of the rounds."""
+def settings_of(model: Any, dense: bool = False) -> Settings:
+    """The settings of the rounds; ``dense`` if the refinement takes all rows at once."""
     # The metric is reduced to a map of low rank only after the rounds.
     is_map = model.refine > 0 and (model.n_components or inf) <= MAP_RANK
     share = TEMPERATURE_SHARE
     if model.refine:
-        share = WRONG_LABELS_SHARE if model.label_noise else REFINEMENT_SHARE
+        share = DENSE_SHARE if dense else REFINEMENT_SHARE
+        share = WRONG_LABELS_SHARE if model.label_noise else share
         share = max(share, MAP_SHARE) if is_map else share
     return Settings(
         n_steps=model.n_steps,
