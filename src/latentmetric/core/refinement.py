@@ -291,8 +291,8 @@ class _Batches:
                 self.nearby.own, self._weights, minlength=len(latent_points.points)
             )
             self.counts = counts.astype(np.float64)
-        self._bounds = np.searchsorted(self._numbers, np.append(0, self._ends))
-        self._pairs = self._numbers[pairs_of_latents(self.nearby.own, generator)]
+        self._bounds = np.searchsorted(self.numbers, np.append(0, self._ends))
+        self._pairs = self.numbers[pairs_of_latents(self.nearby.own, generator)]
         self._generator = generator
 
     def of(self, visited: Ints, adam: Adam) -> tuple[Ints, Ints, Batch]:
