@@ -23,6 +23,7 @@ def part(monkeypatch):
     return router.Part(X[fit], y[fit], X[val], y[val], X[test], y[test], X[~known])
 
 
+@pytest.mark.filterwarnings("ignore:a share of")  # so few rows give no exact threshold
 @pytest.mark.parametrize("method", QUICK)
 def test_labels_and_scores_are_those_of_the_model(method, part):
     kind = router.METHODS[method]
@@ -39,6 +40,7 @@ def test_parameters_are_chosen_on_validation_rows(part, monkeypatch):
     assert router.choose(kind, part, 0) == {"n_neighbors": 1}
 
 
+@pytest.mark.filterwarnings("ignore:a share of")
 def test_figures_are_reported(part, monkeypatch):
     monkeypatch.setattr(router, "parts", lambda name, method: [(0, part), (1, part)])
     cells = {name: {"MaPML": router.cell(name, "MaPML")} for name in router.SETS}

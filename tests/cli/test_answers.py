@@ -153,7 +153,7 @@ def test_explanations(folder, test_rows):
     without = call("predict", "model", "test.csv", "--explain").stdout.splitlines()
     assert without[0] == "row,label,rank,reference,voter,distance,share"
     call("predict", "model", "test.csv", "--explain", "--proba", code=2)
-    call("predict", "named", "test.csv", "--explain", "--reject-below", 0, "-o", "out.csv")
+    call("predict", "named", "test.csv", "--explain", "--reject-below", 1e9, "-o", "out.csv")
     assert set(pandas.read_csv("out.csv")["label"]) == {"unknown"}
 
 
