@@ -211,8 +211,8 @@ def test_columns_and_text():
 def test_columns_of_integer_ids_are_text():
     model = MaPML(**QUICK).fit(X[:5], [0, 0, 0, 1, 2], row_ids=range(5))
     columns = model.explain(X[:5]).to_dict()
-    examples = [columns[f"example_{rank}"].tolist() for rank in (1, 2, 3)]
-    assert {type(one) for one in sum(examples, [])} == {str}
+    examples = np.array([columns[f"example_{rank}"] for rank in (1, 2, 3)])
+    assert {type(one) for one in examples.ravel().tolist()} == {str}
     assert "" in examples[2]
     assert model.explain(X[:5]).row_ids[0, 0, 0] in range(5)
 
