@@ -20,6 +20,10 @@ MAX_COUNT = 10**12
 """The largest count that is accepted: with more, a fit would never finish."""
 
 
+MAX_SEED = 2**32 - 1
+"""The largest integer that NumPy takes as a seed."""
+
+
 class Rule(Protocol):
     """The accepted values of a parameter."""
 
@@ -172,7 +176,7 @@ def seed(name: str, value: Any) -> Any:
         check_random_state(value)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be None, an integer from 0 to {2**32 - 1} or a RandomState, got "
+            f"{name} must be None, an integer from 0 to {MAX_SEED} or a RandomState, got "
             f"{value!r:.60}"
         ) from error
     return value
