@@ -40,7 +40,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
         )
     check_collected(y, name)
     check_unmasked(y, name)
-    if np.ndim(y) == 0:
+    if not isinstance(y, list | tuple) and not (getattr(y, "ndim", 0) or np.asarray(y).ndim):
         raise ValueError(f"{name} should be a 1d array, got {y!r:.60}; pass a list of labels")
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
