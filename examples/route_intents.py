@@ -50,7 +50,7 @@ print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
 
 # %%
 # Requests that the router has not seen, its answers, and a text behind each of them: the most
-# typical one of the latent example with the largest vote.
+# typical one of the answer's latent example with the largest vote.
 
 asked = np.array([
     "i think a thief has my card", "how many yen do i get for a dollar", "is my flight on time",
@@ -60,7 +60,9 @@ asked = np.array([
 rows = X[np.argmax(texts == asked[:, None], axis=1)]
 scores = router.score_samples(rows)
 answers = router.predict(rows, reject_below=threshold, reject_label="none of these")
-behind = router.explain(rows, n_voters=1).row_ids[:, 0, 0]
+voters = router.explain(rows, n_voters=None)  # the largest share of the vote comes first
+first = np.argmax(voters.labels == answers[:, None], axis=1)
+behind = voters.row_ids[np.arange(len(rows)), first, 0]
 
 ax = plt.figure(figsize=(9.6, 3.2)).add_axes((0.31, 0.1, 0.15, 0.8))
 colours = np.where(scores < threshold, "tab:red", "tab:green")

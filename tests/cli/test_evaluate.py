@@ -106,6 +106,12 @@ def test_compare(folder):
     assert "Use " not in shown, "one method is no comparison"
 
 
+def test_compare_names_a_wrong_seed_before_it_reads(folder):
+    done = call("compare", "absent.csv", "--random-state", -1, code=2)
+    assert "'--random-state'" in done.stderr
+    assert "absent.csv" not in done.stderr
+
+
 def test_compare_random_labels(folder, rng):
     table = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
     table["label"] = rng.permutation(np.repeat(["no", "yes"], 30))
@@ -144,7 +150,7 @@ def test_evaluate_unequal_classes(unequal, weights):
 
 
 def test_compare_unequal_classes(unequal):
-    options = ("--methods", "euclid,boosting", "--folds", 2)
+    options = ("--methods", "euclid,boosting", "--folds", 3)  # of 20 rare rows
     shown = call("compare", "rare.csv", *options).stdout
     assert "balanced accuracy" in shown
     assert "AUC" in shown
@@ -153,6 +159,9 @@ def test_compare_unequal_classes(unequal):
     assert (first["balanced_accuracy"], first["auc"]) == (0.5, 0.5)
     assert [line["method"] for line in others] == ["Euclid", "HistGradientBoosting"]
     assert all(0.5 < line["auc"] <= 1 for line in others)
+    highest = max(others, key=lambda line: line["balanced_accuracy"])
+    told = f"highest with {highest['method']}, {100 * highest['balanced_accuracy']:.2f} %"
+    assert told in shown
 
 
 def test_an_interrupted_comparison_prints_the_folds_it_has(folder, monkeypatch):

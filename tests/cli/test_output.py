@@ -64,6 +64,7 @@ def test_nothing_is_written_into_a_folder_that_is_read(inputs):
         ("fit", "rows.zarr", "labels.txt", "-o", "new", "--checkpoint", "rows.zarr"),
     ):
         assert "this command reads rows.zarr" in call(*arguments, code=1).stderr
+    assert "Error: . is a folder, not a file" in call("fit", ".", "-o", "new", code=1).stderr
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,19 @@ def test_what_a_command_names_goes_before_what_the_model_remembers(table, tmp_pa
     assert pandas.read_csv("out.csv")["number"].tolist() == list(range(60))
 
 
-def test_files_without_the_remembered_columns_are_read_as_others(table):
-    table[[*NAMES, "kind"]].rename(columns={"kind": "sort"}).to_csv("renamed.csv", index=False)
-    assert "'sort'" in call("evaluate", "model", "renamed.csv").stderr
+def test_only_a_column_with_a_name_of_labels_replaces_the_remembered_one(table):
+    renamed = table[[*NAMES, "kind"]].rename(columns={"kind": "sort"})
+    renamed.to_csv("renamed.csv", index=False)
+    for command in ("evaluate", "report"):
+        refused = call(command, "model", "renamed.csv", code=1).stderr
+        assert "renamed.csv lacks column 'kind', which had the labels" in refused
+    right = call("evaluate", "model", "table.csv").stdout
+    assert call("evaluate", "model", "renamed.csv", "--label", "sort").stdout == right
+    renamed[["sort"]].to_csv("sorts.csv", index=False)
+    assert call("evaluate", "model", "renamed.csv", "sorts.csv").stdout == right
+    call("predict", "model", "renamed.csv")
+    renamed.rename(columns={"sort": "Label"}).to_csv("usual.csv", index=False)
+    assert call("evaluate", "model", "usual.csv").stdout == right
     table[[*NAMES, "kind"]].to_csv("plain.csv", index=False, header=False)
     call("evaluate", "model", "plain.csv")
 

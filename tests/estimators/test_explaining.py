@@ -208,6 +208,15 @@ def test_columns_and_text():
     assert len(Euclidean().fit(X, y).explain(X).to_dict()) == 6
 
 
+def test_columns_of_integer_ids_are_text():
+    model = MaPML(**QUICK).fit(X[:5], [0, 0, 0, 1, 2], row_ids=range(5))
+    columns = model.explain(X[:5]).to_dict()
+    examples = np.array([columns[f"example_{rank}"] for rank in (1, 2, 3)])
+    assert {type(one) for one in examples.ravel().tolist()} == {str}
+    assert "" in examples[2]
+    assert model.explain(X[:5]).row_ids[0, 0, 0] in range(5)
+
+
 def test_pipelines_and_metadata_routing_pass_ids_on():
     pipeline = make_pipeline(StandardScaler(), MaPML(2, **QUICK)).fit(X, Y, mapml__row_ids=IDS)
     expected = pipeline[-1].model_.row_ids.tolist()

@@ -120,6 +120,31 @@ def test_parameters_out_of_range_are_refused_and_change_nothing(blobs, parameter
     assert {n: v for n, v in vars(model).items() if n not in parameters} == before
 
 
+def test_partial_fit_of_rows_whose_squares_underflow(blobs):
+    X, y = blobs
+    found = []
+    for factor in (1, 1e-200):
+        model = MaPML(**QUICK).fit(X * factor, y)
+        with np.errstate(all="raise"):
+            model.partial_fit(X * factor, y)
+        found.append((model.margins_ / model.margins_[0], model.score(X * factor, y)))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    assert found[1][1] == found[0][1]
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float32, 1e-20), (np.float64, 1e-200)])
+def test_warm_start_refuses_rows_of_another_scale(blobs, dtype, factor):
+    X, y = blobs
+    X = X.astype(dtype)
+    model = MaPML(warm_start=True, **QUICK).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match=r"times the spread of X .* set warm_start=False"):
+        model.fit(X * dtype(factor), y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    model.fit(X * dtype(1e-10), y)
+    assert model.score(X * dtype(1e-10), y) > 0.9
+
+
 def test_warm_start_refuses_other_classes_and_features(blobs):
     X, y = blobs
     model = MaPML(warm_start=True, **QUICK).fit(X, y)

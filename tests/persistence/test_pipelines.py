@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MinMaxScaler,
     OneHotEncoder,
     QuantileTransformer,
     StandardScaler,
@@ -145,9 +146,10 @@ def test_categories_of_every_kind_come_back(tmp_path, known):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_imputer_that_leaves_a_column_out(tmp_path):
+@pytest.mark.parametrize("first", ["passthrough", StandardScaler(), MinMaxScaler()])
+def test_an_imputer_that_leaves_a_column_out(tmp_path, first):
     X, y = make_numbers()
     X[:, 2] = X[::2, 1] = np.nan
     for parameters in ({"add_indicator": True}, {"keep_empty_features": True}):
-        pipeline = make_pipeline(SimpleImputer(**parameters), model()).fit(X, y)
+        pipeline = make_pipeline(first, SimpleImputer(**parameters), model()).fit(X, y)
         assert_same_answers(pipeline, saved(pipeline, tmp_path), X)

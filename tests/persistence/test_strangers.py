@@ -257,6 +257,8 @@ CHANGES = [
     (of_model("attributes", classes_=words("b", "a", "c")), "ascending order"),
     (of_model("attributes", classes_=words("a", "b", "c" * 2**23)), "too much memory"),
     (of_model("attributes", classes_={"$values": [1, 2, 3], "dtype": "str"}), "what its dtype"),
+    (of_model("parameters", random_state=-1), "random_state must be .* got -1"),
+    (of_model("parameters", random_state="0"), "random_state must be .* got '0'"),
     (of_model("voting", scale=0.0), "scale and temperature"),
     (lambda o: o.document["model"]["voting"].pop("log_weights"), "are a pair"),
     (of_arrays(log_scales=filled(np.inf)), "'log_scales' holds .* not finite"),
@@ -276,6 +278,7 @@ CHANGES = [
     (of_arrays(latent_labels=lambda array: array[::-1].copy()), "not in ascending order"),
     (of_arrays(latent_examples=filled(1e308)), "distances in float64"),
     (of_arrays(components=lambda array: array * 1e300), "overflow in float64"),
+    (of_arrays(components=filled(0.0)), "the metric is 0"),
     (of_arrays(id_lengths=filled(1)), "ids of rows are not those"),
     (of_arrays(id_lengths=filled(2**62)), "ids of rows are not those"),
     (of_arrays(id_lengths=lambda array: -array), "ids of rows are not those"),
@@ -312,9 +315,11 @@ def test_bandwidths_and_weights_of_any_size_give_probabilities(tmp_path, content
         opened = Opened.of(contents["MaPML"])
         opened.arrays[name][::2] = number
         opened.document["model"]["voting"]["temperature"] = 0.0
-        shares = load_bytes(tmp_path, opened.closed()).predict_proba(X)
+        loaded = load_bytes(tmp_path, opened.closed())
+        shares = loaded.predict_proba(X)
         np.testing.assert_allclose(shares.sum(axis=1), 1)
         assert (shares > 0).all()
+        assert np.isfinite(loaded.label_scores(X, Y)).all()
 
 
 def numbers(index, *keys, **changes):
@@ -345,6 +350,9 @@ ENCODER = ("parts", 1, 1, "steps", 1, 1)
         ("numbers", lambda steps: steps.pop(), "must end in one of MaPML"),
         (*numbers(1, step="Popen"), "'standardscaler' is not one of"),
         (*numbers(1, feature_names=["a"]), "not have 8 feature names"),
+        (*numbers(1, feature_names="abcdefgh"), "not have 8 feature names"),
+        (*numbers(1, output="latent"), "'standardscaler' gives 'latent'"),
+        (*numbers(1, output=[]), "'standardscaler' gives "),
         (
             *numbers(2, "fitted", mean_={"$array": "references"}),
             "mean_ of a PCA does not fit its 8",
@@ -365,6 +373,18 @@ def test_steps_that_do_not_fit_each_other_are_refused(tmp_path, contents, name, 
     opened = Opened.of(contents[name])
     change(opened.document["model"]["steps"])
     with pytest.raises(ModelFileError, match=f"changed: .*({message})"):
+        load_bytes(tmp_path, opened.closed())
+
+
+@pytest.mark.parametrize(
+    ("part", "number"),
+    [("scale_", np.nan), ("scale_", 0.0), ("components_", np.inf), ("statistics", np.inf)],
+)
+def test_steps_that_would_spoil_rows_are_refused(tmp_path, contents, part, number):
+    opened = Opened.of(contents["numbers"])
+    (name,) = (name for name in opened.arrays if name.endswith(part))
+    opened.arrays[name][:] = number
+    with pytest.raises(ModelFileError, match="infinite"):
         load_bytes(tmp_path, opened.closed())
 
 

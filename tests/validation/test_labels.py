@@ -11,6 +11,7 @@ from latentmetric.validation.labels import (
     joined_classes,
     known_codes,
 )
+from latentmetric.validation.rows import check_numeric
 
 
 def objects(*values):
@@ -98,5 +99,20 @@ def test_new_classes_are_labels_that_a_fit_takes():
 
 @pytest.mark.parametrize("labels", [3, "3", {3, 4}, np.array(3)])
 def test_one_label_is_no_list(labels):
-    with pytest.raises(ValueError, match="should be a 1d array"):
+    with pytest.raises(ValueError, match=r"^labels should be a 1d array, got"):
         checked_labels(labels, "labels")
+
+
+def test_booleans_may_be_objects():
+    found = checked_labels(objects(True, False, np.True_))
+    assert (found.dtype, found.tolist()) == (bool, [True, False, True])
+    assert checked_labels(objects(1, True)).dtype == object
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars")
+    frame = polars.LazyFrame({"a": [0, 1]})
+    with pytest.raises(TypeError, match=r"y is a LazyFrame.* pass y\.collect\(\)"):
+        checked_labels(frame)
+    with pytest.raises(TypeError, match=r"X is a LazyFrame.* pass X\.collect\(\)"):
+        check_numeric(frame)

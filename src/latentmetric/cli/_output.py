@@ -73,7 +73,8 @@ def refuse_inputs(out: Path, inputs: Sequence[Path | None]) -> None:
     for path in inputs:
         if path is None or not path.exists():
             continue
-        is_inside = path.is_dir() and path.resolve() in out.resolve().parents
+        is_zarr = path.is_dir() and path.name.lower().endswith(".zarr")  # others are refused
+        is_inside = is_zarr and path.resolve() in out.resolve().parents
         if is_inside or (out.exists() and os.path.samefile(out, path)):
             raise FileExistsError(
                 f"{out} is not written: this command reads {path}; name another file"

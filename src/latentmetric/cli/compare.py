@@ -18,6 +18,7 @@ from latentmetric.evaluation.comparison import duration
 from latentmetric.evaluation.rivals import MAJORITY
 from latentmetric.evaluation.sampling import sample_rows
 from latentmetric.evaluation.unequal import are_unequal, balanced_scores
+from latentmetric.validation.parameters import MAX_SEED
 
 OTHER_NAMES = {
     "boosting": "HistGradientBoosting",
@@ -48,7 +49,10 @@ def compare(
     reading: Reading,
     steps: Steps,
     random_state: Annotated[
-        int, typer.Option(metavar="SEED", help="The same seed gives the same result.")
+        int,
+        typer.Option(
+            metavar="SEED", min=0, max=MAX_SEED, help="The same seed gives the same result."
+        ),
     ] = 0,
     json: option.Json = False,
 ) -> None:

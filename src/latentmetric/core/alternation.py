@@ -129,8 +129,9 @@ def state_from(
 ) -> State:
     """Round 0 from a given metric and given latent examples."""
     components = reduce_rank(components, start.transform(given.latents), settings.n_components)
-    bound = settings.max_norm * sqrt(rows.n_features)
-    components = components * components.dtype.type(sqrt(min(1.0, bound / norm(components))))
+    bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)
+    if length > bound:
+        components = components * components.dtype.type(sqrt(bound / length))
     judges = np.empty(0, dtype=np.intp)
     if settings.judged:
         judges = draw_numbers(rows, JUDGED_ROWS, generator)

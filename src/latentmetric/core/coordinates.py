@@ -62,7 +62,7 @@ class Coordinates:
     @property
     def unit(self) -> float:
         """A squared inner distance of 1 in the caller's units, limited to what floats can hold."""
-        return min(self.scale * self.scale, 1e300)
+        return max(1e-305, min(self.scale * self.scale, 1e300))
 
     def radii(self, rows: Floats, n_threads: int = 1) -> Floats:
         """‖x‖² of every row in these coordinates, in float64."""

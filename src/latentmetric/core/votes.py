@@ -69,10 +69,10 @@ def log_votes(squared: Floats, scales: Floats, log_weights: Floats) -> Floats:
 
 
 def voting_scales(log_scales: Floats, temperature: float) -> Floats:
-    """e^t/T of references, for ``log_votes``; never infinite."""
+    """e^t/T of references, for ``log_votes``; never infinite, nor 0."""
     with np.errstate(over="ignore"):
         scales = np.exp(log_scales, dtype=np.float64) / max(temperature, TINY)
-    return np.minimum(scales, np.finfo(np.float64).max)
+    return np.clip(scales, TINY, np.finfo(np.float64).max)
 
 
 VOTES = {

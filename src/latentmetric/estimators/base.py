@@ -51,12 +51,14 @@ from latentmetric.estimators.training import TrainingData
 from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import predicted_dtype
 from latentmetric.validation.parameters import (
+    Accepted,
     Boolean,
     Integer,
     Jobs,
     Number,
     OneOf,
     Rule,
+    seed,
     validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
@@ -90,6 +92,7 @@ class ReferenceClassifier(
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
         "n_jobs": Jobs(),
+        "random_state": Accepted(seed),
         "verbose": Integer(0, or_bool=True),
         "early_stopping": Boolean(),
         "validation_fraction": Number(0, 0.9, open_low=True),

@@ -128,7 +128,7 @@ def example_columns(row_ids: Ids | None) -> dict[str, np.ndarray[Any, Any]]:
     if row_ids is None:
         return {}
     flat = row_ids.reshape(-1, row_ids.shape[-1]).T
-    texts = np.where(are_missing(flat), "", flat)
+    texts = np.frompyfunc(str, 1, 1)(np.where(are_missing(flat), "", flat))
     return {f"example_{rank}": column for rank, column in enumerate(texts, 1)}
 
 

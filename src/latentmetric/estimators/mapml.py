@@ -119,10 +119,10 @@ class MaPML(OnlineLatents):
         effect in ``fit``; ``set_references`` changes what votes afterwards.
     weights : {"uniform", "distance", "kernel"}, default="kernel"
         "uniform": one vote per neighbour, with ties going to the class of the nearest. "distance":
-        votes weighted by inverse distance. "kernel": votes of all references, or of the nearest
-        20 of more than 1,024, weighted by exp(−D²/T). T comes from the refinement; without
-        refinement, from the spacing of the references; with ``early_stopping``, from the held-out
-        rows.
+        votes weighted by inverse distance. "kernel": votes of the nearest 20 references, or after a
+        refinement of few rows of all up to 1,024, weighted by exp(−D²/T). T comes from the
+        refinement; without refinement, from the spacing of the references; with
+        ``early_stopping``, from the held-out rows.
     index : {"exact", "faiss"}, default="exact"
         How references are searched: exactly, or from 4,096 references on with an approximate faiss
         index, which may occasionally miss a neighbour (needs the extra ``faiss``). Distances and

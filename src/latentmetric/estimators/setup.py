@@ -30,7 +30,7 @@ from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.latents import shared_by_weight
 from latentmetric.core.learning import begin, begin_from
 from latentmetric.core.likelihood import left_out_distances
-from latentmetric.core.model import FittedModel
+from latentmetric.core.model import REACH, FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import (
     LatentsUpdate,
@@ -243,10 +243,25 @@ def _last_metric(model: Any, data: TrainingData) -> tuple[Floats, Outside | None
     components = model.components_.astype(rows.dtype)
     if last.outside is None:
         return components, None
-    latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
+    latents = _last_latents(model, data)
     some = rows.sample(np.arange(min(int(rows.sizes.sum()), rows.n_features)))
     outside = Outside(*(part.astype(rows.dtype) for part in vars(last.outside).values()))
     return outside.cover(components, np.concatenate((some, latents)))
+
+
+def _last_latents(model: Any, data: TrainingData) -> Floats:
+    """The latent examples of the last fit as inner rows; raise if distances would overflow."""
+    dtype = data.training.dtype
+    with np.errstate(over="ignore", invalid="ignore"):
+        latents = data.coordinates.transform(model.latent_examples_.astype(dtype))
+    away, reach = float(np.abs(latents).max()), REACH[dtype.name]
+    if not away <= reach:
+        raise ValueError(
+            f"warm_start begins from the latent examples of the last fit, but these are {away:.1g} "
+            f"times the spread of X away from its mean; in {dtype}, they can be at most {reach:g} "
+            "times; set warm_start=False"
+        )
+    return latents
 
 
 def _in_last_span(model: Any, data: TrainingData) -> TrainingData:
@@ -267,7 +282,7 @@ def _in_last_span(model: Any, data: TrainingData) -> TrainingData:
 def _first_from_last_fit(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the metric and the latent examples of the last fit."""
     rows = data.training
-    latents = data.coordinates.transform(model.latent_examples_.astype(rows.dtype))
+    latents = _last_latents(model, data)
     if data.span is None:
         components, _ = _last_metric(model, data)
     else:

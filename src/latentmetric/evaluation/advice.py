@@ -107,9 +107,7 @@ def advise(outcomes: Iterable[Outcome]) -> Advice | None:
     ranked = sorted(errors, key=lambda name: (errors[name], order.get(name, len(order))))
     balanced = ""
     if are_unequal(true):
-        accuracies = {
-            name: balanced_scores(true, right[name])["balanced_accuracy"] for name in ranked
-        }
+        accuracies = {name: _balanced_accuracy(table[name], folds) for name in ranked}
         highest = max(ranked, key=lambda name: accuracies[name])
         balanced = (
             " Classes are unequal, and the error says little of the rare ones: the balanced "
@@ -132,6 +130,12 @@ def _beats_majority(right: dict[str, Bools], true: Any) -> bool:
     label, _ = majority(true)
     matches = holm([paired(answers, true == label) for answers in right.values()])
     return any(match.significant and match.fewer > 0 for match in matches)
+
+
+def _balanced_accuracy(by_fold: dict[int, Outcome], folds: list[int]) -> float:
+    """The mean over folds, as of the errors."""
+    found = [balanced_scores(by_fold[fold].true, by_fold[fold].right) for fold in folds]
+    return float(np.mean([scores["balanced_accuracy"] for scores in found]))
 
 
 def _always(true: Any) -> str:

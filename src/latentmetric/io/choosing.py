@@ -164,14 +164,21 @@ def find_label(
     known = [i for i in free if file.names[i].strip().lower() in LABEL_NAMES]
     if len(known) == 1:
         return known[0]
+    needed, remembered = own_labels and choice.labelled, choice.usual.get("label")
+    if needed and file.has_names and remembered not in (None, *file.names):
+        raise ValueError(
+            f"{file.name} lacks column {remembered!r}, which had the labels that the model was "
+            f"fitted with; it has {listed(file.names)}: name another with --label, or give a file "
+            "of labels"
+        )
     texts = [i for i in free if file.kinds[i] == "text" and i != file.index_column]
     if not known and len(texts) == 1 and own_labels:
         return texts[0]
     single = [i for i in free if file.kinds[i] not in ("list", "nested")]
     has_rows = file.key or "list" in file.kinds or len(file.names) == 1
-    if len(single) == 1 and own_labels and choice.labelled and has_rows:
+    if len(single) == 1 and needed and has_rows:
         return single[0]
-    if own_labels and choice.labelled:
+    if needed:
         held = "".join(f"; {file.names[i]} holds {file.described[i]}" for i in texts[:3])
         raise ValueError(
             f"{file.name}: no column is clearly the labels among {listed(file.names)}{held}; name "

@@ -203,7 +203,7 @@ def _notes(file: ColumnFile, roles: Roles, choice: Choice, labels_read: bool) ->
 def _with_labels(table: Table, features: str, path: Path, choice: Choice) -> Table:
     """The table with labels from a file of their own."""
     n_rows, hint = len(table.rows), ""
-    choice = replace(choice, names=None, labelled=True)
+    choice = replace(choice, names=None, labelled=True, usual={})
     file = open_file(path, choice)
     with readable(str(path)):
         if isinstance(file, TextFile) and choice.header is None:

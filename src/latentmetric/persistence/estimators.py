@@ -256,6 +256,7 @@ def _check_arrays(values: dict[str, Any]) -> None:
         if kind is np.int64:
             outside = (array < 0) | (array >= lengths["classes"])
             require(not outside.any(), f"{name!r} holds a code outside the classes")
+    require(np.any(values.get("components_", 1)), "the metric is 0 everywhere")
     n_references, n_latents = lengths["references"], lengths.get("latents")
     require(
         n_references and (values.get("reference_") != "latent" or n_latents == n_references),

@@ -38,6 +38,12 @@ ALLOWED: dict[str, Any] = {"memory": (), "dtype": type, "verbose_feature_names_o
 """What a file may set a parameter to, where not anything: no cache, which may hold code, no dtype
 of a made-up size, no pattern."""
 
+OUTPUTS = (None, "default", "pandas", "polars")
+"""What a step may be set to give."""
+
+SCALING = ("mean_", "center_", "min_", "scale_")
+"""What scalers compute with."""
+
 MAX_DEPTH = 8
 """How deep steps may be nested: each level takes several calls to load and to predict."""
 
@@ -142,8 +148,11 @@ def restore_step(
         return estimator, None
     names, output = stored["feature_names"], stored["output"]
     contents.spend(COLUMN_BYTES * n_features, f"{n_features:,} columns")
-    are_names = names is None or [type(name) for name in names] == [str] * n_features
-    require(are_names, f"the step {shown!r} does not have {n_features} feature names")
+    are_names = type(names) is list and [*map(type, names)] == [str] * n_features
+    require(
+        names is None or are_names, f"the step {shown!r} does not have {n_features} feature names"
+    )
+    require(output in OUTPUTS, f"the step {shown!r} gives {shortened(output, 20)!r}, no known kind")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if kind == "ColumnTransformer":
@@ -154,7 +163,10 @@ def restore_step(
             fitted = unpack(stored["fitted"], contents)
             restore: Any = {"SimpleImputer": _restore_imputer, "OneHotEncoder": _restore_encoder}
             rows = restore.get(kind, _restore_other)(step, n_features, contents, **fitted)
-            width = step.transform(rows).shape[1]
+            made = step.transform(rows)
+            n_spoiled = 0 if kind in restore else _n_not_finite(made) - _n_not_finite(rows)
+            require(n_spoiled <= 0, f"the step {shown!r} would make numbers NaN or infinite")
+            width = made.shape[1]
     if names is not None:
         step.feature_names_in_ = np.array(names, dtype=object)
     if output is not None:
@@ -190,7 +202,10 @@ def _restore_pipeline(
 
 
 def _restore_other(step: Any, n_features: int, contents: Contents, **fitted: Any) -> Array:
-    """Set what a scaler or a decomposition has learned; return a row that it can transform."""
+    """Set what a scaler or a decomposition has learned; return a row that it can transform.
+
+    It has NaN where a scaler has learned only NaN: from a column without values.
+    """
     kind, n_components = type(step).__name__, len(fitted.get("components_", ()))
     for name, value in fitted.items():
         whole = (n_components, n_features)
@@ -200,7 +215,15 @@ def _restore_other(step: Any, n_features: int, contents: Contents, **fitted: Any
         require(fits, f"{name} of a {kind} does not fit its {n_features} features")
         vars(step)[name] = value
     step.n_features_in_ = n_features
-    return np.zeros((1, n_features))
+    row = np.zeros((1, n_features))
+    used = [value for name in SCALING if isinstance(value := fitted.get(name), np.ndarray)]
+    if used:
+        row[:, np.isnan(used).all(axis=0)] = np.nan
+    return row
+
+
+def _n_not_finite(rows: Any) -> int:
+    return int(np.count_nonzero(~np.isfinite(np.asarray(rows))))
 
 
 def _restore_imputer(
@@ -210,6 +233,8 @@ def _restore_imputer(
     """Fit an imputer to rows that lack the same cells; the other values do not matter."""
     is_whole = statistics.shape == (n_features,) and fitted_to in (*NUMBERS, "object")
     require(is_whole, f"an imputer has no statistics for {n_features} features")
+    is_infinite = statistics.dtype.kind == "f" and np.isinf(statistics).any()
+    require(not is_infinite, "an imputer would fill in infinite values")  # NaN is an empty column
     missing = np.zeros((2, n_features), dtype=bool)
     missing[1, np.array(indicated, dtype=np.intp)] = True
     missing[:, [value != value for value in statistics]] = True

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from latentmetric.characters import shortened
 from latentmetric.core.types import Ints
 from latentmetric.validation.parameters import Number
-from latentmetric.validation.rows import check_unmasked
+from latentmetric.validation.rows import check_collected, check_unmasked
 
 Labels = np.ndarray[Any, Any]
 
@@ -38,7 +38,10 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
+    check_collected(y, name)
     check_unmasked(y, name)
+    if not isinstance(y, list | tuple) and not (getattr(y, "ndim", 0) or np.asarray(y).ndim):
+        raise ValueError(f"{name} should be a 1d array, got {y!r:.60}; pass a list of labels")
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
         objects = np.array(y, dtype=object)
@@ -52,7 +55,8 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
         y = np.asarray(y, dtype=object if y.isna().any() else numpy_dtype)
     labels: Labels = column_or_1d(y, warn=True)
     _refuse_missing(labels, f"Input {name}", start)
-    return labels
+    is_bool = labels.dtype.kind == "O" and kind_of(labels) == "Booleans"
+    return labels.astype(bool) if is_bool else labels
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
@@ -176,6 +180,14 @@ def predicted_dtype(
             f"{reject_label!r:.60}"
         )
     dtype: np.dtype[Any] = np.result_type(classes, np.min_scalar_type(label[0]))
+    if classes.dtype.kind in "iu" and dtype.kind == "f":
+        changed = classes[classes.astype(dtype).astype(classes.dtype) != classes]
+        if len(changed):
+            raise ValueError(
+                f"with reject_label={reject_label!r}, predictions would be {dtype}, which cannot "
+                f"hold classes such as {changed.tolist()[0]}; pass a reject_label that "
+                f"{classes.dtype} can hold, an integer"
+            )
     return dtype
 
 

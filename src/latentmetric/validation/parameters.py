@@ -14,9 +14,14 @@ from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 MAX_COUNT = 10**12
 """The largest count that is accepted: with more, a fit would never finish."""
+
+
+MAX_SEED = 2**32 - 1
+"""The largest integer that NumPy takes as a seed."""
 
 
 class Rule(Protocol):
@@ -163,6 +168,18 @@ def label(name: str, value: Any) -> Any:
     if not whole and not isinstance(plain, Integral | str):
         raise _wrong_type(name, "None or a label", value)
     return plain
+
+
+def seed(name: str, value: Any) -> Any:
+    """What scikit-learn accepts as ``random_state``."""
+    try:
+        check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be None, an integer from 0 to {MAX_SEED} or a RandomState, got "
+            f"{value!r:.60}"
+        ) from error
+    return value
 
 
 Estimator = TypeVar("Estimator")

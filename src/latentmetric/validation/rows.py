@@ -29,6 +29,7 @@ def check_numeric(X: Any) -> None:
             "sparse input is not supported: a learned metric is dense. "
             "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
+    check_collected(X, "X")
     check_unmasked(X, "X")
     if isinstance(X, np.ndarray):
         if X.dtype.kind in "SUTmM" or (X.dtype.kind == "O" and _holds_text(X.ravel())):
@@ -51,6 +52,12 @@ def check_numeric(X: Any) -> None:
         dtype = str(getattr(X, "dtype", "")).lower()
         if dtype.startswith(LISTS) or (dtype == "object" and _holds_arrays(X)):
             raise _to_be_stacked("X")
+
+
+def check_collected(values: Any, name: str) -> None:
+    """Raise on a lazy frame of polars, which has no values yet."""
+    if type(values).__name__ == "LazyFrame":
+        raise TypeError(f"{name} is a LazyFrame, which has no values yet; pass {name}.collect()")
 
 
 def check_unmasked(values: Any, name: str) -> None:

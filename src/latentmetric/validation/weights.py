@@ -53,14 +53,18 @@ class RowWeights:
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     """One weight for each row, as floats; raise unless they are from 0 to ``MAX_WEIGHT``."""
-    weights: Floats = _check_sample_weight(
-        sample_weight, np.empty(n_rows), dtype=np.float64, ensure_non_negative=True
-    )
-    if weights.max(initial=0) > MAX_WEIGHT:
-        raise ValueError(
-            f"sample_weight must be at most {MAX_WEIGHT:g}, but it is {weights.max():g} for row "
-            f"{weights.argmax()} (counted from 0); divide all weights by one number"
-        )
+    given = np.asarray(sample_weight)
+    if given.dtype.kind in "iufO":  # scikit-learn says what is wrong with others
+        given = given.astype(np.float64).ravel()
+        wrong = ~((given >= 0) & (given <= MAX_WEIGHT))  # NaN, too
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"sample_weight must be at least 0 and at most {MAX_WEIGHT:g}, but it is "
+                f"{given[row]:g} for row {row} (counted from 0); correct it, or divide all weights "
+                "by one number"
+            )
+    weights: Floats = _check_sample_weight(sample_weight, np.empty(n_rows), dtype=np.float64)
     return weights
 
 
