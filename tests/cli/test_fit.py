@@ -44,6 +44,19 @@ def test_what_it_reports(folder, short_passes):
     assert "validation_error" not in facts
 
 
+@pytest.mark.parametrize(
+    ("more", "doubts"),
+    [
+        ((), "weighted by class_weight, no estimate for new rows"),
+        (("--set", "early_stopping=true"), "weighted by class_weight"),
+    ],
+)
+def test_it_says_that_errors_are_weighted(folder, more, doubts):
+    balanced = ("--set", "class_weight=balanced", *more)
+    shown = call("fit", "train.csv", "-o", "new", *QUICK, "--no-check", *balanced).stdout
+    assert f" % ({doubts}), " in shown
+
+
 def test_it_reports_the_round_kept_by_early_stopping(folder):
     arguments = ("fit", "train.csv", "-o", "new", *QUICK, "--set", "early_stopping=true")
     facts = json.loads(call(*arguments, "--json").stdout)

@@ -78,7 +78,8 @@ def test_text_is_not_a_feature_in_any_format(path):
     write(path, held)
     message = refused(path)
     assert re.search(r"column 'where' holds text.*, not numbers \(also 'who'\)", message)
-    for advice in ("--ignore where,who", "--id where", "--label where", "--one-hot where"):
+    options = ("--ignore where,who", "--id where", "--label where", "--one-hot where")
+    for advice in (*options, "by an encoder: see the tutorial for text"):
         assert advice in message
     assert read(path, ignore=["where,who"]).feature_names == ["a", "b"]
     table = read(path, ignore=["where"], id="who")

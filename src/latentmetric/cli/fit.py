@@ -133,6 +133,8 @@ def _facts(model: Any, out: Path, seconds: float, interrupted: bool) -> dict[str
         "features": int(model.n_features_in_),
         "seconds": round(seconds, 3),
     }
+    if getattr(model, "class_weight", None) is not None:
+        facts["class_weight"] = model.class_weight
     facts |= {name: kept[name] for name in (*ERRORS, "loss", "refinement") if name in kept}
     return facts | ({"start": first["start"]} if "start" in first else {})
 
@@ -144,7 +146,10 @@ def _show(facts: dict[str, Any], trial: QuickCheck | None) -> None:
     if facts["kept_round"] == 0 and facts["rounds"]:
         say("No round was better than round 0, so nothing that was learned is used.")
     # A fit lowers its error on training rows by its own choices.
-    doubt = " (no estimate for new rows)" if "loo_error" in facts else ""
+    has_error = any(name in facts for name in ERRORS)
+    doubts = ["weighted by class_weight"] if has_error and "class_weight" in facts else []
+    doubts += ["no estimate for new rows"] if "loo_error" in facts else []
+    doubt = f" ({', '.join(doubts)})" if doubts else ""
     made = "" if facts["features"] == facts["columns"] else f" made from {facts['columns']} columns"
     parts = [
         f"{facts['model']}: {facts['estimator']}",

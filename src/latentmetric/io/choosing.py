@@ -225,7 +225,8 @@ def _refuse_feature(file: ColumnFile, column: int, more: list[int], swapped: boo
     elif file.kinds[column] != "nested":
         remedy += (
             f", keep beside the answers with --id {first}, take as labels with --label {first}, or "
-            f"as categories with --one-hot {first} (fit, compare, doubts)"
+            f"as categories with --one-hot {first} (fit, compare, doubts); sentences must become "
+            "numbers first, by an encoder: see the tutorial for text, docs/tutorial-text.md"
         )
     wanted = "one number a row" if file.kinds[column] == "list" else "numbers"
     raise ValueError(

@@ -207,5 +207,7 @@ def test_a_few_tested_rows_that_were_trained_on_are_counted_and_do_not_stop_the_
     path = write_report(model, X[130:], Y[130:], tmp_path / "page.html", quick=True, **ROWS)
     verdict = verdict_of(path)
     assert "30 of the 110 tested rows are also among the training rows" in verdict.text
+    one = write_report(model, X[159:], Y[159:], tmp_path / "one.html", quick=True, **ROWS)
+    assert "1 of the 81 tested rows is also among the training rows" in verdict_of(one).text
     assert "p" in [head.text for head in verdict.one("thead").all("th")]
     assert "the 20 nearest rows vote, with more weight for nearer ones." in verdict.text
