@@ -25,6 +25,7 @@ import os
 import pickle
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -100,7 +101,7 @@ def banking77(draw: int) -> Part:
 # Methods
 
 
-class Router:
+class Router(ABC):
     """A classifier with a score that is low for rows of no known class."""
 
     grid: tuple[Parameters, ...] = ({},)
@@ -108,30 +109,43 @@ class Router:
     def __init__(self, seed: int, **parameters: Any) -> None:
         self.seed, self.parameters = seed, parameters
 
+    @abstractmethod
     def fit(self, part: Part) -> Router:
-        self.model = self.make().fit(part.X, part.y)
-        return self
-
-    def make(self) -> Any:
-        raise NotImplementedError
+        """Learn the routes."""
 
     def queries(self, X: Rows) -> Any:
         """Rows in the form in which this method takes them."""
         return X
 
+    @abstractmethod
     def answer(self, queries: Any) -> tuple[Labels, Rows]:
         """Labels and scores."""
-        raise NotImplementedError
 
     def serve(self, queries: Any) -> Any:
         """What a service calls: all that is needed to answer or to abstain."""
         return self.answer(queries)
 
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """The size of the fitted model."""
+
+
+class ModelRouter(Router):
+    """A classifier in scikit-learn's conventions."""
+
+    @abstractmethod
+    def make(self) -> Any:
+        """The model, not fitted."""
+
+    def fit(self, part: Part) -> Router:
+        self.model = self.make().fit(part.X, part.y)
+        return self
+
     def n_bytes(self) -> int:
         return len(pickle.dumps(self.model))
 
 
-class OurRouter(Router):
+class OurRouter(ModelRouter):
     def fit(self, part: Part) -> Router:
         super().fit(part)
         self.threshold = self.model.reject_threshold(1 - ACCEPTED)
@@ -155,7 +169,7 @@ class OurRouter(Router):
             return (Path(folder) / "model").stat().st_size
 
 
-class Linear(Router):
+class Linear(ModelRouter):
     """Logistic regression; its score is the logarithm of the sum of the exponentiated logits."""
 
     grid = tuple({"C": C} for C in (1, 10, 100))
@@ -177,7 +191,7 @@ class SetFitHead(Linear):
         return LogisticRegression()
 
 
-class Kernel(Router):
+class Kernel(ModelRouter):
     """RBF-SVC; its score is the largest value of its decision function."""
 
     grid = tuple({"C": C, "gamma": gamma} for C, gamma in product((1, 10), (0.3, 1)))
@@ -190,7 +204,7 @@ class Kernel(Router):
         return self.model.classes_[values.argmax(axis=1)], values.max(axis=1)
 
 
-class Neighbors(Router):
+class Neighbors(ModelRouter):
     """Cosine k-NN; its score is minus the mean distance to the k neighbours."""
 
     grid = tuple({"n_neighbors": k} for k in (1, 3, 5, 10, 20))
@@ -205,7 +219,7 @@ class Neighbors(Router):
         return self.model.classes_[votes.argmax(axis=1)], -distances.mean(axis=1)
 
 
-class Centroids(Router):
+class Centroids(ModelRouter):
     """Nearest centroid; the rows have length 1. Its score is minus the distance."""
 
     def make(self) -> Any:
