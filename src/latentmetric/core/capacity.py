@@ -40,6 +40,8 @@ from latentmetric.core.tuning import (
     MEANS_PASSES,
     MIN_JUDGED_LIKELIHOOD,
     NEAR_BASE,
+    OVERLAPPING,
+    OWN_BANDWIDTHS,
     PROMISING,
     SIMPLER,
     TEMPERATURE_SHARE,
@@ -111,13 +113,30 @@ class Trials:
 
     def cost(self, candidate: Candidate, n_folds: int = TRIAL_FOLDS) -> float:
         """The mean loss of the rows left out in the first folds, more for what is less simple."""
-        folds = self.folds[:n_folds]
-        for fold in folds:
+        for fold in self.folds[:n_folds]:
             if (candidate, fold) not in self.losses:
                 self._run(candidate, fold)
-        mean = float(np.mean([self.losses[candidate, fold] for fold in folds]))
         later = self._starts_in_order.index(candidate.start)
-        return mean * (1 + SIMPLER * (candidate.complexity + later))
+        return self._mean(candidate, n_folds) * (1 + SIMPLER * (candidate.complexity + later))
+
+    def _mean(self, candidate: Candidate, n_folds: int = TRIAL_FOLDS) -> float:
+        return float(np.mean([self.losses[candidate, fold] for fold in self.folds[:n_folds]]))
+
+    def suits_batches(self, best: Candidate) -> bool:
+        """Whether many rows are better refined in batches, which distort them, than at once.
+
+        Not if classes overlap much, which takes a ridge, or if bandwidths of their own tell them
+        apart far better.
+        """
+        if not self.folds:
+            return False
+        shared = min(
+            self._mean(one)
+            for one, fold in self.losses
+            if fold == self.folds[-1] and one.bandwidth == "shared"
+        )
+        overlap = shared > OVERLAPPING * self.base
+        return not overlap and self._mean(best) > OWN_BANDWIDTHS * shared
 
     def different(self, capacities: Sequence[int | float]) -> list[int | float]:
         """Those that rows left out can tell from fewer latent examples."""

@@ -22,8 +22,12 @@ MIN_GAIN = 0.15  # the same for "denoised": noise hides less in more rows; pictu
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 
 # Few rows: what the fit chooses, and its refinement.
-DENSE_ROWS = 4_000  # up to this many, all rows at once; tables.py
-DENSE_NUMBERS = 2**26  # rows times features times rank, the most for that; quality.py
+CHOOSING_ROWS = 20_000  # up to this many, trials choose how to fit; tables.py
+CHOOSING_NUMBERS = 2**26  # rows times features times rank, the most for that; quality.py
+DENSE_ROWS = 1_500  # up to this many, all rows are refined at once; tables.py
+DENSE_PAIRS = 2**24  # of rows and latent examples, the most for that; tables.py
+OVERLAPPING = 0.75  # of the loss of base rates: more rows too if trials lose more; tables.py
+OWN_BANDWIDTHS = 0.8  # of the loss of a shared one: more rows too if they lose less; tables.py
 DENSE_SHARE = 0.3  # T as a multiple of the latent examples' spacing, at least; tables.py
 DENSE_ITERATIONS = 7  # of L-BFGS for each pass of the refinement; quality.py
 SETTLED_LOSS = 1e-4  # L-BFGS ends if an iteration gains less; tables.py
@@ -52,6 +56,11 @@ OBJECTIVE_TRIPLETS = 10_000  # that the objective is evaluated on; convergence.p
 UNSTRUCTURED_SHARE = 1e-3  # weight of structureless rows if the rounds learn a low rank; shapes.py
 
 # Refinement.
+USUAL_PASSES = 3  # over the rows; choices.py
+MORE_PASSES, MOST_PASSES = 6, 10  # over many rows, which no metric suits one by one; quality.py
+MANY_ROWS = 30_000  # from which on there are more passes; quality.py
+ROWS_PER_FEATURE = 64  # from which on there are more passes, too; tables.py
+ROWS_OF_MOST_PASSES = 10_000  # from which on there are then the most; quality.py
 REFINEMENT_SHARE = 0.2  # T as a multiple of the latent examples' spacing; choices.py
 DISTORTION = 0.5  # of the difference of two rows, added to another of their class; choices.py
 MAP_RANK = 3  # metrics of at most this rank are maps, reduced after the rounds; shapes.py

@@ -32,6 +32,7 @@ from latentmetric.estimators.setup import (
     choose_fit,
     first_round,
     is_warm,
+    n_passes,
     n_rounds,
     settings_of,
     with_known_scores,
@@ -162,11 +163,12 @@ class MaPML(OnlineLatents):
         How to choose the rows at which latent examples start: drawn at random, evenly spaced by
         their distance from the centre, or by k-means++. "auto": "random" for many rows, "spaced"
         for few.
-    refine : int, default=3
+    refine : "auto" or int, default="auto"
         The number of passes over the rows after the rounds. They adjust latent examples and metric
-        together to make the labels more likely under the kernel vote. Few rows are refined at once,
-        by at most 7 iterations of L-BFGS for each pass. 0 or False means no refinement, as in the
-        paper, and then nothing but the start is chosen.
+        together to make the labels more likely under the kernel vote. "auto": 3, or more for many
+        rows: 6 from 30,000 rows or 64 rows for each feature on, 10 with 64 for each feature and at
+        least 10,000. Few rows are refined at once, by at most 7 iterations of L-BFGS for each pass.
+        0 or False means no refinement, as in the paper, and then nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
         the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,
@@ -283,7 +285,7 @@ class MaPML(OnlineLatents):
         "impostors": Integer(1),
         "n_components": OrNone(Integer(1)),
         "init": OneOf(("auto", "random", "spaced", "k-means++")),
-        "refine": Accepted(_passes),
+        "refine": OrAuto(Accepted(_passes)),
         "ridge": OrAuto(Number(0, MAX_RIDGE)),
         "bandwidth": OneOf(("auto", *BANDWIDTHS)),
         "label_noise": Boolean(),
@@ -313,7 +315,7 @@ class MaPML(OnlineLatents):
         impostors: int = 5,
         n_components: int | None = None,
         init: str = "auto",
-        refine: int = 3,
+        refine: int | str = "auto",
         ridge: float | str = "auto",
         bandwidth: str = "auto",
         label_noise: bool = False,
@@ -431,7 +433,7 @@ class MaPML(OnlineLatents):
     def _steps(self, data: TrainingData) -> Steps[State]:
         settings, chosen = settings_of(self, data.dense), data.chosen
         plan = Plan(
-            self.refine, self.latent_reg, settings.exponent, settings.n_threads,
+            n_passes(self, data), self.latent_reg, settings.exponent, settings.n_threads,
             data.dense, chosen.ridge, chosen.bandwidth,
         )  # fmt: skip
         first = first_round(self, data, settings)

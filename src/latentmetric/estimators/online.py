@@ -22,7 +22,7 @@ from latentmetric.core.examples import Ids, filled_ids, ids_of, nearest_rows
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import KernelVote
-from latentmetric.core.tuning import DENSE_ITERATIONS, WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import DENSE_ITERATIONS, USUAL_PASSES, WRONG_LABELS_EXPONENT
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
@@ -369,9 +369,10 @@ def grown(
 
 def _growth(estimator: Any, forget: float) -> Growth:
     """The parameters of Alg. 1 and of the refinement, from those of the estimator."""
+    passes = USUAL_PASSES if estimator.refine == "auto" else estimator.refine
     return Growth(
         "k-means++" if estimator.init == "k-means++" else "random",
-        estimator.latent_reg, estimator.max_passes, forget, DENSE_ITERATIONS * estimator.refine,
+        estimator.latent_reg, estimator.max_passes, forget, DENSE_ITERATIONS * passes,
         WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0,
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from latentmetric.core.capacity import (
     Options,
     Trials,
     choose,
+    counts_of,
     draw_folds,
     sample_size,
 )
@@ -47,15 +48,25 @@ from latentmetric.core.span import Outside, Span, span_of, spanned
 from latentmetric.core.starts import Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
+    BATCH,
+    CHOOSING_NUMBERS,
+    CHOOSING_ROWS,
     DENOISED_FEATURES,
-    DENSE_NUMBERS,
+    DENSE_PAIRS,
     DENSE_ROWS,
     DENSE_SHARE,
     JUDGED_ROWS,
+    MANY_ROWS,
     MAP_RANK,
     MAP_SHARE,
+    MORE_PASSES,
+    MOST_PASSES,
+    MOST_STEPS,
     REFINEMENT_SHARE,
+    ROWS_OF_MOST_PASSES,
+    ROWS_PER_FEATURE,
     TEMPERATURE_SHARE,
+    USUAL_PASSES,
     USUAL_ROUNDS,
     USUAL_SHARE,
     WRONG_LABELS_EXPONENT,
@@ -73,7 +84,7 @@ First = Callable[[np.random.Generator], State]
 def settings_of(model: Any, dense: bool = False) -> Settings:
     """The settings of the rounds; ``dense`` if the refinement takes all rows at once."""
     # The metric is reduced to a map of low rank only after the rounds.
-    is_map = model.refine > 0 and (model.n_components or inf) <= MAP_RANK
+    is_map = model.refine != 0 and (model.n_components or inf) <= MAP_RANK
     share = TEMPERATURE_SHARE
     if model.refine:
         share = DENSE_SHARE if dense else REFINEMENT_SHARE
@@ -119,11 +130,11 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
         1.0 if model.ridge == "auto" else model.ridge,
         "shared" if model.bandwidth == "auto" else model.bandwidth,
     )  # fmt: skip
-    dense = is_dense(model, data)
-    data = replace(data, dense=dense)
+    dense = may_choose(model, data)
     if is_warm(model):
         before = model.history_[0]
-        return _in_last_span(model, replace(data, chosen=Candidate(
+        dense = dense and (n_rows <= DENSE_ROWS or "ridge" in before)
+        return _in_last_span(model, replace(data, dense=dense, chosen=Candidate(
             chosen.start, model.n_latents_ if model.n_latents == "auto" else chosen.n_latents,
             before.get("ridge", 1.0) if model.ridge == "auto" else chosen.ridge,
             before.get("bandwidth", "shared") if model.bandwidth == "auto" else chosen.bandwidth,
@@ -132,6 +143,7 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     record: Record = {}
     if dense:
         chosen, record = _choose_capacity(model, rows, chosen, generator)
+        dense = "ridge" in record
     elif wide:
         counts, settings = latent_counts(chosen.n_latents, data), settings_of(model)
         init = "random" if model.init == "auto" else model.init
@@ -141,7 +153,7 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
         return replace(data, chosen=chosen)
     numbers = np.arange(n_rows)
     sample, positions = rows.sample(numbers), positions_of(rows, numbers)
-    data = replace(data, chosen=chosen)
+    data = replace(data, chosen=chosen, dense=dense)
     if not wide:
         start = start_from(chosen.start, sample, positions, rows.weights)
         return replace(data, start=(start, record))
@@ -153,16 +165,29 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     return replace(data, outside=Outside(factor * span.outside.factors, span.basis))
 
 
-def is_dense(model: Any, data: TrainingData) -> bool:
-    """Whether the rows are so few that the refinement takes all of them at once.
+def may_choose(model: Any, data: TrainingData) -> bool:
+    """Whether the rows are so few that trials choose how they are fitted.
 
     Not if labels may be wrong: rows left out, with labels as wrong, would judge.
     """
     rows = data.training
     n_rows = int(rows.sizes.sum())
     rank = min(n_rows, rows.n_features, model.n_components or rows.n_features)
-    is_small = n_rows <= DENSE_ROWS and n_rows * rows.n_features * rank <= DENSE_NUMBERS
-    return model.refine > 0 and is_small and not model.label_noise
+    is_small = n_rows <= CHOOSING_ROWS and n_rows * rows.n_features * rank <= CHOOSING_NUMBERS
+    return model.refine != 0 and is_small and not model.label_noise
+
+
+def n_passes(model: Any, data: TrainingData) -> int:
+    """The passes of the refinement."""
+    if model.refine != "auto":
+        return int(model.refine)
+    rows = data.training
+    n_rows = int(rows.sizes.sum())
+    if data.dense or n_rows > BATCH * MOST_STEPS:  # at once, or each pass visits other rows
+        return USUAL_PASSES
+    if n_rows >= ROWS_PER_FEATURE * rows.n_features:
+        return MOST_PASSES if n_rows >= ROWS_OF_MOST_PASSES else MORE_PASSES
+    return MORE_PASSES if n_rows >= MANY_ROWS else USUAL_PASSES
 
 
 def n_rounds(model: Any, data: TrainingData) -> int:
@@ -175,7 +200,10 @@ def n_rounds(model: Any, data: TrainingData) -> int:
 def _choose_capacity(
     model: Any, rows: Population, given: Candidate, generator: np.random.Generator
 ) -> tuple[Candidate, Record]:
-    """What cross-validation on a sample of the rows chooses where the parameters are "auto"."""
+    """What cross-validation on a sample of the rows chooses where the parameters are "auto".
+
+    The record has no ridge if the refinement in batches suits the rows better.
+    """
     by_class = isinstance(given.n_latents, Mapping)
     n_latents = USUAL_SHARE if by_class else given.n_latents
     since = perf_counter()
@@ -196,6 +224,14 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
+    n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
+    held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
+    if n_rows * n_points > DENSE_PAIRS or (
+        n_rows > DENSE_ROWS and not held and trials.suits_batches(chosen)
+    ):
+        chosen = replace(given, start=chosen.start)
+        record = {name: record[name] for name in record if name not in ("ridge", "bandwidth")}
+        record["n_latents"] = chosen.n_latents
     if by_class:
         chosen = replace(chosen, n_latents=given.n_latents)
         del record["n_latents"]  # it was not chosen
