@@ -38,7 +38,7 @@ def short_passes(monkeypatch):
 @pytest.fixture
 def in_batches(monkeypatch):
     """Few rows are learned from as many are: nothing is chosen, and Adam refines in batches."""
-    monkeypatch.setattr("latentmetric.estimators.setup.DENSE_ROWS", 0)
+    monkeypatch.setattr("latentmetric.estimators.setup.CHOOSING_ROWS", 0)
 
 
 @pytest.fixture

@@ -204,11 +204,27 @@ def test_a_few_rows_a_class_are_worth_no_less_than_their_means(name, n_rows):
 
 
 def test_many_rows_are_refined_in_batches_and_few_at_once(short_passes):
-    for n_rows, n_passes in ((DENSE_ROWS, 1), (5000, 3)):
+    for n_rows, n_passes in ((DENSE_ROWS, 1), (DENSE_ROWS + 500, 6), (10_000, 10)):
         X, y = make_blobs(n_rows)
         model = MaPML(random_state=0, n_steps=200).fit(X, y)
         assert model.history_[-1]["refinement"] == n_passes
-        assert ("tried" in model.history_[0]) == (n_passes == 1)
+        assert "tried" in model.history_[0]
+        assert ("ridge" in model.history_[0]) == (n_passes == 1)
+    assert "refinement" not in MaPML(random_state=0, refine=0).fit(X, y).history_[-1]
+
+
+def test_more_rows_are_refined_at_once_where_batches_would_lose():
+    rng = np.random.default_rng(0)
+    y = np.arange(2_000) % 2
+    overlapping = rng.standard_normal((2_000, 2)) + 0.5 * y[:, None]
+    nested = rng.standard_normal((2_000, 20)) * (1 + y)[:, None]
+    for X, own in ((overlapping, False), (nested, True)):
+        chosen = MaPML(random_state=0).fit(X, y).history_[0]
+        assert (chosen["bandwidth"] != "shared") == own
+    apart = rng.standard_normal((2_000, 2)) + 5 * y[:, None]
+    assert "ridge" not in MaPML(random_state=0, n_steps=200, refine=1).fit(apart, y).history_[0]
+    held = MaPML(random_state=0, ridge=0.5).fit(apart, y).history_[0]
+    assert held["ridge"] == 0.5  # what was asked for
     wide = np.random.default_rng(0).standard_normal((1000, 800))
     model = MaPML(random_state=0, n_steps=50, start="euclidean", refine=1, max_iter=0)
     model.fit(wide, np.arange(1000) % 2)

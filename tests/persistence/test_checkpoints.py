@@ -67,7 +67,7 @@ def test_a_resumed_fit_equals_one_never_interrupted(
 
 
 def test_a_refinement_in_batches_is_resumed(tmp_path, monkeypatch, short_passes):
-    monkeypatch.setattr("latentmetric.estimators.setup.DENSE_ROWS", 0)
+    monkeypatch.setattr("latentmetric.estimators.setup.CHOOSING_ROWS", 0)
     interrupted_fit(monkeypatch, X, y, tmp_path, 6)
     assert_same(fit(X, y, tmp_path), fit(X, y))
 

@@ -136,7 +136,7 @@ class Trials:
             if fold == self.folds[-1] and one.bandwidth == "shared"
         )
         overlap = shared > OVERLAPPING * self.base
-        return not overlap and self._mean(best) > OWN_BANDWIDTHS * shared
+        return not overlap and self._mean(best) >= OWN_BANDWIDTHS * shared
 
     def different(self, capacities: Sequence[int | float]) -> list[int | float]:
         """Those that rows left out can tell from fewer latent examples."""

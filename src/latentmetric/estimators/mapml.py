@@ -96,10 +96,11 @@ class MaPML(OnlineLatents):
     metric. Then a refinement makes the labels of the rows likelier. A query is compared with the
     latent examples only.
 
-    With at most 4,000 rows, cross-validation on a sample of them chooses what is "auto": the start
-    of the metric, the number of latent examples, the ridge and the bandwidths. The refinement then
-    takes all rows at once, without rounds before it. Where candidates are nearly as good, another
-    ``random_state`` may choose another one.
+    With at most 20,000 rows of few features, cross-validation on a sample of them chooses what is
+    "auto": the start of the metric, the number of latent examples, the ridge and the bandwidths.
+    The refinement then takes all rows at once, without rounds before it, unless more than 1,500 can
+    do without ridge and bandwidths. Where candidates are nearly as good, another ``random_state``
+    may choose another one.
 
     Results do not depend on a common scale or a shift of the features, the order of the rows or the
     names of the classes, unless distances tie exactly. With ``start="euclidean"``, they do not
