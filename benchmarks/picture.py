@@ -8,7 +8,7 @@ the test errors of quality.py and baselines.py, as stored in benchmarks/results/
 
 ``latent_examples``: latent examples of MNIST without noise beside images of their clusters.
 
-``router``: what examples/route_intents.py draws.
+``router``: the answers of examples/route_intents.py.
 """
 
 from __future__ import annotations
@@ -125,8 +125,25 @@ def router() -> Any:
     import matplotlib.pyplot as plt
 
     plt.switch_backend("agg")
-    runpy.run_path(str(IMAGES.parent.parent / "examples" / "route_intents.py"))
-    return plt.gcf()
+    example = str(IMAGES.parent.parent / "examples" / "route_intents.py")
+    ran = runpy.run_path(example)
+    asked, answers, threshold = ran["asked"], ran["answers"], ran["threshold"]
+    figure = plt.figure(figsize=(9.6, 3.2))
+    ax = figure.add_axes((0.31, 0.1, 0.15, 0.8))
+    colours = np.where(ran["scores"] < threshold, "tab:red", "tab:green")
+    ax.scatter(ran["scores"], asked, c=colours)
+    ax.axvline(threshold, color="0.7", linestyle="--")
+    ax.set(xticks=[threshold], xticklabels=["threshold"], ylim=(len(asked) - 0.5, -0.5))
+    ax.set_title("score")
+    ax.spines[:].set_visible(False)
+    ax.set_title("answer, and an example behind it", loc="left", x=1.15)
+    ax.set_title("request", loc="right", x=-0.08)
+    for line, (answer, text) in enumerate(zip(answers, ran["behind"], strict=True)):
+        place = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(answer, (1.15, line), color=colours[line], weight="bold", **place)
+        if answer in ran["router"].classes_:
+            ax.annotate(text, (2.05, line), color="0.4", **place)
+    return figure
 
 
 PICTURES = {"noise": noise, "latent_examples": latent_examples, "router": router}

@@ -12,7 +12,6 @@ intent without a refit.
 # sentence-transformers``; then ``X = SentenceTransformer("all-MiniLM-L6-v2").encode(texts)``.
 
 import tempfile
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,11 +40,10 @@ print(f"turned away: {np.mean(answers == 'none'):.0%} of the others")
 # %%
 # A new intent, from five texts. Then save the model; a service loads it.
 
-new = loans[:5]
-model.add_classes(X[new], intents[new], row_ids=texts[new])
+model.add_classes(X[loans[:5]], intents[loans[:5]], row_ids=texts[loans[:5]])
 with tempfile.TemporaryDirectory() as folder:
-    latentmetric.save(model, Path(folder) / "router.model")
-    router = latentmetric.load(Path(folder) / "router.model")
+    latentmetric.save(model, f"{folder}/router.model")
+    router = latentmetric.load(f"{folder}/router.model")
 print("loans recognised:", router.score(X[loans[5:]], intents[loans[5:]]))
 
 # %%
@@ -63,18 +61,10 @@ answers = router.predict(rows, reject_below=threshold, reject_label="none of the
 voters = router.explain(rows, n_voters=None)  # the largest share of the vote comes first
 first = np.argmax(voters.labels == answers[:, None], axis=1)
 behind = voters.row_ids[np.arange(len(rows)), first, 0]
+for request, answer, text in zip(asked, answers, behind, strict=True):
+    print(f"{request:35} {answer:15} {text if answer in router.classes_ else ''}")
 
-ax = plt.figure(figsize=(9.6, 3.2)).add_axes((0.31, 0.1, 0.15, 0.8))
-colours = np.where(scores < threshold, "tab:red", "tab:green")
-ax.scatter(scores, asked, c=colours)
-ax.axvline(threshold, color="0.7", linestyle="--")
-ax.set(xticks=[threshold], xticklabels=["threshold"], ylim=(len(asked) - 0.5, -0.5), title="score")
-ax.spines[:].set_visible(False)
-ax.set_title("answer, and an example behind it", loc="left", x=1.15)
-ax.set_title("request", loc="right", x=-0.08)
-for line, (answer, text, colour) in enumerate(zip(answers, behind, colours, strict=True)):
-    place = {"xycoords": ("axes fraction", "data"), "va": "center"}
-    ax.annotate(answer, (1.15, line), color=colour, weight="bold", **place)
-    if answer in router.classes_:
-        ax.annotate(text, (2.05, line), color="0.4", **place)
+plt.figure(figsize=(8, 3), layout="constrained")
+plt.barh(asked, scores - threshold, color=np.where(scores < threshold, "tab:red", "tab:green"))
+plt.xlabel("score above the threshold")
 plt.show()
