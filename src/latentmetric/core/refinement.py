@@ -144,7 +144,8 @@ def gradient(rows: Floats, batch: Batch) -> Gradient:
     starts = np.arange(0, near.size + 1, near.shape[1])
     sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(points)))
     of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ points
-    of_points, sums = np.asarray(sparse.T @ mapped), sparse.sum(axis=0)[:, None]
+    of_points: Floats = np.asarray(sparse.T @ mapped)
+    sums: Floats = sparse.sum(axis=0)[:, None]
     for block in row_blocks(len(points), points[:1].nbytes, CACHED_BYTES):
         np.subtract(sums[block] * points[block], of_points[block], out=of_points[block])
     return Gradient(of_rows.T @ rows, of_points)
