@@ -25,7 +25,7 @@ from latentmetric.core.distances import (
     squared_norms,
 )
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.parallel import parallel_map
+from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -80,6 +80,11 @@ class LatentPoints:
     """Rows of every latent example, as known before; counted again if all rows are visited."""
     temperature: float
     visit: RowSubset = field(default_factory=RowSubset)
+
+    @lazy_property
+    def components_in_double(self) -> Floats:
+        """The factor in float64, for the means of classes."""
+        return self.components.astype(np.float64)
 
 
 def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
@@ -136,7 +141,7 @@ def nearby_of(rows: OneClass, position: int, latent_points: LatentPoints) -> Nea
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
-    centre = (rows.mean @ latent_points.components.T).astype(rows.dtype)
+    centre = (latent_points.components_in_double @ rows.mean).astype(rows.dtype)
     lists = latent_points.lists[first:end]
     listed = np.union1d(lists, np.arange(first, end)).astype(np.int32)
     points, lists = latent_points.points[listed] - centre, np.searchsorted(listed, lists)
