@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import eigh
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.distances import (
@@ -97,9 +98,10 @@ def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
     if listed == len(points):
         return np.broadcast_to(np.arange(listed, dtype=np.int32), (listed, listed))
     axes = points - points.mean(axis=0)
-    if axes.shape[1] > LISTING_AXES:
-        _, directions = np.linalg.eigh(axes.T @ axes)
-        axes = axes @ np.ascontiguousarray(directions[:, -LISTING_AXES:])
+    rank = axes.shape[1]
+    if rank > LISTING_AXES:
+        _, directions = eigh(axes.T @ axes, subset_by_index=(rank - LISTING_AXES, rank - 1))
+        axes = axes @ np.ascontiguousarray(directions)
     lists: Ints = np.empty((len(axes), listed), dtype=np.int32)
 
     def fill(task: tuple[slice, Ints | None]) -> None:
