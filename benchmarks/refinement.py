@@ -33,12 +33,12 @@ PICTURE = Path(__file__).parents[1] / "docs" / "images" / "refinement.png"
 def rows_kept_in() -> Iterator[None]:
     """Rows are part of their own latent example, as if they were new."""
 
-    def ones(counts: np.ndarray) -> np.ndarray:
-        return np.ones(len(counts))
+    def ones(counts: np.ndarray, weights: object = 1) -> np.ndarray:
+        return np.ones(np.shape(counts))
 
     with (
-        patch("latentmetric.core.nearby.stretches", ones),
-        patch("latentmetric.core.refinement.stretches", ones),
+        patch("latentmetric.core.nearby.leave_one_out_factors", ones),
+        patch("latentmetric.core.refinement.leave_one_out_factors", ones),
         patch("latentmetric.core.likelihood.leave_one_out_factors", ones),
     ):
         yield

@@ -113,7 +113,7 @@ def test_an_empty_latent_takes_the_farthest_row_if_that_gains(latent_reg, expect
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [200, 40])
 def test_alg_1_stops_at_a_fixed_point_and_reports_its_spread(rng, dtype, n_rows, monkeypatch):
-    features = 50 if n_rows == 40 else 5
+    features = 200 if n_rows == 40 else 5
     rows = rng.standard_normal((n_rows, features)).astype(dtype)
     factor = rng.standard_normal((3, features)).astype(dtype)
     start = rows[:20]

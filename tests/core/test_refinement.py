@@ -30,7 +30,7 @@ from latentmetric.core.refinement import (
     preimages,
     refine,
 )
-from latentmetric.core.starts import start_from
+from latentmetric.core.starts import Start, start_from
 from latentmetric.core.tuning import DISTORTION, WRONG_LABELS_EXPONENT
 
 N_ROWS, N_POINTS, RANK, N_FEATURES, T = 9, 7, 3, 5, 1.3
@@ -217,7 +217,7 @@ def test_preimages_lie_at_the_points_and_move_no_further_than_they_must(rng, dty
     factor *= np.array([[1.0], [0.8], [2.0], [0.5]], dtype)
     latents = rng.standard_normal((9, 6)).astype(dtype)
     points = rng.standard_normal((9, 4)).astype(dtype)
-    moved = preimages(latents, factor, points)
+    moved = preimages(latents, Start.euclidean(6, dtype), factor, points)
     assert moved.dtype == dtype
     np.testing.assert_allclose(moved @ factor.T, points, atol=3e-3)
     shortest = (points - latents @ factor.T) @ np.linalg.pinv(factor).T

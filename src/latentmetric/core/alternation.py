@@ -9,7 +9,7 @@ of after the metric, so that the two fit together and the objective costs nothin
 Time per round O(n·(m/C)·d) for latent examples, O(min(m, S)·m·d) for mining, O(S·d² + d³) for
 the metric.
 Memory O(m·d + d²) in addition to the rows, and half a d×d matrix for each class that has at least
-as many rows as features.
+a quarter as many rows as features.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ class OneClass:
         self.weight: float = len(members) if weights is None else float(weights.sum())
         """The weight of all rows together."""
         self.dtype, self.n_features = rows.dtype, rows.n_features
-        self.has_scatter = len(members) >= rows.n_features
-        """Whether a matrix of all pairs of features is smaller than the rows."""
+        self.has_scatter = 4 * len(members) >= rows.n_features
+        """Whether a triangle of all pairs of features is at most twice as large as the rows."""
         self.drawing_order = drawing_order
         """The order of the rows that random draws refer to."""
         self._keep_scatter = keep_scatter

@@ -107,7 +107,8 @@ def paired_squared_distances(left: Floats, right: Floats, right_index: Ints) -> 
     """‖left[i] − right[right_index[i, j]]‖² by differences, exact even for close rows."""
     distances = np.empty(right_index.shape, dtype=left.dtype)
     for rows in _measured_blocks(left, right_index):
-        differences = left[rows, None] - right.take(right_index[rows], axis=0)
+        differences = right.take(right_index[rows], axis=0)
+        differences -= left[rows, None]
         np.einsum("ijk,ijk->ij", differences, differences, out=distances[rows])
     return distances
 

@@ -83,8 +83,7 @@ def settle(
             break
     within, between = members.within_and_between(rows, latents, mapped, metric)
     if dtype == np.float32 and within < slack * between:
-        start, double = start + rows.mean, Metric(metric.components.astype(np.float64))
-        precise = settle(rows, start, double, latent_reg, max_passes)
+        precise = settle(rows, start + rows.mean, metric.in_double, latent_reg, max_passes)
         return replace(precise, latents=precise.latents.astype(dtype))
     return Settled(
         (latents + rows.mean).astype(dtype), members.assignment, within / rows.weight,

@@ -106,8 +106,8 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
     n_iterations = DENSE_ITERATIONS * plan.n_passes
     vote = even_lengths(vote) if single else descend(objective, n_iterations)
     components = vote.components.astype(components.dtype)
-    moved = preimages(latents, components, vote.points.astype(components.dtype))
-    moves = state.start.inverse_transform(moved - latents)
+    points = vote.points.astype(components.dtype)
+    moved = preimages(state.latents, state.start, components, points)
     mapped, likelihood, predicted = objective.likelihoods(vote)
     away = squared_norms(mapped - vote.points[labelled.own]).astype(np.float64)
     shares = labelled.weights.astype(np.float64)
@@ -136,7 +136,7 @@ def _refine_at_once(state: State, rows: Population, settings: Settings, plan: Pl
             "loo_error": float(shares @ (predicted != positions)),
         }
     return replace(
-        state, components=components, latents=state.latents + moves, spreads=spreads,
+        state, components=components, latents=moved, spreads=spreads,
         counts=labelled.counts, temperature=temperature, record=record,
         log_scales=vote.log_scales.astype(components.dtype),
         log_weights=vote.log_weights.astype(components.dtype),

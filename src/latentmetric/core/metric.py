@@ -50,6 +50,11 @@ class Metric:
         np.fill_diagonal(twice, np.diagonal(self.matrix))
         return pack(twice)
 
+    @lazy_property
+    def in_double(self) -> Metric:
+        """The same metric in float64."""
+        return Metric(self.components.astype(np.float64))
+
     def squared_lengths(self, rows: Floats) -> Floats:
         """xᵀMx of every row."""
         lengths: Floats = np.einsum("ij,ij->i", rows @ self.matrix, rows)

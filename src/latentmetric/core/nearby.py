@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import eigh
 
 from latentmetric.core.classes import OneClass
 from latentmetric.core.distances import (
@@ -25,7 +26,7 @@ from latentmetric.core.distances import (
     squared_norms,
 )
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.parallel import parallel_map
+from latentmetric.core.parallel import lazy_property, parallel_map
 from latentmetric.core.tuning import LISTED, LISTING_AXES, MAX_COMPARED, NEAR, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -81,6 +82,11 @@ class LatentPoints:
     temperature: float
     visit: RowSubset = field(default_factory=RowSubset)
 
+    @lazy_property
+    def components_in_double(self) -> Floats:
+        """The factor in float64, for the means of classes."""
+        return self.components.astype(np.float64)
+
 
 def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
     """The latent examples near each latent example, itself included.
@@ -92,9 +98,10 @@ def list_neighbors(points: Floats, class_starts: Ints, n_threads: int) -> Ints:
     if listed == len(points):
         return np.broadcast_to(np.arange(listed, dtype=np.int32), (listed, listed))
     axes = points - points.mean(axis=0)
-    if axes.shape[1] > LISTING_AXES:
-        _, directions = np.linalg.eigh(axes.T @ axes)
-        axes = axes @ np.ascontiguousarray(directions[:, -LISTING_AXES:])
+    rank = axes.shape[1]
+    if rank > LISTING_AXES:
+        _, directions = eigh(axes.T @ axes, subset_by_index=(rank - LISTING_AXES, rank - 1))
+        axes = axes @ np.ascontiguousarray(directions)
     lists: Ints = np.empty((len(axes), listed), dtype=np.int32)
 
     def fill(task: tuple[slice, Ints | None]) -> None:
@@ -136,7 +143,7 @@ def nearby_of(rows: OneClass, position: int, latent_points: LatentPoints) -> Nea
     squared = np.empty(near.shape, dtype=rows.dtype)
     # Rows are centred on the mean of the class, and so are the points: float32 would lose
     # differences in a class that is far from the others.
-    centre = (rows.mean @ latent_points.components.T).astype(rows.dtype)
+    centre = (latent_points.components_in_double @ rows.mean).astype(rows.dtype)
     lists = latent_points.lists[first:end]
     listed = np.union1d(lists, np.arange(first, end)).astype(np.int32)
     points, lists = latent_points.points[listed] - centre, np.searchsorted(listed, lists)

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from latentmetric.core.distances import row_blocks, squared_norms
+from latentmetric.core.distances import paired_squared_distances, row_blocks, squared_norms
 from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors, responsibilities
 from latentmetric.core.starts import Start
@@ -134,22 +134,20 @@ class Gradient:
 
 def gradient(rows: Floats, batch: Batch) -> Gradient:
     """The gradient of some rows, which are in the coordinates of the factor."""
-    mapped, near = rows @ batch.components.T, batch.near
-    squared = np.empty(near.shape, dtype=rows.dtype)
-    for rank in range(near.shape[1]):
-        away = batch.points[near[:, rank]]
-        away -= mapped
-        squared[:, rank] = squared_norms(away)
+    mapped, near, points = rows @ batch.components.T, batch.near, batch.points
+    squared = paired_squared_distances(mapped, points, near)
     p, q, likelihood = responsibilities(squared * batch.stretch, batch.same, batch.temperature)
     trust = 2 * likelihood**batch.exponent / batch.temperature
     if batch.weights is not None:
         trust = trust * batch.weights
     weights = (q - p) * batch.stretch * trust[:, None].astype(rows.dtype)
     starts = np.arange(0, near.size + 1, near.shape[1])
-    sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(batch.points)))
-    of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ batch.points
-    of_points = sparse.sum(axis=0)[:, None] * batch.points
-    of_points -= np.asarray(sparse.T @ mapped)
+    sparse = csr_array((weights.ravel(), near.ravel(), starts), (len(rows), len(points)))
+    of_rows = weights.sum(axis=1)[:, None] * mapped - sparse @ points
+    of_points: Floats = np.asarray(sparse.T @ mapped)
+    sums: Floats = sparse.sum(axis=0)[:, None]
+    for block in row_blocks(len(points), points[:1].nbytes, CACHED_BYTES):
+        np.subtract(sums[block] * points[block], of_points[block], out=of_points[block])
     return Gradient(of_rows.T @ rows, of_points)
 
 
@@ -250,14 +248,8 @@ def refine(
             pull = slopes.dtype.type(min(share, MAX_PULL))
             slopes = slopes + pull * (adam.points[which] - found[which])
         rate = (1 + cos(pi * ((done + number / len(steps)) / plan.n_passes))) / 2
-        adam.step(Gradient(total.components / n_rows, slopes / n_rows), which, rate)
-    # In the coordinates of the start units do not matter, so that no direction is neglected.
-    inside = start.transform(latents)
-    moves = preimages(inside, adam.components, adam.points)
-    moves -= inside
-    del inside
-    moved = start.inverse_transform(moves)
-    moved += latents
+        adam.step(Gradient(total.components, slopes), which, rate, n_rows)
+    moved = preimages(latents, start, adam.components, adam.points)
     return Refined(
         adam.components, moved, batches.nearby.spreads, batches.counts, adam.moments,
         float(np.mean(likelihood < CERTAIN_LIKELIHOOD)),
@@ -338,14 +330,17 @@ class Adam:
             points_square=moments.points_square.copy(), points_steps=moments.points_steps.copy(),
         )  # fmt: skip
 
-    def step(self, found: Gradient, which: Ints, share: float) -> None:
-        """Move the factor and these points; ``share`` is what is left of the rates."""
+    def step(self, found: Gradient, which: Ints, share: float, n_rows: int = 1) -> None:
+        """Move the factor and these points by the gradient of so many rows.
+
+        ``share`` is what is left of the rates.
+        """
         before, slope, dtype = self.moments, found.components, found.components.dtype
-        n_steps, moment = before.n_steps + 1, before.factor
+        n_steps, moment, of_slopes = before.n_steps + 1, before.factor, (1 - FIRST_DECAY) / n_rows
         moment *= dtype.type(FIRST_DECAY)
-        moment += dtype.type(1 - FIRST_DECAY) * slope
+        moment += dtype.type(of_slopes) * slope
         square = before.factor_square
-        square += (1 - SECOND_DECAY) * (float(np.vdot(slope, slope)) - square)
+        square += (1 - SECOND_DECAY) * (float(np.vdot(slope, slope)) / n_rows**2 - square)
         root = sqrt(square / (1 - SECOND_DECAY**n_steps)) + TINY
         rate = FACTOR_RATE * share * (sqrt(len(self.components)) * before.unit)
         self.components -= dtype.type(rate / (1 - FIRST_DECAY**n_steps) / root) * moment
@@ -354,7 +349,7 @@ class Adam:
         slopes, rate = found.points, POINT_RATE * share * before.unit * before.reach
         moments.points_steps[which] += 1
         steps, squares = moments.points_steps[which], moments.points_square[which]
-        mean = squared_norms(slopes) / dtype.type(slopes.shape[1])
+        mean = squared_norms(slopes) / dtype.type(slopes.shape[1] * n_rows**2)
         squares += dtype.type(1 - SECOND_DECAY) * (mean - squares)
         moments.points_square[which] = squares
         roots = np.sqrt(squares / (1 - SECOND_DECAY**steps)) + TINY
@@ -363,20 +358,23 @@ class Adam:
         for block in row_blocks(len(which), slopes[:1].nbytes, CACHED_BYTES):
             some = which[block]
             first = moments.points[some]
-            change = slopes[block] - first
-            change *= dtype.type(1 - FIRST_DECAY)
-            first += change
+            first *= dtype.type(FIRST_DECAY)
+            first += dtype.type(of_slopes) * slopes[block]
             moments.points[some] = first
             first *= length[block, None]
             self.points[some] -= first
 
 
-def preimages(latents: Floats, components: Floats, points: Floats) -> Floats:
-    """The latent examples moved as little as possible so that they lie at these points."""
+def preimages(latents: Floats, start: Start, components: Floats, points: Floats) -> Floats:
+    """The latent examples moved as little as possible so that they lie at these points.
+
+    As little as possible in the coordinates of the start, in which units do not matter, so that no
+    direction is neglected.
+    """
     gram = components.astype(np.float64) @ components.T
     gram += PREIMAGE_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
-    back: Floats = np.linalg.solve(gram, components).astype(latents.dtype)
-    away = latents @ components.T
+    back = start.inverse_transform(np.linalg.solve(gram, components)).astype(latents.dtype)
+    away = latents @ start.fold(components).T
     np.subtract(points, away, out=away)
     moved: Floats = away @ back
     moved += latents

@@ -16,6 +16,7 @@ from latentmetric.core.distances import References, k_nearest, squared_norms
 from latentmetric.core.likelihood import left_out_distances
 from latentmetric.core.model import FittedModel
 from latentmetric.core.refinement import preimages
+from latentmetric.core.starts import Start
 from latentmetric.core.tuning import JUDGED_ROWS
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.unknown import Distances
@@ -150,7 +151,8 @@ def _in_row_space(learned: LearnedLatents, rows: Floats, factor: Floats, codes: 
     np.add.at(sums, own, rows)
     means = np.broadcast_to(rows.mean(axis=0, dtype=np.float64), sums.shape).copy()
     np.divide(sums, counts[:, None], out=means, where=counts[:, None] > 0)
-    return preimages(means.astype(rows.dtype), factor, points)
+    start = Start.euclidean(rows.shape[1], rows.dtype)
+    return preimages(means.astype(rows.dtype), start, factor, points)
 
 
 def _own(points: Floats, codes: Ints, latents: Floats, of_latents: Ints) -> tuple[Ints, Floats]:
