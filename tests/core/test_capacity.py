@@ -41,9 +41,6 @@ class MadeUp(Trials):
     def _run(self, candidate, fold):
         self.losses[candidate, fold] = self._loss_of(candidate, fold)
 
-    def gap(self, candidate):
-        return 1.0, 0.0
-
 
 def test_folds_hold_equally_many_rows_of_each_class():
     positions = np.repeat(np.arange(5), [30, 7, 1, 2, 8])
@@ -73,6 +70,14 @@ def test_numbers_and_shares_of_latent_examples(n_latents, expected):
 )  # fmt: skip
 def test_the_sample_does_not_grow_with_the_rows(n_rows, n_features, n_classes, expected):
     assert sample_size(n_rows, n_features, n_classes) == expected
+
+
+def test_rows_that_a_fit_has_not_seen_are_as_far_as_the_others():
+    trials, candidate = trials_of(*make_blobs(900)), Candidate("euclidean", 1)
+    trials.cost(candidate)
+    unseen = trials.unseen(candidate)
+    assert unseen.shape == (2, 900)
+    np.testing.assert_allclose(unseen.mean(axis=1), 1, atol=0.1)
 
 
 def test_equally_good_candidates_go_to_the_simplest():

@@ -263,8 +263,13 @@ def test_wrong_labels_have_low_scores(digits, rng):
     assert wrong[np.argsort(scores)[: wrong.sum()]].mean() > 0.85
 
 
-@pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}])
-def test_about_the_share_is_rejected(parameters):
+@pytest.mark.parametrize(
+    ("parameters", "kept"),
+    [({}, 0), ({"early_stopping": True}, 0), ({"label_noise": True}, 0),
+     ({"label_noise": True}, 0.2)],
+)  # fmt: skip
+def test_about_the_share_is_rejected(parameters, kept, monkeypatch):
+    monkeypatch.setattr("latentmetric.core.unknown.KEPT_SHARE", kept)
     shares, rejected = (0.05, 0.3), []
     for seed in range(4):  # a twentieth of the held-out rows are seven
         X, X_test, y, _ = train_test_split(*load_digits(return_X_y=True), random_state=seed)

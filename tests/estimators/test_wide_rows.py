@@ -119,7 +119,7 @@ def test_held_out_rows_that_join_are_measured_whole(rows):
 
 
 def test_a_share_of_new_rows_is_rejected_not_all(rows):
-    """Rows of the fit have nothing outside their span, new rows have; trials measure how much."""
+    """Rows of the fit have nothing outside their span, new rows have; those of the trials, too."""
     X, y, queries, _ = rows
     model = MaPML(random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match=r"3 of the 60 rows|np.quantile"):

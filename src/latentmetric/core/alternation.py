@@ -99,6 +99,8 @@ class State:
     """t of every latent example with a bandwidth of its own; none if all have the same."""
     log_weights: Floats = field(default_factory=lambda: np.empty(0))
     """b of every latent example with a weight of its own; none if all have the same."""
+    unseen: Floats = field(default_factory=lambda: np.empty((2, 0)))
+    """Distances of rows that short fits had not seen, in units of those of left-out rows."""
     finished: bool = False
 
 

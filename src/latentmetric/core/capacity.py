@@ -53,7 +53,7 @@ from latentmetric.core.tuning import (
     USUAL_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.unknown import Distances, score_gap
+from latentmetric.core.unknown import Distances
 
 CAPACITIES: tuple[int | float, ...] = (1, 3, 0.1, 0.3)
 """Latent examples of a class, as a number or a share of its rows; the fewest first."""
@@ -169,12 +169,12 @@ class Trials:
         self.losses[candidate, fold] = part.judge(vote)
         self._votes[candidate, fold] = vote
 
-    def gap(self, candidate: Candidate) -> tuple[float, float]:
-        """How unseen rows differ from rows left out of their latent examples; see ``score_gap``.
+    def unseen(self, candidate: Candidate) -> Floats:
+        """Distances of all rows under the fit that has not seen them, in units of the others'.
 
-        Also the mean of what they have outside the span of the others.
+        The others are left out of their own latent examples.
         """
-        gaps = []
+        found = []
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
@@ -183,11 +183,8 @@ class Trials:
             outside = part.outside if self._rank is None else 0.0
             apart = squared_distances(unseen, vote.points).min(axis=1) + outside
             new = Distances(apart, squared_norms(unseen) + outside)
-            mean = float(np.mean(outside))
-            gap = score_gap(new, Distances(left_out, squared_norms(seen)), mean)
-            gaps.append((gap, mean))
-        factor, mean = np.mean(gaps, axis=0).tolist()
-        return factor, mean
+            found.append(new.in_units_of(Distances(left_out, squared_norms(seen))))
+        return np.concatenate(found, axis=1)
 
     def _part(self, start: str, fold: int) -> _Part:
         """Rows of a fold in the coordinates of a start that is estimated without it."""
@@ -340,5 +337,4 @@ def choose(trials: Trials, options: Options) -> tuple[Candidate, Record]:
         asdict(candidate) | {"loss": loss, "fold": fold}
         for (candidate, fold), loss in trials.losses.items()
     ]
-    gap, outside = trials.gap(best)
-    return best, asdict(best) | {"tried": tried, "score_gap": gap, "score_outside": outside}
+    return best, asdict(best) | {"tried": tried}

@@ -54,11 +54,10 @@ def begin_from(
     generator: np.random.Generator,
 ) -> State:  # fmt: skip
     """Round 0 from this start; ``chosen`` is the record of its choice."""
-    gap, outside = chosen.get("score_gap", start.gap), chosen.get("score_outside", start.outside)
-    start = replace(start, gap=gap, outside=outside)
     state = first_state(rows, counts, init, settings, start, generator)
     seconds = chosen.get("seconds", {}) | state.record["seconds"]
-    return replace(state, record=state.record | chosen | {"seconds": seconds})
+    record = state.record | chosen | {"seconds": seconds}
+    return replace(state, unseen=record.pop("unseen", state.unseen), record=record)
 
 
 def learning(

@@ -396,16 +396,20 @@ class FittedModel:
 
     def scores(self, neighbors: Neighbors, rows: Floats) -> Floats:
         """How much these rows look like known ones; the similarity, if there is no metric."""
-        nearest, centre = neighbors.squared[:, 0], neighbors.norms
         if not self.is_metric:
-            return nearest.astype(np.float64) / -2
+            return neighbors.squared[:, 0].astype(np.float64) / -2
+        return self.nearest_and_centre(neighbors, rows).scores(self.usual_distances)
+
+    def nearest_and_centre(self, neighbors: Neighbors, rows: Floats) -> Distances:
+        """Squared distances, with what is outside the span of the rows of the fit."""
+        nearest, centre = neighbors.squared[:, 0], neighbors.norms
         if self.outside is not None:
             outside = np.empty_like(nearest)
             for block in row_blocks(len(rows), 4 * rows.shape[1] * self.dtype.itemsize):
                 inner = self.coordinates.transform(rows[block].astype(self.dtype, copy=False))
                 outside[block] = self.outside.squared_norms(inner)
             nearest, centre = nearest + outside, centre + outside
-        return Distances(nearest, centre).scores(self.usual_distances)
+        return Distances(nearest, centre)
 
 
 def euclidean_model(rows: Floats, codes: Ints, n_classes: int) -> FittedModel:

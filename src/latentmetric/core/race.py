@@ -41,7 +41,7 @@ from latentmetric.core.tuning import (
     REL_TOL,
 )
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.unknown import Distances, score_gap
+from latentmetric.core.unknown import Distances
 from latentmetric.core.votes import temperature_from_references
 
 
@@ -50,10 +50,8 @@ class Trial:
     """A short fit from one start, and what rows that it has not seen say about it."""
 
     judgement: Judgement
-    gap: float
-    """See ``score_gap``; used if too few rows are kept out of the refinement."""
-    outside: float
-    """The mean of what rows that it has not seen have outside the span of the others."""
+    unseen: Floats
+    """Their distances, in units of those of rows left out of their latent examples."""
 
 
 def choose_start(
@@ -72,7 +70,7 @@ def choose_start(
             "seconds": {"start": perf_counter() - since},
         }
         if trials:
-            record |= {"score_gap": trials[name].gap, "score_outside": trials[name].outside}
+            record["unseen"] = trials[name].unseen
     return name, {"start": name} | record
 
 
@@ -193,6 +191,4 @@ def _run(
     new = Distances(
         k_nearest(unseen, latents, 1)[0][:, 0] + outside, squared_norms(unseen) + outside
     )
-    mean = float(outside.mean())
-    gap = score_gap(new, Distances(left_out, squared_norms(seen)), mean)
-    return Trial(judgement, gap, mean)
+    return Trial(judgement, new.in_units_of(Distances(left_out, squared_norms(seen))))

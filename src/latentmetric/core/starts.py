@@ -63,10 +63,6 @@ class Start:
     name: str
     factor: Floats
     """A: a number for each feature, or a d×d matrix."""
-    gap: float = 1.0
-    """How much farther new rows are from latent examples than left-out ones; see ``unknown``."""
-    outside: float = 0.0
-    """The mean of what new rows have outside the span of fewer rows than features."""
 
     @classmethod
     def euclidean(cls, n_features: int, dtype: np.dtype[np.floating]) -> Start:

@@ -101,7 +101,7 @@ TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)  # multiples tried on held-out rows; 
 
 # Rows of unknown classes.
 KEPT_SHARE, KEPT_ROWS = 0.05, 512  # kept out of the refinement, of all rows; open_set.py
-LOW_SHARES = np.linspace(0.02, 0.2, 10)  # of scores, by which kept-out rows tell; open_set.py
+FEWEST_KEPT = 256  # or none are kept out, and short fits say how new rows score; open_set.py
 LEAST_CENTRE = 2.0  # the usual distance² to the centre, of that to the nearest; open_set.py
 
 # Speed and memory.

@@ -19,23 +19,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.tuning import (
+    FEWEST_KEPT,
     KEPT_ROWS,
     KEPT_SHARE,
     LEAST_CENTRE,
-    LOW_SHARES,
     TEMPERATURE_SAMPLE,
 )
-from latentmetric.core.types import Bools, Floats, Ints
-
-GAPS = (0.5, 4.0)
-"""The least and the greatest ``score_gap``."""
-
-FEWEST_KEPT = 100
-"""Rows that tell how unseen rows score; fewer would tell little."""
+from latentmetric.core.types import Floats, Ints
 
 MOST = float(np.finfo(np.float64).max) / 2
 """The most that a distance counts: scores are finite."""
@@ -58,19 +51,28 @@ class Distances:
     nearest: Floats
     centre: Floats
 
+    @property
+    def means(self) -> Floats:
+        """A column of both means."""
+        return np.array([[each.mean(dtype=np.float64)] for each in (self.nearest, self.centre)])
+
     def usual(self) -> Usual:
         """Their means.
 
         Rows far away in any direction must be unlike known ones, so the usual distance to the
         centre is a multiple of the other.
         """
-        centre = float(self.centre.mean(dtype=np.float64)) or 1.0
-        nearest = max(float(self.nearest.mean(dtype=np.float64)), LEAST_NEAREST * centre)
+        (nearest,), (centre,) = self.means.tolist()
+        centre = centre or 1.0
+        nearest = max(nearest, LEAST_NEAREST * centre)
         return Usual(nearest, max(centre, LEAST_CENTRE * nearest))
 
-    def farther(self, factor: float | Floats, outside: float) -> Distances:
-        """Those of rows whose nearest reference is farther, and with a part outside the span."""
-        return Distances(factor * self.nearest + outside, self.centre + outside)
+    def in_units_of(self, seen: Distances) -> Floats:
+        """Two rows, nearest and centre, divided by the means of others."""
+        units = seen.means
+        units[units == 0] = 1
+        relative: Floats = np.stack((self.nearest, self.centre)) / units
+        return relative
 
     def scores(self, usual: Usual) -> Floats:
         """How much the rows look like known ones."""
@@ -95,34 +97,3 @@ def kept_out(judges: Ints, n_rows: int) -> Ints:
     if n_kept < FEWEST_KEPT or n_kept > len(judges):
         return judges[:0]
     return judges[np.linspace(0, len(judges) - 1, n_kept).astype(np.intp)]
-
-
-def score_gap(unseen: Distances, left_out: Distances, outside: float = 0.0) -> float:
-    """The factor of left-out rows' squared distances with which they score as unseen rows do.
-
-    A metric suits the rows that it was learned from better than others, and leaving a row out of
-    its own latent example does not show it. Low scores are compared, because thresholds are low.
-    ``outside`` is the mean of what unseen rows have outside the span of the others.
-    """
-    usual = left_out.farther(1, outside).usual()
-    wanted = np.quantile(unseen.scores(usual), LOW_SHARES).mean()
-
-    def excess(gap: float) -> float:
-        scores = left_out.farther(gap, outside).scores(usual)
-        return float(np.quantile(scores, LOW_SHARES).mean() - wanted)
-
-    if excess(GAPS[0]) <= 0:
-        return GAPS[0]
-    return GAPS[1] if excess(GAPS[1]) >= 0 else float(brentq(excess, *GAPS, xtol=1e-4))
-
-
-def as_new(known: Distances, kept: Bools, gap: float, outside: float) -> Distances:
-    """The distances that new rows like these would have.
-
-    Nothing was learned from ``kept`` rows; they say how much farther the others would be. Without
-    them, ``gap`` says it. ``outside`` is what new rows have outside the span of these.
-    """
-    if kept.any():
-        unseen = Distances(known.nearest[kept], known.centre[kept])
-        gap = score_gap(unseen, Distances(known.nearest[~kept], known.centre[~kept]))
-    return known.farther(np.where(kept, 1, gap), outside)

@@ -233,9 +233,9 @@ class MaPML(OnlineLatents):
         The margin of each class, 1 + E[D²(x, z)], in squared units of the features; the 1 is
         the features' mean variance.
     known_scores_ : ndarray of shape (n_scored,)
-        What new rows like those of the fit score, ascending: from rows that were held out or left
-        out of their latent examples, at most 2,048 of the latter; see ``reject_threshold``. Not
-        there if rows vote; a fit on a cluster has them only with ``keep="best"``.
+        What new rows like those of the fit score, ascending: from rows that the fit did not learn
+        from, or that short fits had not seen; see ``reject_threshold``. Not there if rows vote; a
+        fit on a cluster has them only with ``keep="best"``.
     history_ : list of dict
         For each round: objective, active share of the triplets, norm and rank of the metric, mean
         margin, passes of k-means, seconds by part; with ``keep="best"`` the leave-one-out loss and

@@ -215,14 +215,13 @@ class OnlineLatents(ReferenceClassifier[State]):
     def reject_threshold(self, share: float) -> float:
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
-        It comes from the rows held out by ``early_stopping``, or else from training rows, each left
-        out of its own latent example. Training rows are nearer than new rows; how much is measured
-        on rows that the refinement does not learn from, or for few rows by cross-validation.
-        Without refinement, or with ``keep="last"``, it is not known, and more new rows are rejected
-        than the share says.
+        It comes from the rows held out by ``early_stopping``, or else from rows that the refinement
+        does not learn from; if there are fewer than 5,120 rows, from those that the short fits had
+        not seen that choose how to fit. If nothing is chosen, such as by ``warm_start``, it comes
+        from training rows, and more new rows are rejected than the share says.
 
-        From n rows, the share has a standard error of sqrt(share · (1 − share) / n): of 2,048 rows
-        0.5 % for a share of 5 %, of 150 rows 1.8 %. n is ``len(known_scores_)``. If the share is
+        From n rows, the share has a standard error of sqrt(share · (1 − share) / n): of 512 rows
+        1 % for a share of 5 %, of 150 rows 1.8 %. n is ``len(known_scores_)``. If the share is
         fewer than 10 of these rows, a warning says what may be rejected instead. After a fit of
         fewer rows than features, thresholds are rough, and a warning says so.
 

@@ -73,7 +73,7 @@ from latentmetric.core.tuning import (
     WRONG_LABELS_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.unknown import Distances, as_new, kept_out
+from latentmetric.core.unknown import Distances, kept_out
 from latentmetric.engines.dispatch import check_in_memory, engine_of
 from latentmetric.estimators.training import TrainingData
 
@@ -224,6 +224,8 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
+    if trials.folds:
+        record["unseen"] = trials.unseen(chosen)
     n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
     held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
     if n_rows * n_points > DENSE_PAIRS or (
@@ -383,17 +385,18 @@ def with_known_scores(
 ) -> tuple[FittedModel, Floats | None]:
     """The model that knows how far known rows usually are, and what new ones score, ascending.
 
-    It comes from held-out rows, or else from training rows, each left out of its own latent
-    example. None if rows vote, or if no rows may be read for it.
+    New rows are those held out or kept out of the refinement, or else those that short fits had
+    not seen. None if rows vote, or if no rows may be read for it.
     """
     if estimator.reference != "latent":
         return model, None
     if len(data.held_out):
-        found = model.nearest(data.rows[data.held_out], 1, estimator.n_jobs)
-        known = Distances(found.squared[:, 0], found.norms)
+        new = data.rows[data.held_out]
+        known = model.nearest_and_centre(model.nearest(new, 1, estimator.n_jobs), new)
     else:
-        rows, numbers = data.training, state.judges
-        n_rows = int(rows.sizes.sum())
+        rows, n_rows = data.training, int(data.training.sizes.sum())
+        kept = kept_out(state.judges, n_rows if data.span is None else 0)
+        numbers = kept if len(kept) else state.judges
         if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
             numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
             numbers = np.unique(numbers)
@@ -405,8 +408,8 @@ def with_known_scores(
             points, positions_of(rows, numbers), References.of(state.latents @ components.T),
             state.class_starts, state.counts, weights_of(rows, numbers),
         )  # fmt: skip
-        kept = np.isin(numbers, () if data.dense else kept_out(state.judges, n_rows))
-        outside = 0.0 if data.span is None else state.start.outside
-        known = as_new(Distances(squared, squared_norms(points)), kept, state.start.gap, outside)
+        known = Distances(squared, squared_norms(points))
+        if state.unseen.size and not len(kept):
+            known = Distances(*(state.unseen * known.means))
     usual = known.usual()
     return replace(model, usual=usual), np.sort(known.scores(usual))
