@@ -305,11 +305,10 @@ def grown(
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
-    kept = np.flatnonzero(~np.isin(of_latents, codes))
     votes_of = _votes_by_class(estimator, model)
     parts, votes, present = {}, {}, np.unique(codes)
     known = np.isin(present, of_latents)
-    standing = [] if known.all() else _standing(estimator, model, kept)
+    standing = [] if known.all() else _standing(estimator, model, ~np.isin(of_latents, codes))
     # New classes come last: they meet the others where those will be.
     for code in (*present[known].tolist(), *present[~known].tolist()):
         own, new = of_latents == code, codes == code
@@ -327,20 +326,22 @@ def grown(
                 part = refine_new(inside, points, part, votes[code], standing, growth, of_rows)
             standing.append(Standing.of(part, votes[code]))
         parts[code], margins[code] = part, (1 + part.spread) * unit
-    added = [np.full(len(part), code) for code, part in parts.items()]
-    of_latents = np.concatenate((of_latents[kept], *added))
-    order = np.argsort(of_latents, kind="stable")
+    ends = np.searchsorted(of_latents, np.arange(1, len(classes)))
 
     def joined(old: Any, new: Iterable[Any]) -> Any:
-        """Replace what belongs to the latent examples of these classes, and sort by class."""
-        return np.concatenate((old[kept], *new))[order]
+        """Replace what belongs to the latent examples of these classes."""
+        by_class = np.split(old, ends)
+        for code, of_class in zip(parts, new, strict=True):
+            by_class[code] = of_class
+        return np.concatenate(by_class)
 
+    of_latents = joined(of_latents, [np.full(len(part), code) for code, part in parts.items()])
     if estimator.reference_ == "latent":
         voting, places = model.references, [part.points for part in parts.values()]
         references = References(
             joined(voting.rows, places), joined(voting.norms, map(squared_norms, places))
         )
-        before, model = model, replace(model, references=references, codes=of_latents[order])
+        before, model = model, replace(model, references=references, codes=of_latents)
         if model.log_scales is not None:
             scales, heights = zip(*votes.values(), strict=True)
             model = replace(
@@ -359,7 +360,7 @@ def grown(
     return {
         "classes_": classes,
         "latent_examples_": joined(estimator.latent_examples_, positions),
-        "latent_labels_": classes[of_latents[order]],
+        "latent_labels_": classes[of_latents],
         "latent_counts_": joined(
             estimator.latent_counts_, [part.counts for part in parts.values()]
         ),
@@ -420,17 +421,19 @@ def _kept_ids(estimator: Any, model: FittedModel, code: int, n_latents: int) -> 
     return np.concatenate((own, np.full((n_latents - len(own), *own.shape[1:]), None)))
 
 
-def _standing(estimator: Any, model: FittedModel, kept: Ints) -> list[Standing]:
+def _standing(estimator: Any, model: FittedModel, kept: Bools) -> list[Standing]:
     """The latent examples that stay; none if new ones are not refined."""
     if estimator.reference_ != "latent" or not (estimator.refine and model.temperature > 0):
         return []
-    votes = np.zeros((2, len(kept)), model.dtype)
+    which = slice(None) if kept.all() else kept  # a copy only if it must be
+    votes = np.zeros((2, np.count_nonzero(kept)), model.dtype)
     if model.log_scales is not None and model.log_weights is not None:
-        votes[:] = model.log_scales[kept], model.log_weights[kept]
-    counts, codes = estimator.latent_counts_[kept], model.codes[kept]
-    examples = InnerRows(estimator.latent_examples_[kept].astype(model.dtype), model.coordinates)
+        votes[:] = model.log_scales[which], model.log_weights[which]
+    counts, codes = estimator.latent_counts_[which], model.codes[which]
+    examples = estimator.latent_examples_[which].astype(model.dtype, copy=False)
+    positions = InnerRows(examples, model.coordinates)
     shares = counts / np.bincount(codes, counts)[codes]
-    return [Standing(examples, model.references.rows[kept], votes, shares)]
+    return [Standing(positions, model.references.rows[which], votes, shares)]
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:
