@@ -1,11 +1,12 @@
 """Latent examples of classes that are new or gain rows, against plain k-means and likelihoods."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.quasi_newton import KernelVote
 from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
 
 FOREVER = Growth("random", 0.0, 100)
@@ -25,7 +26,9 @@ def own(rows, latents, components):
 @pytest.mark.parametrize("rank", [6, 3])
 def test_latents_of_a_new_class_are_the_means_of_their_rows(rng, init, rank):
     rows, components = classes_rows(rng), rng.standard_normal((rank, 6))
-    latents = grow(rows, components, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng)
+    latents = grow(
+        rows, rows @ components.T, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng
+    )
     squared = own(rows, latents.positions, components)
     nearest = squared.argmin(axis=1)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=20), latents.counts)
@@ -41,16 +44,16 @@ def test_rows_that_arrive_in_parts_move_a_latent_to_the_mean_of_all(rng):
     rows, components = classes_rows(rng), np.eye(6)
     latents = ClassLatents.none(components)
     for part in np.split(rows, 6):
-        latents = grow(part, components, latents, 1, FOREVER, rng)
+        latents = grow(part, part @ components.T, latents, 1, FOREVER, rng)
     np.testing.assert_allclose(latents.positions[0], rows.mean(axis=0), atol=1e-12)
     assert latents.counts.tolist() == [300]
 
 
 def test_a_latent_without_new_rows_stays_where_it_is(rng):
-    components = np.eye(2)
     places = np.array([[0.0, 1.0], [50.0, 1.0]])
     latents = ClassLatents(places, places, np.array([2.0, 2.0]), 1.0)
-    more = grow(np.array([[0.0, 7.0]]), components, latents, 2, FOREVER, rng)
+    row = np.array([[0.0, 7.0]])
+    more = grow(row, row, latents, 2, FOREVER, rng)
     np.testing.assert_allclose(more.positions, [[0, 3], [50, 1]])
     assert more.counts.tolist() == [3, 2]
     assert more.spread == pytest.approx((4 * 1 + 16) / 5)
@@ -58,12 +61,12 @@ def test_a_latent_without_new_rows_stays_where_it_is(rng):
 
 def test_a_far_row_founds_a_latent_only_if_there_may_be_more(rng):
     components, rows = np.eye(2), np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    latents = grow(rows, components, ClassLatents.none(components), 1, FOREVER, rng)
+    latents = grow(rows, rows @ components.T, ClassLatents.none(components), 1, FOREVER, rng)
     far = np.array([[900.0, 900.0], *rows.tolist()])
-    two = grow(far, components, latents, 2, FOREVER, rng)
+    two = grow(far, far @ components.T, latents, 2, FOREVER, rng)
     assert two.counts.tolist() == [6, 1]
     np.testing.assert_array_equal(two.positions[1], far[0])
-    assert len(grow(far, components, latents, 1, FOREVER, rng)) == 1
+    assert len(grow(far, far @ components.T, latents, 1, FOREVER, rng)) == 1
 
 
 def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
@@ -74,7 +77,7 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     once = Growth("random", 0.0, 1)
     squared = np.square(rows - places.T) - 20.0 / latents.counts
     assert squared.argmin(axis=1).tolist() == [0, 1, 1]
-    assert grow(rows, components, latents, 2, once, rng).counts.tolist() == [101, 3]
+    assert grow(rows, rows @ components.T, latents, 2, once, rng).counts.tolist() == [101, 3]
 
 
 class TestRefineNew:
@@ -89,10 +92,15 @@ class TestRefineNew:
         places = units * (rng.standard_normal((9, 5)) + np.repeat(np.eye(3, 5), 3, axis=0))
         rows = units * (rng.standard_normal((60, 5)) + 0.5)
         points = places @ components.T
-        vote = KernelVote.equal(np.empty((0, 4)), points, np.array([0, 9]), self.T)
-        standing = Standing(places, vote, rng.integers(1, 9, 9).astype(float), 3)
-        latents = grow(rows, components, ClassLatents.none(components), 6, FOREVER, rng)
+        shares = rng.dirichlet(np.ones(3), 3).ravel()
+        standing = Standing(places, points, np.zeros((2, 9)), shares)
+        latents = grow(rows, rows @ components.T, ClassLatents.none(components), 6, FOREVER, rng)
         return rows, components, latents, standing
+
+    def refined(self, rows, components, before, *standing, n_iterations=20, weights=None):
+        growth = Growth("random", 0.0, 100, n_iterations=n_iterations, temperature=self.T)
+        votes, points = np.zeros((2, len(before))), rows @ components.T
+        return refine_new(rows, points, before, votes, list(standing), growth, weights)
 
     def loss(self, latents, rows, components, standing, weights, counts_at):
         """The loss as the module's docstring has it: rows, and the others as rows of their own."""
@@ -106,16 +114,14 @@ class TestRefineNew:
         places = standing.positions
         votes = np.exp(-own(places, latents.positions, components) / self.T).sum(axis=1)
         others = np.exp(-own(places, places, components) / self.T).sum(axis=1)
-        share = STAND_IN_WEIGHT * standing.counts / (standing.counts.sum() / 3)
-        return total - share @ np.log(others / (votes + others))
+        return total - STAND_IN_WEIGHT * standing.shares @ np.log(others / (votes + others))
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_the_loss_falls_to_a_minimum(self, arriving, rng, weighted):
         rows, components, before, standing = arriving
         weights = rng.uniform(0.5, 2, len(rows)) if weighted else np.ones(len(rows))
         given = weights if weighted else None
-        growth = Growth("random", 0.0, 100, n_iterations=200)
-        moved = refine_new(rows, components, before, np.zeros((2, 6)), standing, growth, given)
+        moved = self.refined(*arriving, n_iterations=200, weights=given)
         args = rows, components, standing, weights, before
         losses = [self.loss(latents, *args) for latents in (before, moved)]
         assert losses[1] < losses[0] - 0.1
@@ -129,9 +135,8 @@ class TestRefineNew:
         assert moved.spread == pytest.approx(np.average(squared, weights=weights))
 
     def test_latents_move_by_what_their_features_vary(self, arriving):
-        rows, components, before, standing = arriving
-        growth = Growth("random", 0.0, 100, n_iterations=20)
-        moved = refine_new(rows, components, before, np.zeros((2, 6)), standing, growth)
+        rows, _, before, _ = arriving
+        moved = self.refined(*arriving)
         moves = np.abs(moved.positions - before.positions).max(axis=0) / rows.std(axis=0)
         assert (moves > 0.01).all()
         assert (moves < 10).all()
@@ -139,18 +144,28 @@ class TestRefineNew:
     def test_few_rows_stay_at_their_means(self, arriving, rng):
         rows, components, _, standing = arriving
         few = rows[: FEWEST_REFINED_ROWS - 1]
-        before = grow(few, components, ClassLatents.none(components), 2, FOREVER, rng)
-        growth = Growth("random", 0.0, 100, n_iterations=20)
-        assert refine_new(few, components, before, np.zeros((2, 2)), standing, growth) is before
+        before = grow(few, few @ components.T, ClassLatents.none(components), 2, FOREVER, rng)
+        assert self.refined(few, components, before, standing) is before
 
     def test_far_others_change_nothing(self, arriving):
         """Alone, all labels are certain."""
         rows, components, before, standing = arriving
-        far = Standing(
-            standing.positions, KernelVote.equal(
-                np.empty((0, 4)), standing.vote.points + 1e3, np.array([0, 9]), self.T
-            ), standing.counts, 3,
-        )  # fmt: skip
-        growth = Growth("random", 0.0, 100, n_iterations=20)
-        moved = refine_new(rows, components, before, np.zeros((2, 6)), far, growth)
+        far = replace(standing, points=standing.points + 1e3)
+        moved = self.refined(rows, components, before, far)
         np.testing.assert_allclose(moved.points, before.points, atol=1e-9)
+
+    def test_others_may_come_in_parts(self, arriving, monkeypatch):
+        """The nearest of all of them stand in, whatever part they are in."""
+        monkeypatch.setattr("latentmetric.core.growing.STAND_INS", 5)
+        *given, standing = arriving
+        parts = [
+            Standing(
+                standing.positions[some], standing.points[some], standing.votes[:, some],
+                standing.shares[some],
+            )
+            for some in (slice(0, 6), slice(6, 9))
+        ]  # fmt: skip
+        whole, divided = self.refined(*given, standing), self.refined(*given, *parts)
+        np.testing.assert_allclose(divided.points, whole.points)
+        far = replace(standing, points=standing.points + 1e3)
+        np.testing.assert_array_equal(self.refined(*given, far, standing).points, whole.points)

@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
@@ -34,12 +35,10 @@ from latentmetric.core.distances import (
     References,
     k_nearest,
     paired_squared_distances,
-    row_blocks,
     search,
     squared_norms,
 )
-from latentmetric.core.latents import draw_starts, latents_near, rows_to_start_at, settle
-from latentmetric.core.metric import Metric
+from latentmetric.core.latents import draw_starts, latents_near, rows_to_start_at
 from latentmetric.core.quasi_newton import (
     KernelVote,
     Labelled,
@@ -55,7 +54,7 @@ from latentmetric.core.tuning import (
 )
 from latentmetric.core.types import Floats, Ints
 
-SPAN_RIDGE = 1e-6
+SPAN_RIDGE = 1e-4
 """Of the mean eigenvalue, when moves under the metric are written as sums of rows."""
 
 
@@ -73,6 +72,8 @@ class Growth:
     """Of the refinement of a new class."""
     exponent: float = 0.0
     """The power of P(y | x) that weights the gradient of a row in it."""
+    temperature: float = 0.0
+    """Of the vote."""
 
 
 @dataclass(frozen=True)
@@ -100,126 +101,118 @@ class ClassLatents:
 
 
 def grow(
-    rows: Floats, components: Floats, latents: ClassLatents, n_latents: int, growth: Growth,
+    rows: Floats, points: Floats, latents: ClassLatents, n_latents: int, growth: Growth,
     generator: np.random.Generator, weights: Floats | None = None,
 ) -> ClassLatents:  # fmt: skip
     """The latent examples of a class with these inner rows added, up to ``n_latents`` of them.
 
-    A row with a weight counts as so many rows.
+    ``points`` are the rows under the metric. A row with a weight counts as so many rows.
     """
-    points = rows @ components.T
-    # Rows under the metric, as Alg. 1 takes them.
     unit, order = Coordinates(np.zeros(points.shape[1]), 1.0), squared_norms(points)
     inside = OneClass(
         InnerRows(points, unit), np.arange(len(points)), np.argsort(order, kind="stable"),
         weights=weights,
     )  # fmt: skip
     drawn = _draw_new_latents(inside, points, latents, n_latents, growth.init, generator)
-    start = np.concatenate((latents.points, latents_near(inside, drawn)))
     before = growth.forget * np.concatenate((latents.counts, np.zeros(len(drawn))))
-    if len(latents):
-        assignment = _assign(points, weights, start, before, latents.spread, growth)
-    else:
-        identity = Metric(np.eye(points.shape[1], dtype=points.dtype))
-        settled = settle(inside, start, identity, growth.latent_reg, growth.max_passes)
-        assignment = settled.assignment
+    start = np.concatenate((latents.points, latents_near(inside, drawn)))
+    assignment = _assign(points, weights, start, before, latents.spread, growth)
     counts = before + np.bincount(assignment, weights, minlength=len(start))
-    positions = np.concatenate((latents.positions, rows[drawn]))
-    _move(positions, rows, assignment, before, growth.latent_reg, weights)
-    there = positions @ components.T
+    places = np.concatenate((latents.positions, rows[drawn]))
+    positions = _moved(places, rows, assignment, before, growth.latent_reg, weights)
+    places = np.concatenate((latents.points, points[drawn]))
+    there = _moved(places, points, assignment, before, growth.latent_reg, weights)
     squared = paired_squared_distances(points, there, assignment[:, None])[:, 0]
     spread = float(np.average(squared, weights=weights))
     old, new = float(growth.forget * latents.counts.sum()), inside.weight
     spread = (old * latents.spread + new * spread) / (old + new)
     # Where two equal rows found one each, the first of them gets both.
-    kept = counts > 0 if len(latents) else slice(None)
+    kept = counts > 0
     return ClassLatents(positions[kept], there[kept], counts[kept], spread)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The latent examples of all classes but a new one, and how they vote."""
+    """Latent examples of classes other than a new one."""
 
-    positions: Floats
+    positions: Floats | InnerRows
     """In inner coordinates."""
-    vote: KernelVote
-    counts: Floats
-    n_classes: int
+    points: Floats
+    """Under the metric."""
+    votes: Floats
+    """Their log bandwidths and log weights."""
+    shares: Floats
+    """Of the rows of its class that each of them stands for."""
 
-    def joined(self, more: ClassLatents, votes: Floats) -> Standing:
-        """With those of another class, whose log bandwidths and log weights are ``votes``."""
-        old = self.vote
-        points = np.concatenate((old.points, more.points))
-        log_scales = np.concatenate((old.log_scales, votes[0]))
-        log_weights = np.concatenate((old.log_weights, votes[1]))
-        vote = replace(old, points=points, log_scales=log_scales, log_weights=log_weights)
-        positions = np.concatenate((self.positions, more.positions))
-        counts = np.concatenate((self.counts, more.counts))
-        return Standing(positions, vote, counts, self.n_classes + 1)
-
-    def log_votes(self, points: Floats) -> Floats:
-        """The logarithm of all votes together for each point."""
-        logs = np.empty(len(points), points.dtype)
-        for block in row_blocks(len(points), 4 * len(self.counts) * points.itemsize):
-            exponents = self.vote.exponents(squared_distances(points[block], self.vote.points))
-            logs[block] = logsumexp(exponents, axis=1)
-        return logs
+    @classmethod
+    def of(cls, latents: ClassLatents, votes: Floats) -> Standing:
+        """Those of one class."""
+        return cls(latents.positions, latents.points, votes, latents.counts / latents.counts.sum())
 
 
 def refine_new(
-    rows: Floats, components: Floats, latents: ClassLatents, votes: Floats, standing: Standing,
+    rows: Floats, points: Floats, latents: ClassLatents, votes: Floats, standing: list[Standing],
     growth: Growth, weights: Floats | None = None,
 ) -> ClassLatents:  # fmt: skip
     """The latent examples of a new class moved to make the labels of its inner rows likelier.
 
-    Those of others that are nearest stand in for their rows. ``votes`` are the log bandwidths and
-    log weights of the new ones, which stay. So do the latent examples of a class of few rows,
-    which say little about where it ends, or of too many for steps over all of them.
+    Those of others that are nearest vote, and stand in for their rows. ``points`` are the rows
+    under the metric; ``votes`` are the log bandwidths and log weights of the new ones, which stay.
+    So do the latent examples of a class of few rows, which say little about where it ends, or of
+    too many for steps over all of them.
     """
     if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
         return latents
-    points, others = rows @ components.T, standing.vote.points
-    nearest = k_nearest(others, References.of(latents.points), 1)[0][:, 0]
-    near = np.argsort(nearest, kind="stable")[:STAND_INS]
-    vote = KernelVote(
-        np.empty((0, points.shape[1]), points.dtype), latents.points,
-        np.array([0, len(latents)]), standing.vote.temperature, *votes,
-    )  # fmt: skip
-    own = Labelled.of(points, np.zeros(len(points), np.intp), weights, vote)
+    near, held = _nearest(standing, latents.points), np.empty((0, points.shape[1]), points.dtype)
+    others, vote = (
+        KernelVote(held, some.points, np.array([0, len(some.points)]), growth.temperature, *heights)
+        for some, heights in ((near, near.votes), (latents, votes))
+    )
+    data = Labelled.of(points, np.zeros(len(points), np.intp), weights, vote)
     # As if all classes had as many rows as the new one.
-    stand_ins = STAND_IN_WEIGHT * standing.counts[near] * standing.n_classes / standing.counts.sum()
-    n_near = len(near)
-    data = Labelled(
-        np.concatenate((points, others[near])), np.repeat((0, 1), (len(points), n_near)),
-        np.append(own.own, np.zeros(n_near, np.intp)),
-        np.append(own.stretch, np.ones(n_near, points.dtype)), own.counts,
-        np.append(own.weights, stand_ins.astype(points.dtype)),
+    of_near = STAND_IN_WEIGHT * near.shares.astype(points.dtype)
+    data = replace(
+        data, rows=np.concatenate((points, near.points)),
+        positions=np.repeat((0, 1), (len(points), len(near.points))),
+        weights=np.append(data.weights, of_near),
     )  # fmt: skip
-    objective = Objective(
-        data, vote, 0.0, "shared", growth.exponent, growth.latent_reg,
-        standing.log_votes(data.rows),
-    )  # fmt: skip
-    vote = descend(objective, growth.n_iterations)
-    seen = np.concatenate((rows, standing.positions[near]))
-    positions = latents.positions + _moves(vote.points - latents.points, seen, data.rows)
-    there = positions @ components.T
-    squared = k_nearest(points, References.of(there), 1)[0][:, 0]
-    spread = float(np.average(squared, weights=weights))
+    log_votes = logsumexp(others.exponents(squared_distances(data.rows, near.points)), axis=1)
+    objective = Objective(data, vote, 0.0, "shared", growth.exponent, growth.latent_reg, log_votes)
+    moves = descend(objective, growth.n_iterations).points - latents.points
+    shares = _shares(moves, data.rows)
+    positions = latents.positions + shares @ np.concatenate((rows, near.positions[:]))
+    there = latents.points + shares @ data.rows
+    spread = float(np.average(squared_distances(points, there).min(axis=1), weights=weights))
     return ClassLatents(positions, there, latents.counts, spread)
 
 
-def _moves(moves: Floats, rows: Floats, points: Floats) -> Floats:
-    """Moves under the metric as moves in inner coordinates, from rows and where they lie there.
+def _nearest(standing: list[Standing], points: Floats) -> Standing:
+    """Those that are nearest to one of these points."""
+    squared = [squared_distances(some.points, points).min(axis=1) for some in standing]
+    order = np.argsort(np.concatenate(squared), kind="stable")[:STAND_INS]
+    bounds = np.cumsum([0, *map(len, squared)])
+    found = []
+    for some, first, end in zip(standing, bounds, bounds[1:], strict=False):
+        own = order[(order >= first) & (order < end)] - first
+        found.append((some.positions[own], some.points[own], some.votes.T[own], some.shares[own]))
+    positions, places, votes, shares = map(np.concatenate, zip(*found, strict=True))
+    return Standing(positions, places, votes.T, shares)
 
-    Steps along the gradient are sums of differences of points, up to factors. The same sums of
-    rows are the moves.
+
+def _shares(moves: Floats, points: Floats) -> Floats:
+    """Moves under the metric as weighted sums of differences of points.
+
+    Steps along the gradient are such sums. The same sums of rows are the moves among the features.
     """
-    points = (points - points.mean(axis=0)).astype(np.float64)
-    gram = points.T @ points
-    gram += SPAN_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
-    sums = points @ np.linalg.solve(gram, moves.T)
-    found: Floats = sums.T.astype(rows.dtype) @ (rows - rows.mean(axis=0))
-    return found
+    points = points - points.mean(axis=0)
+    few = len(points) < points.shape[1]
+    gram = points @ points.T if few else points.T @ points
+    gram += SPAN_RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram), dtype=gram.dtype)
+    given = points @ moves.T if few else moves.T
+    found = solve(gram, given, assume_a="pos")
+    shares: Floats = (found if few else points @ found).T
+    shares -= shares.mean(axis=1, keepdims=True)
+    return shares
 
 
 def _assign(
@@ -228,7 +221,7 @@ def _assign(
 ) -> Ints:  # fmt: skip
     """The latent example of each row that joins others: Alg. 1 with D²(x, z) less spread/c."""
     centre = start.mean(axis=0, dtype=np.float64)
-    points, start = points - centre, start - centre
+    points, start = ((some - centre).astype(some.dtype) for some in (points, start))
     positions, counts = start, before
     assignment = np.full(len(points), -1)
     for _ in range(growth.max_passes):
@@ -238,8 +231,7 @@ def _assign(
             break
         assignment = nearest
         counts = before + np.bincount(assignment, weights, minlength=len(positions))
-        positions = start.copy()
-        _move(positions, points, assignment, before, growth.latent_reg, weights)
+        positions = _moved(start, points, assignment, before, growth.latent_reg, weights)
     return assignment
 
 
@@ -266,10 +258,10 @@ def _draw_new_latents(
     return generator.choice(len(points), size=n_new, replace=False, p=costs / costs.sum())
 
 
-def _move(
+def _moved(
     positions: Floats, rows: Floats, assignment: Ints, before: Floats, latent_reg: float,
     weights: Floats | None,
-) -> None:  # fmt: skip
+) -> Floats:  # fmt: skip
     """Eq. 6 among the features: each place and its new rows, as many as ``before`` and one each."""
     n_rows = len(rows)
     of_rows = np.ones(n_rows, rows.dtype) if weights is None else weights.astype(rows.dtype)
@@ -278,5 +270,6 @@ def _move(
     counts = np.bincount(assignment, weights, minlength=len(positions))
     gains = np.flatnonzero(counts)
     pull = (before[gains] + latent_reg)[:, None]
-    moved = (pull * positions[gains] + sums[gains]) / (pull + counts[gains, None])
-    positions[gains] = moved.astype(positions.dtype)
+    moved = positions.copy()
+    moved[gains] = (pull * positions[gains] + sums[gains]) / (pull + counts[gains, None])
+    return moved

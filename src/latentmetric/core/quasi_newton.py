@@ -101,7 +101,7 @@ class Labelled:
     rows: Floats
     positions: Ints
     own: Ints
-    """The latent example of its class that is nearest to each row."""
+    """The latent example of its class that is nearest to each row; the last may have none."""
     stretch: Floats
     """Factors of the squared distances to it; see ``leave_one_out_factors``."""
     counts: Floats
@@ -127,7 +127,7 @@ class Labelled:
     def left_out(self, points: Floats, latents: Floats) -> Floats:
         """Squared distances of all rows, under the metric, to all latent examples."""
         squared = squared_distances(points, latents)
-        squared[np.arange(len(points)), self.own] *= self.stretch
+        squared[np.arange(len(self.own)), self.own] *= self.stretch
         return squared
 
 
@@ -233,13 +233,20 @@ class Objective:
         self._n_groups = 0 if bandwidth == "shared" else int(self._groups[-1]) + 1
         self._pulls = np.repeat((BANDWIDTH_PULL / n_rows, WEIGHT_PULL / n_rows), self._n_groups)
         rank, dtype = start.points.shape[1], data.rows.dtype
-        self._every = np.arange(len(data.rows))
+        self._every = np.arange(len(data.own))
         self._beside = np.ones((len(data.rows), rank + 2), dtype)
         self._toward = np.empty((rank + 2, n_points), dtype)
+        self._map(start)
         of_factor = float(np.vdot(start.components, start.components)) or 1.0
         of_points = float(np.vdot(start.points, start.points)) or 1.0
         self._factor_pull = ridge / of_factor
         self._point_pull = ridge / of_points + latent_reg / (n_rows * start.temperature)
+
+    def _map(self, vote: KernelVote) -> None:
+        """Rows under the metric and their squared norms."""
+        mapped = self._beside[:, :-2]
+        mapped[:] = vote.mapped(self._data.rows)
+        self._beside[:, -2] = squared_norms(mapped)
 
     @property
     def first(self) -> Floats:
@@ -274,13 +281,13 @@ class Objective:
         scales = np.exp(vote.log_scales) / vote.temperature
         beside, toward = self._beside, self._toward
         mapped = beside[:, :rank]
-        mapped[:] = vote.mapped(data.rows)
-        beside[:, rank] = squared_norms(mapped)
+        if vote.components.size:
+            self._map(vote)
         of_norms = squared_norms(points)
         np.multiply(2 * scales, points.T, out=toward[:rank])
         toward[rank], toward[-1] = -scales, vote.log_weights - scales * of_norms
         exponents = beside @ toward  # b − e^t D² / T, where D² = ‖x‖² − 2 x·u + ‖u‖²
-        left_out = squared_norms(mapped - points[own]) * data.stretch
+        left_out = squared_norms(mapped[: len(own)] - points[own]) * data.stretch
         exponents[every, own] = vote.log_weights[own] - scales[own] * left_out
         if self._others is not None:
             exponents = np.column_stack((exponents, self._others))

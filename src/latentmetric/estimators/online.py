@@ -17,12 +17,12 @@ from scipy.stats import beta
 from sklearn.utils.validation import check_is_fitted
 
 from latentmetric.core.alternation import State
+from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.examples import Ids, filled_ids, ids_of, nearest_rows
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.model import FittedModel
-from latentmetric.core.quasi_newton import KernelVote
-from latentmetric.core.tuning import DENSE_ITERATIONS, USUAL_PASSES, WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import ADDED_ITERATIONS, USUAL_PASSES, WRONG_LABELS_EXPONENT
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
@@ -304,11 +304,10 @@ def grown(
     components, into, unit = model.components, model.coordinates, model.coordinates.unit
     assert components is not None
     of_latents = np.searchsorted(classes, estimator.latent_labels_)
-    kept = np.flatnonzero(~np.isin(of_latents, codes))
     votes_of = _votes_by_class(estimator, model)
     parts, votes, present = {}, {}, np.unique(codes)
     known = np.isin(present, of_latents)
-    standing = None if known.all() else _standing(estimator, model, kept)
+    standing = [] if known.all() else _standing(estimator, model, ~np.isin(of_latents, codes))
     # New classes come last: they meet the others where those will be.
     for code in (*present[known].tolist(), *present[~known].tolist()):
         own, new = of_latents == code, codes == code
@@ -318,27 +317,30 @@ def grown(
         n_rows = forget * float(latents.counts.sum()) + weight
         most = _most_latents(estimator, classes[[code]].tolist(), n_rows)
         inside = into.transform(rows[new].astype(model.dtype))
-        part = grow(inside, components, latents, most, growth, np.random.default_rng(seed), of_rows)
+        points = inside @ components.T
+        part = grow(inside, points, latents, most, growth, np.random.default_rng(seed), of_rows)
         votes[code] = votes_of(code, len(part))
-        if standing is not None:
+        if standing:
             if not own.any():
-                part = refine_new(inside, components, part, votes[code], standing, growth, of_rows)
-            standing = standing.joined(part, votes[code])
+                part = refine_new(inside, points, part, votes[code], standing, growth, of_rows)
+            standing.append(Standing.of(part, votes[code]))
         parts[code], margins[code] = part, (1 + part.spread) * unit
-    added = [np.full(len(part), code) for code, part in parts.items()]
-    of_latents = np.concatenate((of_latents[kept], *added))
-    order = np.argsort(of_latents, kind="stable")
+    ends = np.searchsorted(of_latents, np.arange(1, len(classes)))
 
     def joined(old: Any, new: Iterable[Any]) -> Any:
-        """Replace what belongs to the latent examples of these classes, and sort by class."""
-        return np.concatenate((old[kept], *new))[order]
+        """Replace what belongs to the latent examples of these classes."""
+        by_class = np.split(old, ends)
+        for code, of_class in zip(parts, new, strict=True):
+            by_class[code] = of_class
+        return np.concatenate(by_class)
 
+    of_latents = joined(of_latents, [np.full(len(part), code) for code, part in parts.items()])
     if estimator.reference_ == "latent":
-        voting, points = model.references, [part.points for part in parts.values()]
+        voting, places = model.references, [part.points for part in parts.values()]
         references = References(
-            joined(voting.rows, points), joined(voting.norms, map(squared_norms, points))
+            joined(voting.rows, places), joined(voting.norms, map(squared_norms, places))
         )
-        before, model = model, replace(model, references=references, codes=of_latents[order])
+        before, model = model, replace(model, references=references, codes=of_latents)
         if model.log_scales is not None:
             scales, heights = zip(*votes.values(), strict=True)
             model = replace(
@@ -357,7 +359,7 @@ def grown(
     return {
         "classes_": classes,
         "latent_examples_": joined(estimator.latent_examples_, positions),
-        "latent_labels_": classes[of_latents[order]],
+        "latent_labels_": classes[of_latents],
         "latent_counts_": joined(
             estimator.latent_counts_, [part.counts for part in parts.values()]
         ),
@@ -371,8 +373,8 @@ def _growth(estimator: Any, forget: float) -> Growth:
     passes = USUAL_PASSES if estimator.refine == "auto" else estimator.refine
     return Growth(
         "k-means++" if estimator.init == "k-means++" else "random",
-        estimator.latent_reg, estimator.max_passes, forget, DENSE_ITERATIONS * passes,
-        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0,
+        estimator.latent_reg, estimator.max_passes, forget, ADDED_ITERATIONS * passes,
+        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, estimator.model_.temperature,
     )  # fmt: skip
 
 
@@ -419,19 +421,19 @@ def _kept_ids(estimator: Any, model: FittedModel, code: int, n_latents: int) -> 
     return np.concatenate((own, np.full((n_latents - len(own), *own.shape[1:]), None)))
 
 
-def _standing(estimator: Any, model: FittedModel, kept: Ints) -> Standing | None:
-    """The latent examples that stay; None if new ones are not refined."""
+def _standing(estimator: Any, model: FittedModel, kept: Bools) -> list[Standing]:
+    """The latent examples that stay; none if new ones are not refined."""
     if estimator.reference_ != "latent" or not (estimator.refine and model.temperature > 0):
-        return None
-    points, counts = model.references.rows[kept], estimator.latent_counts_[kept]
-    factor, starts = np.empty((0, points.shape[1]), points.dtype), np.array([0, len(points)])
-    vote = KernelVote.equal(factor, points, starts, model.temperature)
+        return []
+    which = slice(None) if kept.all() else kept  # a copy only if it must be
+    votes = np.zeros((2, np.count_nonzero(kept)), model.dtype)
     if model.log_scales is not None and model.log_weights is not None:
-        scales, weights = model.log_scales[kept], model.log_weights[kept]
-        vote = replace(vote, log_scales=scales, log_weights=weights)
-    examples = estimator.latent_examples_[kept].astype(model.dtype)
-    n_classes = len(np.unique(model.codes[kept]))
-    return Standing(model.coordinates.transform(examples), vote, counts, n_classes)
+        votes[:] = model.log_scales[which], model.log_weights[which]
+    counts, codes = estimator.latent_counts_[which], model.codes[which]
+    examples = estimator.latent_examples_[which].astype(model.dtype, copy=False)
+    positions = InnerRows(examples, model.coordinates)
+    shares = counts / np.bincount(codes, counts)[codes]
+    return [Standing(positions, model.references.rows[which], votes, shares)]
 
 
 def rescale_temperature(model: FittedModel, before: FittedModel) -> FittedModel:

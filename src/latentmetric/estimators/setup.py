@@ -395,7 +395,7 @@ def with_known_scores(
         known = model.nearest_and_centre(model.nearest(new, 1, estimator.n_jobs), new)
     else:
         rows, n_rows = data.training, int(data.training.sizes.sum())
-        kept = kept_out(state.judges, n_rows if data.span is None else 0)
+        kept = kept_out(state.judges, 0 if data.dense or data.span else n_rows)
         numbers = kept if len(kept) else state.judges
         if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
             numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
