@@ -141,6 +141,26 @@ class TestRefineNew:
         assert (moves > 0.01).all()
         assert (moves < 10).all()
 
+    def test_more_dimensions_than_rows_change_nothing(self, arriving, rng):
+        rows, components, before, standing = arriving
+        turn = np.linalg.qr(rng.standard_normal((90, 4)))[0]
+        wide = replace(before, points=before.points @ turn.T)
+        others = replace(standing, points=standing.points @ turn.T)
+        expected = self.refined(*arriving, n_iterations=3)
+        moved = self.refined(rows, turn @ components, wide, others, n_iterations=3)
+        np.testing.assert_allclose(moved.points @ turn, expected.points, atol=0.01)
+        np.testing.assert_allclose(moved.points, moved.positions @ (turn @ components).T, atol=1e-6)
+
+    @pytest.mark.parametrize("rank", [3, 200])
+    @pytest.mark.parametrize("far", [1.0, 1e5])
+    def test_rows_may_be_equal_or_far_in_float32(self, rng, rank, far):
+        rows = np.repeat(rng.standard_normal((5, rank)), 8, axis=0).astype(np.float32)
+        rows[0] *= far
+        components = np.eye(rank, dtype=np.float32)
+        before = grow(rows, rows, ClassLatents.none(components), 4, FOREVER, rng)
+        standing = Standing.of(replace(before, points=before.points + 1), np.zeros((2, 4)))
+        assert np.isfinite(self.refined(rows, components, before, standing).positions).all()
+
     def test_few_rows_stay_at_their_means(self, arriving, rng):
         rows, components, _, standing = arriving
         few = rows[: FEWEST_REFINED_ROWS - 1]

@@ -16,8 +16,8 @@ also stand in for the rows of their classes, which are not kept, so that the new
 over rows of others.
 
 Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r; the refinement of a class
-O((n + s)·(m·r·i + M·r)) for i iterations, s stand-ins and M latent examples of others. Memory:
-copies of the rows and of the latent examples, and O((n + s)·m).
+O(M·m·r + n·k·(m·i + r)) for M latent examples of others, i iterations and k = min(n, r). Memory:
+copies of the rows, O(n·(m + k)) and O(M·m).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import solve, solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
@@ -55,7 +55,7 @@ from latentmetric.core.tuning import (
 from latentmetric.core.types import Floats, Ints
 
 SPAN_RIDGE = 1e-4
-"""Of the mean eigenvalue, when moves under the metric are written as sums of rows."""
+"""Of squared norms, when moves under the metric are written as sums of rows."""
 
 
 @dataclass(frozen=True)
@@ -163,25 +163,30 @@ def refine_new(
     """
     if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
         return latents
-    near, held = _nearest(standing, latents.points), np.empty((0, points.shape[1]), points.dtype)
+    near, n_rows = _nearest(standing, latents.points), len(rows)
+    centre = latents.points.mean(axis=0)
+    seen = np.concatenate((points, near.points, latents.points)) - centre
+    inside = _coordinates(seen)
+    places, of_near, of_new = np.split(inside, (n_rows, len(seen) - len(latents)))
     others, vote = (
-        KernelVote(held, some.points, np.array([0, len(some.points)]), growth.temperature, *heights)
-        for some, heights in ((near, near.votes), (latents, votes))
+        KernelVote(inside[:0], some, np.array([0, len(some)]), growth.temperature, *heights)
+        for some, heights in ((of_near, near.votes), (of_new, votes))
     )
-    data = Labelled.of(points, np.zeros(len(points), np.intp), weights, vote)
+    data = Labelled.of(places, np.zeros(n_rows, np.intp), weights, vote)
     # As if all classes had as many rows as the new one.
-    of_near = STAND_IN_WEIGHT * near.shares.astype(points.dtype)
+    stand_ins = STAND_IN_WEIGHT * near.shares.astype(points.dtype)
     data = replace(
-        data, rows=np.concatenate((points, near.points)),
-        positions=np.repeat((0, 1), (len(points), len(near.points))),
-        weights=np.append(data.weights, of_near),
+        data, rows=inside[: -len(latents)], positions=np.repeat((0, 1), (n_rows, len(stand_ins))),
+        weights=np.append(data.weights, stand_ins),
     )  # fmt: skip
-    log_votes = logsumexp(others.exponents(squared_distances(data.rows, near.points)), axis=1)
+    log_votes = logsumexp(others.exponents(squared_distances(data.rows, of_near)), axis=1)
     objective = Objective(data, vote, 0.0, "shared", growth.exponent, growth.latent_reg, log_votes)
-    moves = descend(objective, growth.n_iterations).points - latents.points
-    shares = _shares(moves, data.rows)
-    positions = latents.positions + shares @ np.concatenate((rows, near.positions[:]))
-    there = latents.points + shares @ data.rows
+    # Steps along the gradient are sums of differences; the same sums of rows are the moves.
+    shares = _shares(descend(objective, growth.n_iterations).points - of_new, inside)
+    there = latents.points + shares @ seen
+    centre = latents.positions.mean(axis=0)
+    examples = np.concatenate((rows, near.positions[:], latents.positions)) - centre
+    positions = latents.positions + shares @ examples
     spread = float(np.average(squared_distances(points, there).min(axis=1), weights=weights))
     return ClassLatents(positions, there, latents.counts, spread)
 
@@ -199,20 +204,29 @@ def _nearest(standing: list[Standing], points: Floats) -> Standing:
     return Standing(positions, places, votes.T, shares)
 
 
-def _shares(moves: Floats, points: Floats) -> Floats:
-    """Moves under the metric as weighted sums of differences of points.
+def _coordinates(points: Floats) -> Floats:
+    """As many coordinates as points, if these have more: distances stay, and steps cost less."""
+    if len(points) > points.shape[1]:
+        return points
+    return np.linalg.cholesky(_positive(points @ points.T))
 
-    Steps along the gradient are such sums. The same sums of rows are the moves among the features.
-    """
-    points = points - points.mean(axis=0)
-    few = len(points) < points.shape[1]
-    gram = points @ points.T if few else points.T @ points
-    gram += SPAN_RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram), dtype=gram.dtype)
-    given = points @ moves.T if few else moves.T
-    found = solve(gram, given, assume_a="pos")
-    shares: Floats = (found if few else points @ found).T
-    shares -= shares.mean(axis=1, keepdims=True)
-    return shares
+
+def _shares(moves: Floats, coordinates: Floats) -> Floats:
+    """Moves as weighted sums of points with these coordinates."""
+    if len(coordinates) == coordinates.shape[1]:
+        shares: Floats = solve_triangular(coordinates, moves.T, lower=True, trans="T")
+    else:
+        gram = _positive(coordinates.T @ coordinates)
+        shares = coordinates @ solve(gram, moves.T, assume_a="pos")
+    return shares.T
+
+
+def _positive(gram: Floats) -> Floats:
+    """A matrix of products made positive definite, also where norms differ much."""
+    norms = np.diagonal(gram)
+    usual = float(np.median(norms)) or 1.0
+    gram[np.diag_indices_from(gram)] += SPAN_RIDGE * np.maximum(norms, usual)
+    return gram
 
 
 def _assign(

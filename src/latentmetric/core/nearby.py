@@ -162,11 +162,7 @@ def nearby_of(rows: OneClass, position: int, latent_points: LatentPoints) -> Nea
         counts = np.bincount(own - first, weights, minlength=int(end - first))
     stretch = leave_one_out_factors(counts[own - first], 1 if weights is None else weights)
     is_own = near == own[:, None]
-    to_own = squared[is_own]
-    if weights is None:
-        spread = float(to_own.mean(dtype=np.float64))
-    else:
-        spread = float(np.average(to_own, weights=weights))
+    spread = float(np.average(squared[is_own].astype(np.float64), weights=weights))
     left_out = np.where(is_own, squared * stretch[:, None].astype(squared.dtype), squared)
     same: Bools = (near >= first) & (near < end)
     _, _, likelihood = responsibilities(left_out, same, latent_points.temperature)

@@ -331,10 +331,7 @@ class Adam:
         )  # fmt: skip
 
     def step(self, found: Gradient, which: Ints, share: float, n_rows: int = 1) -> None:
-        """Move the factor and these points by the gradient of so many rows.
-
-        ``share`` is what is left of the rates.
-        """
+        """Move the factor and these points by the slopes of some rows, at a share of the rates."""
         before, slope, dtype = self.moments, found.components, found.components.dtype
         n_steps, moment, of_slopes = before.n_steps + 1, before.factor, (1 - FIRST_DECAY) / n_rows
         moment *= dtype.type(FIRST_DECAY)
@@ -366,11 +363,8 @@ class Adam:
 
 
 def preimages(latents: Floats, start: Start, components: Floats, points: Floats) -> Floats:
-    """The latent examples moved as little as possible so that they lie at these points.
-
-    As little as possible in the coordinates of the start, in which units do not matter, so that no
-    direction is neglected.
-    """
+    """The latent examples moved as little as possible so that they lie at these points."""
+    # In the coordinates of the start units do not matter, so that no direction is neglected.
     gram = components.astype(np.float64) @ components.T
     gram += PREIMAGE_RIDGE * (np.trace(gram) / len(gram)) * np.eye(len(gram))
     back = start.inverse_transform(np.linalg.solve(gram, components)).astype(latents.dtype)
