@@ -48,6 +48,7 @@ from latentmetric.core.starts import Start, ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
     DENOISED_FEATURES,
+    DENSE_ITERATIONS,
     DENSE_NUMBERS,
     DENSE_ROWS,
     DENSE_SHARE,
@@ -58,6 +59,7 @@ from latentmetric.core.tuning import (
     TEMPERATURE_SHARE,
     USUAL_ROUNDS,
     USUAL_SHARE,
+    WHOLE_FOLDS,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
@@ -196,7 +198,12 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
-    if trials.folds:
+    if trials.folds and int(rows.sizes.sum()) < rows.n_features:
+        folds = draw_folds(positions, generator, WHOLE_FOLDS)
+        trials = Trials(sample, positions, weights_of(rows, numbers), folds, model.n_components)
+        n_iterations = DENSE_ITERATIONS * model.refine
+        record["unseen"] = trials.unseen_by_whole_fits(chosen, n_iterations)
+    elif trials.folds:
         record["unseen"] = trials.unseen(chosen)
     if by_class:
         chosen = replace(chosen, n_latents=given.n_latents)
@@ -374,6 +381,7 @@ def with_known_scores(
         )  # fmt: skip
         known = Distances(squared, squared_norms(points))
         if state.unseen.size and not len(kept):
-            known = Distances(*(state.unseen * known.means))
+            whole = data.dense and data.span is not None
+            known = Distances(*(state.unseen * (state.temperature if whole else known.means)))
     usual = known.usual()
     return replace(model, usual=usual), np.sort(known.scores(usual))
