@@ -180,9 +180,9 @@ def test_growth(weighted):
     places = X[:4] + 0.01
     before = ClassLatents(places, places @ components.T, np.full(4, 10.0), 0.5)
     growth = Growth("random", 0.0, 50)
-    found = grow(X, components, before, 4, growth, np.random.default_rng(0), times.astype(float))
-    repeated = np.repeat(X, times, axis=0)
-    expected = grow(repeated, components, before, 4, growth, np.random.default_rng(0))
+    rng, repeated = np.random.default_rng, np.repeat(X, times, axis=0)
+    found = grow(X, X @ components.T, before, 4, growth, rng(0), times.astype(float))
+    expected = grow(repeated, repeated @ components.T, before, 4, growth, rng(0))
     same(found.positions, expected.positions)
     same(found.counts, expected.counts)
     assert found.spread == pytest.approx(expected.spread)

@@ -35,6 +35,7 @@ from latentmetric.core.span import span_of
 from latentmetric.core.starts import ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
+    DENSE_SHARE,
     FEWEST_TRIAL_ROWS,
     FINALISTS,
     MEANS_PASSES,
@@ -160,7 +161,9 @@ class Trials:
             self._parts[start, fold] = self._part(start, fold)
         part = self._parts[start, fold]
         if (start, fold, n_latents) not in self._starts:
-            self._starts[start, fold, n_latents] = part.begin(n_latents, self._rank)
+            # Rows left out judge: they notice a vote that is too sure, as training rows do not.
+            begun = part.begin(n_latents, self._rank, TEMPERATURE_SHARE)
+            self._starts[start, fold, n_latents] = begun
         vote, labelled = self._starts[start, fold, n_latents]
         if vote.temperature > 0:
             ridge, bandwidth = candidate.ridge, candidate.bandwidth
@@ -178,12 +181,25 @@ class Trials:
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
-            seen, unseen = part.rows @ vote.components.T, part.unseen @ vote.components.T
+            seen = part.rows @ vote.components.T
             left_out = labelled.left_out(seen, vote.points).min(axis=1)
-            outside = part.outside if self._rank is None else 0.0
-            apart = squared_distances(unseen, vote.points).min(axis=1) + outside
-            new = Distances(apart, squared_norms(unseen) + outside)
-            found.append(new.in_units_of(Distances(left_out, squared_norms(seen))))
+            units = Distances(left_out, squared_norms(seen))
+            found.append(part.away(vote).in_units_of(units))
+        return np.concatenate(found, axis=1)
+
+    def unseen_by_whole_fits(self, candidate: Candidate, n_iterations: int) -> Floats:
+        """Distances of all rows under a fit of the others as long as that of all, in units of T.
+
+        For rows with more features than rows: what is learned from them depends on every row.
+        """
+        found: list[Floats] = [np.empty((2, 0))]
+        for fold in self.folds:
+            part = self._part(candidate.start, fold)
+            vote, labelled = part.begin(candidate.n_latents, self._rank, DENSE_SHARE)
+            if vote.temperature > 0:
+                objective = Objective(labelled, vote, candidate.ridge, candidate.bandwidth)
+                new = part.away(descend(objective, n_iterations))
+                found.append(np.stack((new.nearest, new.centre)) / vote.temperature)
         return np.concatenate(found, axis=1)
 
     def _part(self, start: str, fold: int) -> _Part:
@@ -195,7 +211,8 @@ class Trials:
         outside: Floats = np.zeros(int(unseen.sum()), np.float32)
         if len(seen) < seen.shape[1]:
             span, chosen = span_of(seen, of_rows, start, of_seen)
-            outside = span.outside.squared_norms(rows[unseen]).astype(np.float32)
+            if self._rank is None:
+                outside = span.outside.squared_norms(rows[unseen]).astype(np.float32)
             rows = span.transform(rows)
         else:
             chosen = start_from(start, seen, of_rows, of_seen)
@@ -219,8 +236,13 @@ class _Part:
     outside: Floats
     """Squared distances of the unseen rows from the span of the others."""
 
-    def begin(self, n_latents: int | float, rank: int | None) -> tuple[KernelVote, Labelled]:
-        """Latent examples by k-means in every class, before anything is learned."""
+    def begin(
+        self, n_latents: int | float, rank: int | None, share: float
+    ) -> tuple[KernelVote, Labelled]:
+        """Latent examples by k-means in every class, before anything is learned.
+
+        T is at least this share of their spacing.
+        """
         sizes = np.bincount(self.positions)
         counts = counts_of(n_latents, sizes)
         class_starts = np.concatenate(([0], np.cumsum(counts)))
@@ -242,9 +264,13 @@ class _Part:
                 components, latents, class_starts, labelled.counts, rank
             )
             vote = replace(vote, components=components, points=latents @ components.T)
-        # Rows left out judge: they notice a vote that is too sure, which training rows do not.
-        temperature = first_temperature(labelled, vote, TEMPERATURE_SHARE)
-        return replace(vote, temperature=temperature), labelled
+        return replace(vote, temperature=first_temperature(labelled, vote, share)), labelled
+
+    def away(self, vote: KernelVote) -> Distances:
+        """How far the unseen rows are."""
+        unseen = self.unseen @ vote.components.T
+        nearest = squared_distances(unseen, vote.points).min(axis=1)
+        return Distances(nearest + self.outside, squared_norms(unseen) + self.outside)
 
     def judge(self, vote: KernelVote) -> float:
         """The mean loss of the labels of the rows left out."""
@@ -285,14 +311,14 @@ def sample_size(n_rows: int, n_features: int, n_classes: int) -> int:
     return min(n_rows, enough, TRIAL_ROWS)
 
 
-def draw_folds(positions: Ints, generator: np.random.Generator) -> Ints:
+def draw_folds(positions: Ints, generator: np.random.Generator, n_folds: int = TRIAL_FOLDS) -> Ints:
     """The fold of each row, equally many of each class; −1 for the only row of a class."""
     folds: Ints = np.full(len(positions), -1)
     first = 0
     for position in np.unique(positions):
         members = np.flatnonzero(positions == position)
         if len(members) > 1:
-            spread = (first + np.arange(len(members))) % TRIAL_FOLDS
+            spread = (first + np.arange(len(members))) % n_folds
             folds[members] = generator.permutation(spread)
             first += len(members)
     return folds

@@ -36,6 +36,7 @@ TRIAL_ROWS, FEWEST_TRIAL_ROWS = 1_200, 300  # of the sample that candidates are 
 TRIAL_NUMBERS = 30_000  # numbers of that sample, if it may have more rows; small_tables.py
 TRIAL_ROWS_A_CLASS = 4  # of that sample, at least; tables.py
 TRIAL_FOLDS = 3  # of that sample; tables.py
+WHOLE_FOLDS = 5  # of whole fits that tell how new rows with many features score; open_set.py
 TRIAL_ITERATIONS = 10  # of L-BFGS; tables.py
 PROMISING = 1.2  # times the lowest loss in the first fold: candidates beyond are out; tables.py
 FINALISTS = 2  # capacities for which several ridges are tried; tables.py

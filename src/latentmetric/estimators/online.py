@@ -22,14 +22,14 @@ from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.examples import Ids, filled_ids, ids_of, nearest_rows
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.model import FittedModel
-from latentmetric.core.tuning import ADDED_ITERATIONS, USUAL_PASSES, WRONG_LABELS_EXPONENT
+from latentmetric.core.tuning import ADDED_ITERATIONS, WRONG_LABELS_EXPONENT
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.votes import temperature_from_references
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.estimators.base import ReferenceClassifier, generator_from
 from latentmetric.estimators.fitted import scores_of_labels
 from latentmetric.estimators.references import learned, recoded
-from latentmetric.estimators.setup import requested_counts
+from latentmetric.estimators.setup import requested_counts, usual_passes
 from latentmetric.validation.ids import checked_ids
 from latentmetric.validation.labels import (
     Labels,
@@ -370,10 +370,9 @@ def grown(
 
 def _growth(estimator: Any, forget: float) -> Growth:
     """The parameters of Alg. 1 and of the refinement, from those of the estimator."""
-    passes = USUAL_PASSES if estimator.refine == "auto" else estimator.refine
     return Growth(
         "k-means++" if estimator.init == "k-means++" else "random",
-        estimator.latent_reg, estimator.max_passes, forget, ADDED_ITERATIONS * passes,
+        estimator.latent_reg, estimator.max_passes, forget, ADDED_ITERATIONS * usual_passes(estimator),
         WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, estimator.model_.temperature,
     )  # fmt: skip
 

@@ -52,6 +52,7 @@ from latentmetric.core.tuning import (
     CHOOSING_NUMBERS,
     CHOOSING_ROWS,
     DENOISED_FEATURES,
+    DENSE_ITERATIONS,
     DENSE_PAIRS,
     DENSE_ROWS,
     DENSE_SHARE,
@@ -69,6 +70,7 @@ from latentmetric.core.tuning import (
     USUAL_PASSES,
     USUAL_ROUNDS,
     USUAL_SHARE,
+    WHOLE_FOLDS,
     WRONG_LABELS_EXPONENT,
     WRONG_LABELS_SHARE,
 )
@@ -177,14 +179,18 @@ def may_choose(model: Any, data: TrainingData) -> bool:
     return model.refine != 0 and is_small and not model.label_noise
 
 
+def usual_passes(model: Any) -> int:
+    """The passes of a refinement of few rows."""
+    return USUAL_PASSES if model.refine == "auto" else int(model.refine)
+
+
 def n_passes(model: Any, data: TrainingData) -> int:
     """The passes of the refinement."""
-    if model.refine != "auto":
-        return int(model.refine)
     rows = data.training
     n_rows = int(rows.sizes.sum())
-    if data.dense or n_rows > BATCH * MOST_STEPS:  # at once, or each pass visits other rows
-        return USUAL_PASSES
+    many = n_rows > BATCH * MOST_STEPS  # each pass then visits other ones
+    if model.refine != "auto" or data.dense or many:
+        return usual_passes(model)
     if n_rows >= ROWS_PER_FEATURE * rows.n_features:
         return MOST_PASSES if n_rows >= ROWS_OF_MOST_PASSES else MORE_PASSES
     return MORE_PASSES if n_rows >= MANY_ROWS else USUAL_PASSES
@@ -224,7 +230,12 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
-    if trials.folds:
+    if trials.folds and int(rows.sizes.sum()) < rows.n_features:
+        folds = draw_folds(positions, generator, WHOLE_FOLDS)
+        trials = Trials(sample, positions, weights_of(rows, numbers), folds, model.n_components)
+        n_iterations = DENSE_ITERATIONS * usual_passes(model)
+        record["unseen"] = trials.unseen_by_whole_fits(chosen, n_iterations)
+    elif trials.folds:
         record["unseen"] = trials.unseen(chosen)
     n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
     held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
@@ -410,6 +421,7 @@ def with_known_scores(
         )  # fmt: skip
         known = Distances(squared, squared_norms(points))
         if state.unseen.size and not len(kept):
-            known = Distances(*(state.unseen * known.means))
+            whole = data.dense and data.span is not None
+            known = Distances(*(state.unseen * (state.temperature if whole else known.means)))
     usual = known.usual()
     return replace(model, usual=usual), np.sort(known.scores(usual))
