@@ -204,12 +204,11 @@ def test_a_few_rows_a_class_are_worth_no_less_than_their_means(name, n_rows):
 
 
 def test_many_rows_are_refined_in_batches_and_few_at_once(short_passes):
-    for n_rows, n_passes in ((DENSE_ROWS, 1), (DENSE_ROWS + 500, 6), (10_000, 10)):
+    for n_rows, n_passes in ((DENSE_ROWS, 1), (DENSE_ROWS + 500, 6)):
         X, y = make_blobs(n_rows)
         model = MaPML(random_state=0, n_steps=200).fit(X, y)
         assert model.history_[-1]["refinement"] == n_passes
-        assert "tried" in model.history_[0]
-        assert ("ridge" in model.history_[0]) == (n_passes == 1)
+        assert ("tried" in model.history_[0]) == (n_passes == 1)
     assert "refinement" not in MaPML(random_state=0, refine=0).fit(X, y).history_[-1]
 
 

@@ -161,7 +161,7 @@ def _next_pass(
     refined = refine(
         rows, state.start, state.components, state.latents, state.class_starts,
         state.counts, state.temperature, state.moments, done, plan, generator,
-        kept_out(state.judges, int(rows.sizes.sum())),
+        kept_out(state.judges, int(rows.sizes.sum()), state.unseen),
     )  # fmt: skip
     components, moments, temperature = refined.components, refined.moments, state.temperature
     bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)

@@ -58,10 +58,9 @@ UNSTRUCTURED_SHARE = 1e-3  # weight of structureless rows if the rounds learn a 
 
 # Refinement.
 USUAL_PASSES = 3  # over the rows; choices.py
-MORE_PASSES, MOST_PASSES = 6, 10  # over many rows, which no metric suits one by one; quality.py
+MORE_PASSES = 6  # over many rows, which no metric suits one by one; quality.py
 MANY_ROWS = 30_000  # from which on there are more passes; quality.py
 ROWS_PER_FEATURE = 64  # from which on there are more passes, too; tables.py
-ROWS_OF_MOST_PASSES = 10_000  # from which on there are then the most; quality.py
 REFINEMENT_SHARE = 0.2  # T as a multiple of the latent examples' spacing; choices.py
 DISTORTION = 0.5  # of the difference of two rows, added to another of their class; choices.py
 MAP_RANK = 3  # metrics of at most this rank are maps, reduced after the rounds; shapes.py
@@ -86,7 +85,7 @@ MAX_COMPARED = 8_192  # latent examples that are compared all with all to list n
 LISTING_AXES = 96  # principal axes that the lists are made from; kernels.py
 PREIMAGE_RIDGE = 1e-4  # of the mean eigenvalue, when points are mapped back; quality.py
 STAND_INS = 100  # latent examples nearest to a new class that stand in for their rows; living.py
-STAND_IN_WEIGHT = 12.0  # of a stand-in, for each of its rows; living.py
+STAND_IN_WEIGHT = 10.0  # of a stand-in, for each of its rows; living.py
 ADDED_ITERATIONS = 3  # of L-BFGS for each pass of the refinement, of a new class; living.py
 FEWEST_REFINED_ROWS = 20  # of a new class; living.py
 MAX_REFINED_DISTANCES = 2**23  # rows times latent examples of a new class; living.py
@@ -104,6 +103,7 @@ TEMPERATURE_GRID = 2.0 ** np.arange(-7, 1)  # multiples tried on held-out rows; 
 # Rows of unknown classes.
 KEPT_SHARE, KEPT_ROWS = 0.05, 512  # kept out of the refinement, of all rows; open_set.py
 FEWEST_KEPT = 256  # or none are kept out, and short fits say how new rows score; open_set.py
+FEWEST_KEPT_ALONE = 100  # the same, if there were no short fits; open_set.py
 LEAST_CENTRE = 2.0  # the usual distance² to the centre, of that to the nearest; open_set.py
 
 # Speed and memory.

@@ -23,6 +23,7 @@ import numpy as np
 from latentmetric.core.distances import References, k_nearest
 from latentmetric.core.tuning import (
     FEWEST_KEPT,
+    FEWEST_KEPT_ALONE,
     KEPT_ROWS,
     KEPT_SHARE,
     LEAST_CENTRE,
@@ -91,9 +92,13 @@ def usual_from_references(references: References) -> Usual:
     return Distances(squared[:, -1], references.norms[spaced]).usual()
 
 
-def kept_out(judges: Ints, n_rows: int) -> Ints:
-    """Those of the judging rows, whose drawing numbers ascend, that no refinement learns from."""
+def kept_out(judges: Ints, n_rows: int, unseen: Floats) -> Ints:
+    """Those of the judging rows, whose drawing numbers ascend, that no refinement learns from.
+
+    There are none if they would be fewer than is worth it; ``unseen`` are distances of short fits.
+    """
     n_kept = min(KEPT_ROWS, int(KEPT_SHARE * n_rows))
-    if n_kept < FEWEST_KEPT or n_kept > len(judges):
+    fewest = FEWEST_KEPT if unseen.size else FEWEST_KEPT_ALONE
+    if n_kept < fewest or n_kept > len(judges):
         return judges[:0]
     return judges[np.linspace(0, len(judges) - 1, n_kept).astype(np.intp)]

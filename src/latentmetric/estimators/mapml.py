@@ -166,10 +166,10 @@ class MaPML(OnlineLatents):
         for few.
     refine : "auto" or int, default="auto"
         The number of passes over the rows after the rounds. They adjust latent examples and metric
-        together to make the labels more likely under the kernel vote. "auto": 3, or more for many
-        rows: 6 from 30,000 rows or 64 rows for each feature on, 10 with 64 for each feature and at
-        least 10,000. Few rows are refined at once, by at most 7 iterations of L-BFGS for each pass.
-        0 or False means no refinement, as in the paper, and then nothing but the start is chosen.
+        together to make the labels more likely under the kernel vote. "auto": 3, or 6 from 30,000
+        rows or 64 rows for each feature on. Few rows are refined at once, by at most 7 iterations
+        of L-BFGS for each pass. 0 or False means no refinement, as in the paper, and then nothing
+        but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
         the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,

@@ -61,10 +61,8 @@ from latentmetric.core.tuning import (
     MAP_RANK,
     MAP_SHARE,
     MORE_PASSES,
-    MOST_PASSES,
     MOST_STEPS,
     REFINEMENT_SHARE,
-    ROWS_OF_MOST_PASSES,
     ROWS_PER_FEATURE,
     TEMPERATURE_SHARE,
     USUAL_PASSES,
@@ -144,8 +142,10 @@ def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -
     wide = n_rows < rows.n_features and (dense or isinstance(rows, LocalPopulation))
     record: Record = {}
     if dense:
-        chosen, record = _choose_capacity(model, rows, chosen, generator)
-        dense = "ridge" in record
+        at_once, record = _choose_capacity(model, rows, chosen, generator)
+        if at_once is None:
+            return replace(data, chosen=chosen)
+        chosen = at_once
     elif wide:
         counts, settings = latent_counts(chosen.n_latents, data), settings_of(model)
         init = "random" if model.init == "auto" else model.init
@@ -191,9 +191,8 @@ def n_passes(model: Any, data: TrainingData) -> int:
     many = n_rows > BATCH * MOST_STEPS  # each pass then visits other ones
     if model.refine != "auto" or data.dense or many:
         return usual_passes(model)
-    if n_rows >= ROWS_PER_FEATURE * rows.n_features:
-        return MOST_PASSES if n_rows >= ROWS_OF_MOST_PASSES else MORE_PASSES
-    return MORE_PASSES if n_rows >= MANY_ROWS else USUAL_PASSES
+    enough = min(MANY_ROWS, ROWS_PER_FEATURE * rows.n_features)
+    return MORE_PASSES if n_rows >= enough else USUAL_PASSES
 
 
 def n_rounds(model: Any, data: TrainingData) -> int:
@@ -205,10 +204,10 @@ def n_rounds(model: Any, data: TrainingData) -> int:
 
 def _choose_capacity(
     model: Any, rows: Population, given: Candidate, generator: np.random.Generator
-) -> tuple[Candidate, Record]:
+) -> tuple[Candidate | None, Record]:
     """What cross-validation on a sample of the rows chooses where the parameters are "auto".
 
-    The record has no ridge if the refinement in batches suits the rows better.
+    None if the rows are better refined in batches than at once.
     """
     by_class = isinstance(given.n_latents, Mapping)
     n_latents = USUAL_SHARE if by_class else given.n_latents
@@ -230,21 +229,18 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
-    if trials.folds and int(rows.sizes.sum()) < rows.n_features:
+    n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
+    held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
+    many = n_rows > DENSE_ROWS and not held
+    if n_rows * n_points > DENSE_PAIRS or (many and trials.suits_batches(chosen)):
+        return None, {}
+    if trials.folds and n_rows < rows.n_features:
         folds = draw_folds(positions, generator, WHOLE_FOLDS)
         trials = Trials(sample, positions, weights_of(rows, numbers), folds, model.n_components)
         n_iterations = DENSE_ITERATIONS * usual_passes(model)
         record["unseen"] = trials.unseen_by_whole_fits(chosen, n_iterations)
     elif trials.folds:
         record["unseen"] = trials.unseen(chosen)
-    n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
-    held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
-    if n_rows * n_points > DENSE_PAIRS or (
-        n_rows > DENSE_ROWS and not held and trials.suits_batches(chosen)
-    ):
-        chosen = replace(given, start=chosen.start)
-        record = {name: record[name] for name in record if name not in ("ridge", "bandwidth")}
-        record["n_latents"] = chosen.n_latents
     if by_class:
         chosen = replace(chosen, n_latents=given.n_latents)
         del record["n_latents"]  # it was not chosen
@@ -406,7 +402,7 @@ def with_known_scores(
         known = model.nearest_and_centre(model.nearest(new, 1, estimator.n_jobs), new)
     else:
         rows, n_rows = data.training, int(data.training.sizes.sum())
-        kept = kept_out(state.judges, 0 if data.dense or data.span else n_rows)
+        kept = kept_out(state.judges, 0 if data.dense or data.span else n_rows, state.unseen)
         numbers = kept if len(kept) else state.judges
         if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
             numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
