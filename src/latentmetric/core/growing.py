@@ -231,8 +231,8 @@ def _assign(
     growth: Growth,
 ) -> Ints:  # fmt: skip
     """The latent example of each row that joins others: Alg. 1 with D²(x, z) less spread/c."""
-    centre = start.mean(axis=0, dtype=np.float64)
-    points, start = ((some - centre).astype(some.dtype) for some in (points, start))
+    centre = start.mean(axis=0, dtype=np.float64).astype(start.dtype)
+    points, start = points - centre, start - centre
     positions, counts = start, before
     assignment = np.full(len(points), -1)
     for _ in range(growth.max_passes):
