@@ -2,8 +2,9 @@
 
     LATENTMETRIC_DATA=folder python benchmarks/living.py [--parts added,streamed]
 
-First part: a fifth of the classes, drawn at random, arrive after the fit. Test error over all
-classes of ``add_classes``, beside a refit on all rows and Euclid's 3-NN, and the time of both.
+First part: a fifth of the classes, drawn at random, arrive after the fit. Test error of
+``add_classes`` over all classes and over the new ones, beside a refit on all rows and Euclid's
+3-NN, and the time of both.
 Second part: a model is fitted on the first tenth of the rows, and the rest arrives by
 ``partial_fit`` in chunks of 1,000 rows; beside latent examples of all rows at once under the same
 metric (``add_classes`` of every class), and a refit on all rows. Goal: within 0.5 points of the
@@ -52,8 +53,10 @@ def added_later(split: Split, n_added: int, seed: int) -> dict[str, float]:
     adding = timed(lambda: model.add_classes(X[is_late], y[is_late]))
     again = MaPML(random_state=seed)
     refitting = timed(lambda: again.fit(X, y))
+    of_new = np.isin(split.y_test, late)
     return {
         "added": error_of(model, split),
+        "new classes": 100 * (1 - model.score(split.X_test[of_new], split.y_test[of_new])),
         "refitted": error_of(again, split),
         "Euclid": error_of(Euclidean().fit(X, y), split),
         "milliseconds a class": 1e3 * adding / n_added,

@@ -11,9 +11,9 @@ others, this is subtracted before the nearest one is chosen. Otherwise latent ex
 would gain hardly any, and those of many rows nearly all, the more so the more features there are.
 
 The latent examples of a new class are then refined as those of a fit are: they move to make the
-labels of its rows likelier. The metric and the latent examples of other classes are held. These
-also stand in for the rows of their classes, which are not kept, so that the new ones do not take
-over rows of others.
+labels of its rows likelier. The metric and the latent examples of other classes are held. The
+nearest of these also stand in for the rows of their classes, which are not kept, so that the new
+ones do not take over rows of others.
 
 Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r; the refinement of a class
 O(M·m·r + n·k·(m·i + r)) for M latent examples of others, i iterations and k = min(n, r). Memory:
@@ -53,9 +53,6 @@ from latentmetric.core.tuning import (
     STAND_INS,
 )
 from latentmetric.core.types import Floats, Ints
-
-SPAN_RIDGE = 1e-4
-"""Of squared norms, when moves under the metric are written as sums of rows."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ def refine_new(
         for some, heights in ((of_near, near.votes), (of_new, votes))
     )
     data = Labelled.of(places, np.zeros(n_rows, np.intp), weights, vote)
-    # As if all classes had as many rows as the new one.
+    # As if all classes had as many rows as the new one. Means are surer of their class than rows.
     stand_ins = STAND_IN_WEIGHT * near.shares.astype(points.dtype)
     data = replace(
         data, rows=inside[: -len(latents)], positions=np.repeat((0, 1), (n_rows, len(stand_ins))),
@@ -225,7 +222,7 @@ def _positive(gram: Floats) -> Floats:
     """A matrix of products made positive definite, also where norms differ much."""
     norms = np.diagonal(gram)
     usual = float(np.median(norms)) or 1.0
-    gram[np.diag_indices_from(gram)] += SPAN_RIDGE * np.maximum(norms, usual)
+    gram[np.diag_indices_from(gram)] += np.sqrt(np.finfo(gram.dtype).eps) * np.maximum(norms, usual)
     return gram
 
 
@@ -234,8 +231,8 @@ def _assign(
     growth: Growth,
 ) -> Ints:  # fmt: skip
     """The latent example of each row that joins others: Alg. 1 with D²(x, z) less spread/c."""
-    centre = start.mean(axis=0, dtype=np.float64)
-    points, start = ((some - centre).astype(some.dtype) for some in (points, start))
+    centre = start.mean(axis=0, dtype=np.float64).astype(start.dtype)
+    points, start = points - centre, start - centre
     positions, counts = start, before
     assignment = np.full(len(points), -1)
     for _ in range(growth.max_passes):
