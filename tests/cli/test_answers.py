@@ -112,7 +112,7 @@ class TestRejection:
         labels = y == 0 if kind == "bool" else y.astype(kind)
         save(MaPML(max_iter=0, refine=0, random_state=0).fit(X, labels), "numbers")
         np.save("rows.npy", X + 1000)
-        arguments = ("predict", "numbers", "rows.npy", "--reject-share", 0.05, "--json")
+        arguments = ("predict", "numbers", "rows.npy", "--reject-share", 0.2, "--json")
         if kind != "bool":
             assert set(json.loads(call(*arguments).stdout)["label"]) == {default}
         call(*arguments, "--reject-label", given, code=code)

@@ -45,11 +45,11 @@ def test_rows_as_references_are_left_out_of_themselves(rng):
 def test_distances_in_units_of_others_are_those_under_a_metric_of_another_scale(left_out):
     new = Distances(1.2 * left_out.nearest, left_out.centre)
     longer = Distances(7 * left_out.nearest, 7 * left_out.centre)
-    found = Distances(*(new.in_units_of(left_out) * longer.means))
+    found = Distances(*(new.in_units_of(left_out.means) * longer.means))
     np.testing.assert_allclose(found.nearest, 7 * new.nearest)
     np.testing.assert_allclose(found.centre, 7 * new.centre)
     nothing = Distances(np.zeros(3), np.zeros(3))
-    assert not (nothing.in_units_of(nothing) * nothing.means).any()
+    assert not (nothing.in_units_of(nothing.means) * nothing.means).any()
 
 
 @pytest.mark.parametrize(("n_rows", "n_kept"), [(5_100, 0), (5_140, 257), (10**6, KEPT_ROWS)])

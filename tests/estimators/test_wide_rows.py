@@ -119,12 +119,12 @@ def test_held_out_rows_that_join_are_measured_whole(rows):
 
 
 def test_a_share_of_new_rows_is_rejected_not_all(rows):
-    """Rows of the fit have nothing outside their span, new rows have; those of the trials, too."""
+    """Rows of the fit have nothing outside their span; new rows have, and those of the trials."""
     X, y, queries, _ = rows
     model = MaPML(random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"3 of the 60 rows|np.quantile"):
+    with pytest.warns(UserWarning, match="3 of the 60 rows"):
         rejected = model.score_samples(queries) < model.reject_threshold(0.05)
-    assert rejected.mean() < 0.25
+    assert 0.005 < rejected.mean() < 0.15
 
 
 @pytest.mark.parametrize("bound", [1e9, 1.0])

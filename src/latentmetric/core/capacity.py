@@ -183,7 +183,7 @@ class Trials:
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
             seen = part.rows @ vote.components.T
             left_out = labelled.left_out(seen, vote.points).min(axis=1)
-            units = Distances(left_out, squared_norms(seen))
+            units = Distances(left_out, squared_norms(seen)).means
             found.append(part.away(vote).in_units_of(units))
         return np.concatenate(found, axis=1)
 
@@ -192,14 +192,14 @@ class Trials:
 
         For rows with more features than rows: what is learned from them depends on every row.
         """
-        found: list[Floats] = [np.empty((2, 0))]
+        found = []
         for fold in self.folds:
             part = self._part(candidate.start, fold)
             vote, labelled = part.begin(candidate.n_latents, self._rank, DENSE_SHARE)
             if vote.temperature > 0:
                 objective = Objective(labelled, vote, candidate.ridge, candidate.bandwidth)
-                new = part.away(descend(objective, n_iterations))
-                found.append(np.stack((new.nearest, new.centre)) / vote.temperature)
+                vote = descend(objective, n_iterations)
+            found.append(part.away(vote).in_units_of(vote.temperature))
         return np.concatenate(found, axis=1)
 
     def _part(self, start: str, fold: int) -> _Part:

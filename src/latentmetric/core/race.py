@@ -51,7 +51,7 @@ class Trial:
 
     judgement: Judgement
     unseen: Floats
-    """Their distances, in units of those of rows left out of their latent examples."""
+    """Their distances, in units of those of rows left out of their latent examples, or of T."""
 
 
 def choose_start(
@@ -112,6 +112,7 @@ def race(
     truth = np.searchsorted(present, positions_of(rows, judges))
     of_fitted, of_judging = weights_of(rows, fitted), weights_of(rows, judges)
     seed = int(generator.integers(2**32))
+    wide = isinstance(rows, LocalPopulation) and int(rows.sizes.sum()) < rows.n_features
     alone = replace(
         settings, n_threads=max(1, settings.n_threads // len(STARTS)),
         n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
@@ -124,7 +125,7 @@ def race(
         judging = _HeldOutRows(
             sample.coordinates.transform(judging_rows), np.argsort(sample.codes)[truth], of_judging
         )
-        return _run(sample, name, counts, init, alone, judging, seed)
+        return _run(sample, name, counts, init, alone, judging, seed, wide)
 
     trials = dict(zip(STARTS, parallel_map(run, STARTS, settings.n_threads), strict=True))
     # Where no start tells classes apart, columns without a common unit are not left as they are.
@@ -148,9 +149,12 @@ class _HeldOutRows:
 
 def _run(
     sample: LocalPopulation, name: str, counts: Ints, init: str, settings: Settings,
-    judging: _HeldOutRows, seed: int,
+    judging: _HeldOutRows, seed: int, wide: bool,
 ) -> Trial:  # fmt: skip
-    """A short fit from one start, judged by rows that it has not seen."""
+    """A short fit from one start, judged by rows that it has not seen.
+
+    ``wide``: all rows are fewer than their features.
+    """
     generator = np.random.default_rng(seed)
     numbers = np.arange(sample.sizes.sum())
     fitted, positions = sample.sample(numbers), positions_of(sample, numbers)
@@ -184,11 +188,12 @@ def _run(
         settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
     )  # fmt: skip
     latents = References.of(points)
+    apart = k_nearest(unseen, latents, 1)[0][:, 0]
+    new = Distances(apart + outside, squared_norms(unseen) + outside)
+    if wide:
+        return Trial(judgement, new.in_units_of(temperature))
     seen = start.transform(sample.sample(numbers)) @ components.T
     left_out = left_out_distances(
         seen, positions, latents, state.class_starts, state.counts, weights
     )
-    new = Distances(
-        k_nearest(unseen, latents, 1)[0][:, 0] + outside, squared_norms(unseen) + outside
-    )
-    return Trial(judgement, new.in_units_of(Distances(left_out, squared_norms(seen))))
+    return Trial(judgement, new.in_units_of(Distances(left_out, squared_norms(seen)).means))

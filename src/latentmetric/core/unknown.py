@@ -68,11 +68,9 @@ class Distances:
         nearest = max(nearest, LEAST_NEAREST * centre)
         return Usual(nearest, max(centre, LEAST_CENTRE * nearest))
 
-    def in_units_of(self, seen: Distances) -> Floats:
-        """Two rows, nearest and centre, divided by the means of others."""
-        units = seen.means
-        units[units == 0] = 1
-        relative: Floats = np.stack((self.nearest, self.centre)) / units
+    def in_units_of(self, units: Floats | float) -> Floats:
+        """Two rows, nearest and centre, divided by the means of others or by T."""
+        relative: Floats = np.stack((self.nearest, self.centre)) / np.where(units, units, 1)
         return relative
 
     def scores(self, usual: Usual) -> Floats:

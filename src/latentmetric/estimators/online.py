@@ -222,8 +222,7 @@ class OnlineLatents(ReferenceClassifier[State]):
 
         From n rows, the share has a standard error of sqrt(share · (1 − share) / n): of 512 rows
         1 % for a share of 5 %, of 150 rows 1.8 %. n is ``len(known_scores_)``. If the share is
-        fewer than 10 of these rows, a warning says what may be rejected instead. After a fit of
-        fewer rows than features, thresholds are rough, and a warning says so.
+        fewer than 10 of these rows, a warning says what may be rejected instead.
 
         Parameters
         ----------
@@ -245,13 +244,6 @@ class OnlineLatents(ReferenceClassifier[State]):
             raise ValueError(
                 "this model has no thresholds: it was saved by an earlier version, or fitted on a "
                 'cluster with keep="last", where no rows were read to choose them; fit it again'
-            )
-        if self.model_.outside is not None:
-            warnings.warn(
-                f"the fit had fewer rows than its {self.n_features_in_} features, so that the "
-                "threshold is rough; choose reject_below from score_samples of rows held back, "
-                f"such as np.quantile(model.score_samples(X_held_back), {share:g})",
-                stacklevel=2,
             )
         n_scored = len(self.known_scores_)
         if share * n_scored < FEWEST_REJECTED:

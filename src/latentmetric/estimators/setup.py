@@ -416,8 +416,8 @@ def with_known_scores(
             state.class_starts, state.counts, weights_of(rows, numbers),
         )  # fmt: skip
         known = Distances(squared, squared_norms(points))
-        if state.unseen.size and not len(kept):
-            whole = data.dense and data.span is not None
-            known = Distances(*(state.unseen * (state.temperature if whole else known.means)))
+        units = known.means if data.span is None else state.temperature
+        if state.unseen.size and np.any(units) and not len(kept):
+            known = Distances(*(state.unseen * units))
     usual = known.usual()
     return replace(model, usual=usual), np.sort(known.scores(usual))
