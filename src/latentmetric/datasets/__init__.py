@@ -1,6 +1,5 @@
-"""Data sets for examples, tests and benchmarks."""
+"""Data to try things on."""
 
-from latentmetric.datasets.image_like import IMAGENET, ImageLike, make_image_like
 from latentmetric.datasets.requests import Requests, load_requests
 
-__all__ = ["IMAGENET", "ImageLike", "Requests", "load_requests", "make_image_like"]
+__all__ = ["Requests", "load_requests"]
