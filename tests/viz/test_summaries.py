@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from latentmetric.viz.summaries import (
-    ConfusedPair,
     curve,
     last_before_refinement,
     leading_directions,
@@ -36,25 +35,14 @@ def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
     assert (found.rounds, found.unit) == ([0, 10], "iteration")
 
 
-def test_classes_that_are_never_confused_keep_their_order():
-    assert order_by_confusion([], 5) == [0, 1, 2, 3, 4]
-    assert order_by_confusion([ConfusedPair(4, 1, 3)], 5) == [0, 1, 4, 2, 3]
-
-
-def test_groups_become_blocks(rng):
-    shuffled = rng.permutation(12)
-    groups = [shuffled[:4], shuffled[4:8], shuffled[8:]]
-    pairs = [
-        ConfusedPair(int(true), int(predicted), int(rng.integers(5, 20)))
-        for group in groups
-        for true in group
-        for predicted in group
-        if true != predicted
-    ]
-    pairs.append(ConfusedPair(int(groups[0][0]), int(groups[1][0]), 1))
-    position = np.argsort(order_by_confusion(pairs, 12))
+def test_confused_classes_become_blocks_and_others_keep_their_order(rng):
+    groups = rng.permutation(12).reshape(3, 4)
+    counts = rng.integers(0, 2, (12, 12))
     for group in groups:
-        assert np.ptp(position[group]) == 3
+        counts[np.ix_(group, group)] = rng.integers(5, 20, (4, 4))
+    position = np.argsort(order_by_confusion(counts))
+    assert all(np.ptp(position[group]) == 3 for group in groups)
+    assert order_by_confusion(np.diag([5, 6, 7, 8])).tolist() == [0, 1, 2, 3]
 
 
 def test_directions_are_those_of_the_metric_in_deviations(rng):
