@@ -2,10 +2,6 @@
 
 import copy
 import errno
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -240,46 +236,3 @@ def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
     monkeypatch.setattr(driver, "next_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-
-
-KILLED_FIT = """
-import latentmetric
-import sys
-from helpers import make_blobs
-from latentmetric import MaPML
-X, y = make_blobs(2000, 4, 12)
-model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)
-latentmetric.save(model.fit(X, y, checkpoint=sys.argv[1], resume=True), sys.argv[2])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_fit_killed_again_and_again_ends_with_the_same_model(tmp_path):
-    def start(folder, out):
-        return subprocess.Popen([sys.executable, "-c", KILLED_FIT, folder, out], env=environment)
-
-    environment = {
-        "PYTHONPATH": ":".join(path for path in sys.path if path),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    whole, killed = tmp_path / "whole.safetensors", tmp_path / "killed.safetensors"
-    assert start(tmp_path / "a", whole).wait() == 0
-    generator, checkpoint = np.random.default_rng(0), tmp_path / "b" / FILE_NAME
-    for _ in range(5):
-        process = start(tmp_path / "b", killed)
-        before = checkpoint.stat().st_ino if checkpoint.exists() else None
-        while process.poll() is None and (
-            not checkpoint.exists() or checkpoint.stat().st_ino == before
-        ):
-            time.sleep(0.002)
-        time.sleep(float(generator.random()) * 0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        read_model_file(checkpoint)
-    assert start(tmp_path / "b", killed).wait() == 0
-    _, arrays = read_model_file(whole)
-    _, others = read_model_file(killed)
-    assert arrays.keys() == others.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, others[name])

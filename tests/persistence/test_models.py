@@ -10,7 +10,6 @@ import numpy as np
 import pandas
 import pytest
 from helpers import make_blobs
-from mutations import Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -180,13 +179,8 @@ def test_a_random_state_that_is_not_a_seed_is_left_out(tmp_path):
     assert saved(model, tmp_path).random_state is None
 
 
-def test_the_document_describes_the_model(tmp_path):
-    model = fitted(MaPML(**FEW), labels=LABELS[2])
-    save(model, tmp_path / "model")
-    document = Opened.of((tmp_path / "model").read_bytes()).document
-    assert document["estimator"] == document["model"]["estimator"] == "MaPML"
-    assert document["model"]["parameters"]["n_steps"] == 200
-    assert document["model"]["attributes"]["classes_"]["$values"] == LABELS[2].tolist()
+def test_the_file_says_what_wrote_it(tmp_path):
+    save(fitted(Euclidean()), tmp_path / "model")
     found = versions_of(tmp_path / "model")
     assert found["format_version"] == 2
     assert found["versions"]["latentmetric"] == latentmetric.__version__
