@@ -11,7 +11,6 @@ from latentmetric.persistence import model_file
 from latentmetric.persistence.model_file import (
     Contents,
     ModelFileError,
-    holds_model,
     is_model_file,
     pack,
     read_model_file,
@@ -128,14 +127,6 @@ def test_other_files_are_not_confused_with_a_model_cut_short(tmp_path, content):
         with pytest.raises(ModelFileError, match=f"changed: .*{message}"):
             read_bytes(tmp_path, start)
         assert is_model_file(tmp_path / "changed") == message.startswith("cut short")
-
-
-def test_a_checkpoint_is_a_model_file_that_holds_no_model(tmp_path):
-    write_model_file(tmp_path / "model", {"estimator": "MaPML"} | DOCUMENT, {})
-    write_model_file(tmp_path / "checkpoint", {"estimator": "checkpoint"} | DOCUMENT, {})
-    assert holds_model(tmp_path / "model")
-    assert is_model_file(tmp_path / "checkpoint")
-    assert not holds_model(tmp_path / "checkpoint")
 
 
 @pytest.mark.parametrize("version", [None, True, "1", model_file.FORMAT_VERSION + 1])

@@ -117,22 +117,6 @@ class SlicedRows(RowFile):
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def is_lazy(X: Any) -> bool:
-    """Whether rows should be read a block at a time instead of as one array.
-
-    Parameters
-    ----------
-    X : Any
-        Rows in any container.
-
-    Returns
-    -------
-    bool
-        True for a ``RowFile`` and for a memory map.
-    """
-    return isinstance(X, RowFile | np.memmap)
-
-
 def as_row_file(X: Any) -> RowFile:
     """Rows of a file or a memory map, as a ``RowFile``."""
     return X if isinstance(X, RowFile) else SlicedRows(X)

@@ -241,8 +241,8 @@ def _check_arrays(values: dict[str, Any]) -> None:
         require(
             array.shape == wanted and array.ndim == len(axes) and array.dtype == kind
             and np.isfinite(array).all() and ((array >= low) & (array <= high)).all(),
-            f"{name!r}, {array.dtype} of shape {array.shape}, does not fit the others, or its numbers "
-            "are too large",
+            f"{name!r}, {array.dtype} of shape {array.shape}, does not fit the others, or its "
+            "numbers are too large",
         )  # fmt: skip
     labels, is_latent = values.get("latent_labels_", ()), values.get("reference_") == "latent"
     require(
