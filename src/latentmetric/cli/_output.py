@@ -127,10 +127,7 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
     elif suffix == ".parquet":
         from pyarrow import parquet, table
 
-        # An array of text would be cut at the first zero character of each value.
-        texts = {name: values.tolist() for name, values in columns.items() if _is_text(values)}
-        made = table(columns | texts, metadata={"writer": "latentmetric"})
-        parquet.write_table(made, file)
+        parquet.write_table(table(columns, metadata={"writer": "latentmetric"}), file)
     else:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         _write_text(columns, text, "\t" if suffix == ".tsv" else ",")
