@@ -69,14 +69,6 @@ class TestPredict:
         answers = json.loads(call(*arguments, "--json").stdout)
         assert list(answers) == ["label", *columns]
 
-    def test_labels_that_are_objects_become_strings_in_npy(self, folder):
-        X, y = make_blobs()
-        np.save("rows.npy", X)
-        model = latentmetric.Euclidean().fit(X, WORDS.astype(object)[y])
-        save(model, "objects")
-        call("predict", "objects", "rows.npy", "-o", "out.npy")
-        assert np.load("out.npy").tolist() == model.predict(X).tolist()
-
 
 class TestRejection:
     def predicted(self, *options, code=0):

@@ -160,12 +160,3 @@ def test_identifiers_are_no_categories(pipeline, tmp_path, command):
     done = call(*command, tmp_path / "named.csv", *STEPS, "--one-hot", "who", code=1)
     assert "column 'who' has 120 different values in 120 rows" in done.stderr
     assert "--id" in done.stderr
-
-
-@pytest.mark.filterwarnings("default:Skipping features")
-def test_a_column_without_any_number_is_left_out_with_a_warning(folder):
-    (folder / "gap.csv").write_text("a,b,label\n" + "1,,x\n2,,y\n" * 9)
-    done = call("fit", "gap.csv", "-o", "new", "--impute", "mean", "--estimator", "euclidean")
-    assert "Warning: Skipping features without any observed values" in done.stderr
-    assert "1 features made from 2 columns" in done.stdout
-    call("predict", "new", "gap.csv")

@@ -157,15 +157,6 @@ def test_names_of_features_and_columns_come_back(tmp_path):
         loaded.predict(frame[frame.columns[::-1]])
 
 
-def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
-    """A file of a few bytes could ask for megabytes with each answer."""
-    model = Euclidean(n_neighbors=1).fit([[0.0], [1.0]], ["a", "b"])
-    model.classes_ = np.array(["a", "b"], dtype=f"U{2**24}")
-    loaded = saved(model, tmp_path)
-    assert loaded.classes_.dtype == "U1"
-    assert loaded.predict([[0.9]]).tolist() == ["b"]
-
-
 @pytest.mark.parametrize(("scale", "dtype"), [(1e300, "f8"), (1e-30, "f4")])
 def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
     X, y = make_blobs(60)

@@ -2,12 +2,9 @@ import numpy as np
 import pytest
 
 from latentmetric.viz.summaries import (
-    curve,
-    last_before_refinement,
     leading_directions,
     order_by_confusion,
     spectrum,
-    usual,
     widest_plane,
 )
 
@@ -17,22 +14,6 @@ def test_the_identity_has_full_effective_rank():
     assert found.rank == 8
     assert found.effective_rank == pytest.approx(8)
     assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
-
-
-def test_a_curve_leaves_out_rounds_that_did_not_measure_it():
-    history = [
-        {"round": 0, "objective": 3.0},
-        {"round": 1},
-        {"round": 2, "objective": float("nan")},
-        {"round": 3, "objective": 1.0},
-    ]
-    found = curve(history, "objective")
-    assert (found.rounds, found.values, found.unit) == ([0, 3], [3.0, 1.0], "round")
-    assert last_before_refinement(history) is None
-    assert last_before_refinement([*history, {"round": 4, "refinement": 1}]) == 3
-    history = [{"round": n, "iterations": 10 * n, "objective": 1.0} for n in range(2)]
-    found = curve(history, "objective")
-    assert (found.rounds, found.unit) == ([0, 10], "iteration")
 
 
 def test_confused_classes_become_blocks_and_others_keep_their_order(rng):
@@ -70,11 +51,3 @@ def test_points_that_do_not_vary_are_projected_to_the_origin():
     for points in (np.ones((1, 3)), np.ones((4, 1))):
         flat = widest_plane(points, np.zeros(len(points), dtype=int)).project(points)
         np.testing.assert_array_equal(flat, np.zeros((len(points), 2)))
-
-
-def test_points_far_from_all_others_are_found(rng):
-    points = rng.standard_normal((100, 5))
-    assert usual(points).all()
-    points[3] = 1e150
-    assert np.flatnonzero(~usual(points)).tolist() == [3]
-    assert usual(np.ones((4, 2))).all()

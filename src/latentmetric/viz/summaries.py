@@ -65,20 +65,7 @@ def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
     return Starts(first.get("start"), losses, errors)
 
 
-class Tried(NamedTuple):
-    """A way to fit that cross-validation compared with others."""
-
-    start: str
-    n_latents: str
-    ridge: float
-    bandwidth: str
-    loss: float
-    """The mean over the folds that it was tried on."""
-    n_folds: int
-    chosen: bool
-
-
-def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
+def candidates(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What the first record of a history says was tried: on the most folds first, then by loss."""
     first = history[0] if history else {}
     names = ("start", "n_latents", "ridge", "bandwidth")
@@ -87,11 +74,15 @@ def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
         losses.setdefault(tuple(entry[name] for name in names), []).append(entry["loss"])
     chosen = tuple(first.get(name) for name in names)
     found = [
-        Tried(key[0], latents_in_words(key[1]), key[2], key[3], float(np.mean(own)), len(own),
-              key == chosen)
+        dict(
+            zip(names, key, strict=True),
+            loss=float(np.mean(own)),
+            n_folds=len(own),
+            chosen=key == chosen,
+        )
         for key, own in losses.items()
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: (-one.n_folds, one.loss))
+    ]
+    return sorted(found, key=lambda one: (-one["n_folds"], one["loss"]))
 
 
 def latents_in_words(n_latents: Any) -> str:
