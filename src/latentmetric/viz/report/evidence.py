@@ -16,12 +16,13 @@ import numpy as np
 
 from latentmetric.characters import distinct_names
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.model import FittedModel, euclidean_model
+from latentmetric.core.model import FittedModel, Neighbors, euclidean_model
 from latentmetric.core.types import Bools, Floats, Ints
+from latentmetric.core.votes import VOTES, vote
 from latentmetric.estimators.fitted import fitted_model, scores_of_labels
 from latentmetric.estimators.inverse import NotInvertibleError, to_input_units
 from latentmetric.evaluation.calibration import Calibration, calibration
-from latentmetric.evaluation.rivals import SUPPORT, TUNED, fit_rival
+from latentmetric.evaluation.rivals import K_NN, NEIGHBORS, SUPPORT, TUNED, fit_rival
 from latentmetric.evaluation.sampling import sample
 from latentmetric.validation.parameters import VOTING, validated_copy
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
@@ -245,10 +246,10 @@ def gather(
     rows, voting = given.rows[queries], validated_copy(estimator, VOTING)
     training = None if X_train is None else originals
     on_start("votes")
-    verdict, votes = _votes(voting, rows, given.codes[queries], training)
+    verdict, votes, near = _votes(voting, rows, given.codes[queries], training)
     rivals = []
     if training is not None and not quick:
-        rivals = _rivals(rows, training, voting.n_jobs, on_start)
+        rivals = _rivals(rows, training, near, voting.n_jobs, on_start)
     quality = None
     if hasattr(estimator, "latent_counts_"):
         on_start("doubtful labels")
@@ -266,9 +267,10 @@ def gather(
 
 
 def _rivals(
-    queries: Floats, training: LabelledRows, n_jobs: Any, on_start: Callable[[str], None]
-) -> list[Method]:
-    """Rivals that are tuned and fitted on the training rows."""
+    queries: Floats, training: LabelledRows, near: Neighbors | None, n_jobs: Any,
+    on_start: Callable[[str], None],
+) -> list[Method]:  # fmt: skip
+    """Rivals that are tuned and fitted on the training rows; ``near`` are Euclid's neighbours."""
     n_classes = len(np.unique(training.codes))
     rivals = []
     for name in TUNED:
@@ -276,28 +278,41 @@ def _rivals(
             continue
         on_start(name)
         rival = fit_rival(name, training.rows, training.codes, n_jobs=n_jobs, bounded=True)
+        scaling, classifier = rival.pipeline
+        if name == K_NN and near is not None and scaling == "passthrough":
+            some = near.first(classifier.n_neighbors)
+            ballots = VOTES[classifier.weights].weigh(some.squared, 0)
+            predicted = vote(training.codes[some.indices], ballots)
+        else:
+            predicted = rival.pipeline.predict(queries)
         shown = name.replace("-", "\N{NON-BREAKING HYPHEN}")
-        predicted = rival.pipeline.predict(queries)
         rivals.append(Method(shown, predicted, rival.chosen, rival.n_rows))
     return rivals
 
 
 def _votes(
     estimator: Any, queries: Floats, true: Ints, training: LabelledRows | None
-) -> tuple[Vote, list[Method]]:
-    """The vote that ``predict`` makes; those of Euclid, latent examples and training rows."""
+) -> tuple[Vote, list[Method], Neighbors | None]:
+    """The vote that ``predict`` makes; those of Euclid, latent examples and training rows.
+
+    Also the training rows nearest to each query by Euclid, as many as tuned k-NN may need.
+    """
     model: FittedModel = estimator.model_
     name = type(estimator).__name__
     own_name = name if estimator._learns else EUCLID
     has_latents = hasattr(estimator, "latent_examples_")
     votes: list[Vote] = []
+    near = None
 
-    def add(voters: FittedModel, called: str, kind: str) -> None:
-        votes.append(_vote(estimator, queries, true, voters, called, kind))
+    def add(voters: FittedModel, called: str, kind: str, k: int = 1) -> Neighbors:
+        k = max(k, voters.n_voters(estimator.weights, estimator.n_neighbors))
+        found = voters.nearest(queries, min(k, len(voters.references)), estimator.n_jobs)
+        votes.append(_vote(estimator, found, true, voters, called, kind))
+        return found
 
     if training is not None and estimator._learns:
         euclid = euclidean_model(training.rows, training.codes, model.n_classes)
-        add(euclid, EUCLID, "original")
+        near = add(euclid, EUCLID, "original", NEIGHBORS[-1])
     if has_latents:
         add(_latent_voters(estimator), name, "latent")
     if training is not None:
@@ -307,7 +322,7 @@ def _votes(
         add(model, own_name, "own")
     by_latents = has_latents and estimator.reference_ == "latent"
     verdict = next(one for one in reversed(votes) if not by_latents or one.voters == "latent")
-    return verdict, [one for one in votes if one is not verdict]
+    return verdict, [one for one in votes if one is not verdict], near
 
 
 def _latent_voters(estimator: Any) -> FittedModel:
@@ -319,12 +334,12 @@ def _latent_voters(estimator: Any) -> FittedModel:
 
 
 def _vote(
-    estimator: Any, queries: Floats, true: Ints, model: FittedModel, name: str, voters: str
+    estimator: Any, found: Neighbors, true: Ints, model: FittedModel, name: str, voters: str
 ) -> Vote:
-    """Let the references of a model vote."""
+    """Let the references of a model vote that were found nearest."""
     weights = estimator.weights
     k = model.n_voters(weights, estimator.n_neighbors)
-    neighbors = model.nearest(queries, k, estimator.n_jobs)
+    neighbors = found.first(k)
     nearest = neighbors.first(limits.N_NEIGHBORS)
     confidence, own_share = np.empty(len(true)), np.empty(len(true))
     for block in row_blocks(len(true), 8 * model.n_classes):
