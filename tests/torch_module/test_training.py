@@ -154,7 +154,6 @@ def test_it_stands_in_the_trainer_of_pytorch_metric_learning():
         ({"latents_per_class": [1, 2]}, ValueError, "has 2 numbers, but there are 3 classes"),
         ({"latents_per_class": [1, 2, 0]}, ValueError, "of class 2 must be at least 1, got 0"),
         ({"temperature": 1e-46}, ValueError, "temperature must be"),
-        ({"memory": 0.5}, ValueError, "memory must be at least 1, got 0.5"),
         ({"smoothing": True}, TypeError, "smoothing must be a number"),
     ],
 )

@@ -13,6 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+MEMORY = 20.0
+"""The number of rows that a latent example stands for on average: earlier ones are forgotten."""
+
 EMPTY = 0.5
 """A latent example that stands for fewer rows than this is empty: a row takes its place."""
 
@@ -87,7 +90,7 @@ def _is_finite(rows: Tensor) -> Tensor:
 
 
 def update_state(
-    state: State, rows: Tensor, labels: Tensor, latent_labels: Tensor, memory: float
+    state: State, rows: Tensor, labels: Tensor, latent_labels: Tensor, memory: float = MEMORY
 ) -> tuple[State, Tensor]:
     """The state after these rows, and the latent example of each of them.
 

@@ -50,12 +50,9 @@ class LatentVoteLoss(nn.Module):
         The length of an embedding.
     latents_per_class : int or sequence of int, default=5
         Latent examples of each class: parameters, to be passed to an optimizer by
-        ``param_groups``.
+        ``param_groups``. One that has had no rows near it for long moves to a row of its class.
     temperature : float, default=1.0
         T, in squared units of the embeddings.
-    memory : float, default=20.0
-        The average number of rows that a latent example stands for. A latent example that has had
-        no rows near it for long moves to a row of its class.
     margin : float, default=0.0
         The latent examples of a row's class vote as if they were farther away, in D², by this many
         times the spread E[D²(x, z)] of the class: the paper's margin, which depends on the data. 0
@@ -121,7 +118,6 @@ class LatentVoteLoss(nn.Module):
         latents_per_class: int | Sequence[int] = 5,
         *,
         temperature: float = 1.0,
-        memory: float = 20.0,
         margin: float = 0.0,
         label_noise: bool = False,
         batch_votes: bool = False,
@@ -131,7 +127,6 @@ class LatentVoteLoss(nn.Module):
         super().__init__()
         self.n_classes = Integer(2).check("n_classes", n_classes)
         self.n_features = Integer(1).check("n_features", n_features)
-        self.memory = Number(1).check("memory", memory)
         self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
         self.batch_votes = Boolean().check("batch_votes", batch_votes)
@@ -404,7 +399,7 @@ class LatentVoteLoss(nn.Module):
             return state, nearest_of_class(rows, labels, state.latents, of_latents)
         everyone, codes, own_rows = gather_batches(rows, labels)
         filled = refill_empty(state, everyone, codes, of_latents)
-        state, own = update_state(filled, everyone, codes, of_latents, self.memory)
+        state, own = update_state(filled, everyone, codes, of_latents)
         with torch.no_grad():
             self.latents.copy_(state.latents)
             self.counts.copy_(state.counts)
