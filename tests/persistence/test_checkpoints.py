@@ -97,12 +97,6 @@ def test_a_finished_fit_is_not_done_again_and_its_folder_can_be_used_again(tmp_p
     assert_same(fit(X[:90], y[:90], tmp_path, resume=False), fit(X[:90], y[:90]))
 
 
-def test_an_interrupted_fit_is_not_overwritten(tmp_path, monkeypatch):
-    interrupted_fit(monkeypatch, X, y, tmp_path, 3)
-    with pytest.raises(ValueError, match="interrupted after round 2; pass resume=True"):
-        fit(X, y, tmp_path, resume=False)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -211,28 +205,3 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
     document, _ = read_model_file(tmp_path / FILE_NAME)
     assert document["progress"]["history"][-1]["round"] == 1
     assert_same(fit(X, y, tmp_path), fit(X, y))
-
-
-def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
-    find, calls = MaPML._attributes, []
-
-    def interrupted_once(*of, **options):
-        calls.append(of)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return find(*of, **options)
-
-    monkeypatch.setattr(MaPML, "_attributes", interrupted_once)
-    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-    assert len(calls) == 2
-    assert_same(model, fit(X, y))
-
-
-def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(driver, "next_step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)

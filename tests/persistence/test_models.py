@@ -1,9 +1,6 @@
 """A loaded model predicts as the saved one, bit for bit."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -216,26 +213,6 @@ def test_labels_that_are_dates_are_refused(tmp_path):
     X, y = SMALL_BLOBS
     with pytest.raises(TypeError, match="labels that are integers, floats"):
         save(Euclidean().fit(X, y.astype("M8[D]")), tmp_path / "model")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
-    model = fitted(Euclidean())
-    save(model, tmp_path / "model")
-    before = (tmp_path / "model").read_bytes()
-    script = (
-        "import os, signal, sys, latentmetric\n"
-        "model = latentmetric.load(sys.argv[1])\n"
-        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "latentmetric.save(model.set_params(n_neighbors=1), sys.argv[1])\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "model"], env=os.environ, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL
-    assert (tmp_path / "model").read_bytes() == before
-    assert latentmetric.load(tmp_path / "model").n_neighbors == 3
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.safetensors")), ids=lambda path: path.stem)
