@@ -6,9 +6,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric.torch.latents import (
     State,
-    class_logits,
     refill_empty,
-    squared_distances,
     update_state,
 )
 
@@ -18,12 +16,6 @@ FOREVER = 1e12
 
 def labels_of(*sizes):
     return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-
-
-def test_squared_distances_far_from_the_origin():
-    rows, points = torch.randn(7, 5) + 1000, torch.randn(4, 5) + 1000
-    expected = torch.cdist(rows.double(), points.double()).square()
-    assert torch.allclose(squared_distances(rows, points).double(), expected, atol=1e-2)
 
 
 def test_empty_latents_take_the_first_rows_of_their_class():
@@ -65,11 +57,3 @@ def test_a_row_whose_square_is_not_finite_changes_nothing(number):
     after, _ = update_state(state, rows, torch.tensor([0, 1]), latent_labels, 10.0)
     for before, now in zip(state, after, strict=True):
         assert torch.equal(before, now)
-
-
-def test_only_latents_that_stood_for_a_row_vote():
-    latent_labels, squared = labels_of(2, 1), torch.tensor([[0.0, 3.0, 1.0]])
-    state = State(torch.zeros(3, 1), torch.tensor([0.0, 2.0, 2.0]), torch.zeros(2))
-    assert class_logits(-squared, state, latent_labels).tolist() == [[-3.0, -1.0]]
-    nothing = state._replace(counts=torch.zeros(3))
-    assert class_logits(-squared, nothing, latent_labels).isfinite().all()

@@ -4,16 +4,8 @@ import pytest
 from latentmetric.viz.summaries import (
     leading_directions,
     order_by_confusion,
-    spectrum,
     widest_plane,
 )
-
-
-def test_the_identity_has_full_effective_rank():
-    found = spectrum(np.eye(8, dtype=np.float32))
-    assert found.rank == 8
-    assert found.effective_rank == pytest.approx(8)
-    assert [found.directions_for(share) for share in (0.5, 1.0)] == [4, 8]
 
 
 def test_confused_classes_become_blocks_and_others_keep_their_order(rng):
@@ -45,9 +37,3 @@ def test_two_classes_take_the_second_axis_from_their_points(rng):
     plane = widest_plane(points, codes)
     assert abs(plane.axes[0, 0]) > 0.98
     assert abs(plane.axes[1, 1]) > 0.98
-
-
-def test_points_that_do_not_vary_are_projected_to_the_origin():
-    for points in (np.ones((1, 3)), np.ones((4, 1))):
-        flat = widest_plane(points, np.zeros(len(points), dtype=int)).project(points)
-        np.testing.assert_array_equal(flat, np.zeros((len(points), 2)))
