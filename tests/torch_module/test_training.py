@@ -196,5 +196,5 @@ def test_only_its_own_part_imports_pytorch_and_says_what_to_install():
         "import latentmetric.torch"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "latentmetric.torch needs PyTorch: pip install torch;" in done.stderr
+    assert "latentmetric.torch needs torch: pip install torch" in done.stderr
     assert done.stdout == "False\n"
