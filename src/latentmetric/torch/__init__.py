@@ -7,7 +7,7 @@ from latentmetric.extras import import_optional as _import_optional
 
 _import_optional("torch", "torch", "latentmetric.torch")
 
-from latentmetric.torch.layer import MahalanobisLinear
-from latentmetric.torch.vote import LatentVoteLoss
+from latentmetric.torch.layer import MahalanobisLinear  # noqa: E402
+from latentmetric.torch.vote import LatentVoteLoss  # noqa: E402
 
 __all__ = ["LatentVoteLoss", "MahalanobisLinear"]
