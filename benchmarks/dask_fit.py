@@ -20,9 +20,9 @@ import numpy as np
 import zarr
 from common import gemm_gflops, machine_facts, table, write_json
 from distributed import Client, LocalCluster
+from image_like import make_image_like
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 
 N_FEATURES, N_CLASSES, CHUNK_ROWS = 256, 200, 20_000
 PARAMETERS = {"n_latents": 32, "max_iter": 3, "n_steps": 20_000, "random_state": 0}

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from common import gemm_gflops, machine_facts, table, write_json
+from image_like import make_image_like
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 from latentmetric.io import open_rows
 
 BASE = {"rows": 160_000, "features": 256, "latents": 32, "classes": 500}

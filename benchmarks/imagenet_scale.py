@@ -36,9 +36,9 @@ from common import (
     take_memory,
     write_json,
 )
+from image_like import IMAGENET, make_image_like
 
 from latentmetric import Euclidean, MaPML
-from latentmetric.datasets import IMAGENET, make_image_like
 
 TEST_ROWS = 50_000
 TAKEN_OVER_DATA = 2.5

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from common import gemm_gflops, machine_facts, positive, table, write_json
 from data import load_benchmark
+from image_like import make_image_like
 from sklearn.neighbors import KNeighborsClassifier
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 
 SETS = ("mnist", "letter", "clinc150")
 ROWS_PER_CALL = (1, 10, 100, 10_000)

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 from common import PeakMemory, gemm_gflops, machine_facts, no_options, table, write_json
+from image_like import make_image_like
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 from latentmetric.evaluation import retrieval_scores
 from latentmetric.viz import write_report
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from common import PeakMemory, gemm_gflops, machine_facts, table, write_json
+from image_like import make_image_like
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 from latentmetric.io import open_rows
 
 N_FEATURES, N_CLASSES, LATENTS, ROUNDS = 512, 1_000, 64, 3

@@ -14,13 +14,13 @@ import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
 from dask.distributed import Client
+from sklearn.datasets import make_classification
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 
-made = make_image_like(4_000, 16, 6)
-X = da.from_array(made.X, chunks=(1_000, -1))  # yours: da.from_zarr("features.zarr")
-y = da.from_array(made.y, chunks=1_000)
+rows, labels = make_classification(4_000, 16, n_informative=8, n_classes=6, random_state=0)
+X = da.from_array(rows, chunks=(1_000, -1))  # yours: da.from_zarr("features.zarr")
+y = da.from_array(labels, chunks=1_000)
 parameters = {"n_latents": 8, "max_iter": 2, "refine": 1, "random_state": 0}
 
 # %%
@@ -35,8 +35,8 @@ with Client(
 # %%
 # Fit in memory, with the same seed.
 
-local = MaPML(**parameters).fit(made.X, made.y)
-print(f"same answers: {100 * np.mean(answers == local.predict(made.X)):.1f} %")
+local = MaPML(**parameters).fit(rows, labels)
+print(f"same answers: {100 * np.mean(answers == local.predict(rows)):.1f} %")
 difference = np.abs(distributed.latent_examples_ - local.latent_examples_).max()
 print(f"largest difference of a feature of a latent example: {difference:.0e}")
 

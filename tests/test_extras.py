@@ -27,7 +27,7 @@ def test_messages_name_packages_which_any_index_has():
     assert "pip install 'latentmetric[" not in text
     assert 'pip install "latentmetric[' not in text
     used = set(re.findall(r"pip_install\('(\w+)'\)", text)) | set(
-        re.findall(r'needs\("[\w.]+", "(\w+)"', text)
+        re.findall(r'import_optional\("[\w.]+", "(\w+)"', text)
     )
     assert used == {"cli", "dask", "demo", "faiss", "files", "onnx", "plot", "torch"}
     for extra in used:

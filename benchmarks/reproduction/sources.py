@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from data import Split, load_benchmark, load_split, with_noise
+from image_like import IMAGENET, IMAGENET_TEST_ROWS, make_image_like
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
 from latentmetric.core.types import Floats
-from latentmetric.datasets.image_like import IMAGENET, IMAGENET_TEST_ROWS, make_image_like
 from reproduction.plan import LARGE_SET, Setting
 
 LARGE_TEST_ROWS = 10_000

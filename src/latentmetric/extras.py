@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
+from typing import Any
 
 REQUIREMENT = re.compile(r"([\w.-]+(?:\[[\w,-]+\])?).*\bextra == ['\"]([\w-]+)['\"]")
 """Name and extra of a requirement as metadata write it: ``onnx>=1.16; extra == 'onnx'``."""
@@ -20,5 +22,14 @@ def pip_install(extra: str, package: str = "") -> str:
     except PackageNotFoundError:
         return f'pip install ".[{extra}]" in the folder of pyproject.toml'
     names = [name[1] for name in found if name and name[2] == extra]
-    chosen = [name for name in names if package in ("", name)]
+    chosen = [name for name in names if package == name] or names
     return " ".join(["pip install", *(f'"{name}"' if "[" in name else name for name in chosen)])
+
+
+def import_optional(module: str, extra: str, what: str) -> Any:
+    """An optional module, imported; its absence says what needs it and what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        library = module.split(".")[0]
+        raise ImportError(f"{what} needs {library}: {pip_install(extra, library)}") from error

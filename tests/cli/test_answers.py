@@ -69,23 +69,6 @@ class TestPredict:
         answers = json.loads(call(*arguments, "--json").stdout)
         assert list(answers) == ["label", *columns]
 
-    def test_labels_that_are_objects_become_strings_in_npy(self, folder):
-        X, y = make_blobs()
-        np.save("rows.npy", X)
-        model = latentmetric.Euclidean().fit(X, WORDS.astype(object)[y])
-        save(model, "objects")
-        call("predict", "objects", "rows.npy", "-o", "out.npy")
-        assert np.load("out.npy").tolist() == model.predict(X).tolist()
-
-    def test_parquet_keeps_zero_characters(self, folder):
-        X, y = make_blobs(60)
-        labels = np.array(["a\0b", "a", "\0c"])
-        save(latentmetric.Euclidean(n_neighbors=1).fit(X, labels[y]), "zeros")
-        np.save("rows.npy", X)
-        call("predict", "zeros", "rows.npy", "-o", "labels.parquet")
-        table = pyarrow.parquet.read_table("labels.parquet")
-        assert table["label"].to_pylist() == labels[y].tolist()
-
 
 class TestRejection:
     def predicted(self, *options, code=0):

@@ -41,13 +41,13 @@ def test_options_of_their_own_and_defaults_of_commands():
 @pytest.mark.parametrize(
     ("name", "setting", "n_latents", "message"),
     [
-        ("mapml", "max_itr=3", None, "did you mean 'max_iter'? MaPML has bandwidth=auto, "),
+        ("mapml", "max_itr=3", None, "Invalid parameter 'max_itr' for estimator MaPML"),
         ("mapml", "max_iter", None, "'max_iter' is not NAME=VALUE"),
         ("mapml", "max_iter=many", None, "max_iter must be an integer, got 'many'"),
         ("mapml", "random_state=-1", None, "random_state must be None, an integer from 0 to"),
         ("mapml", None, "2.5", "n_latents must be above 0 and at most 1, got 2.5"),
-        ("lmnn", None, "0.1", "'n_latents' is unknown; "),
-        ("mapl", None, None, "did you mean 'mapml'? there are mapml, lmnn, oasis"),
+        ("lmnn", None, "0.1", "Invalid parameter 'n_latents' for estimator LMNN"),
+        ("mapl", None, None, "'mapl' is not one of mapml, lmnn, oasis"),
     ],
 )
 def test_wrong_parameters_are_usage_errors(name, setting, n_latents, message):
@@ -160,12 +160,3 @@ def test_identifiers_are_no_categories(pipeline, tmp_path, command):
     done = call(*command, tmp_path / "named.csv", *STEPS, "--one-hot", "who", code=1)
     assert "column 'who' has 120 different values in 120 rows" in done.stderr
     assert "--id" in done.stderr
-
-
-@pytest.mark.filterwarnings("default:Skipping features")
-def test_a_column_without_any_number_is_left_out_with_a_warning(folder):
-    (folder / "gap.csv").write_text("a,b,label\n" + "1,,x\n2,,y\n" * 9)
-    done = call("fit", "gap.csv", "-o", "new", "--impute", "mean", "--estimator", "euclidean")
-    assert "Warning: Skipping features without any observed values" in done.stderr
-    assert "1 features made from 2 columns" in done.stdout
-    call("predict", "new", "gap.csv")

@@ -106,12 +106,6 @@ def test_compare(folder):
     assert "Use " not in shown, "one method is no comparison"
 
 
-def test_compare_names_a_wrong_seed_before_it_reads(folder):
-    done = call("compare", "absent.csv", "--random-state", -1, code=2)
-    assert "'--random-state'" in done.stderr
-    assert "absent.csv" not in done.stderr
-
-
 def test_compare_random_labels(folder, rng):
     table = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
     table["label"] = rng.permutation(np.repeat(["no", "yes"], 30))

@@ -1,7 +1,6 @@
 """``latentmetric fit``, compared with the library."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -134,26 +133,6 @@ def test_a_fit_is_resumed_from_its_checkpoint(folder, monkeypatch):
     call(*arguments, "-o", "new", *kept, "--resume")
     models = [latentmetric.load(path) for path in ("whole", "new")]
     np.testing.assert_array_equal(*[model.latent_examples_ for model in models])
-
-
-def test_a_model_that_cannot_be_saved_as_requested_is_saved_elsewhere(folder, monkeypatch):
-    """The folder of the model disappears during the fit."""
-    (folder / "gone").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    fit = latentmetric.Euclidean.fit
-
-    def fit_and_remove(*arguments, **options):
-        (folder / "gone").rmdir()
-        return fit(*arguments, **options)
-
-    monkeypatch.setattr(latentmetric.Euclidean, "fit", fit_and_remove)
-    arguments = ("fit", "train.csv", "-o", "gone/new", "--estimator", "euclidean")
-    reported = call(*arguments, code=1).stderr.splitlines()[-1]
-    (saved,) = folder.glob("latentmetric-*/new")
-    assert f"; the model was saved as {saved} instead" in reported
-    assert latentmetric.load(saved).classes_.tolist() == ["ant", "bee", "cow"]
-    if sys.platform != "win32":
-        assert saved.parent.stat().st_mode & 0o077 == 0
 
 
 def test_a_fit_without_named_columns_remembers_none(folder, train):

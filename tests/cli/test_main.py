@@ -72,6 +72,7 @@ def test_without_typer_a_line_says_what_to_install(monkeypatch):
         (("fit", "train.csv", "-o", "new", "--imput", "mean"), "--impute"),
         (("fit", "train.csv", "-o", "new", "--resume"), "--checkpoint"),
         (("predict", "model", "test.csv", "-o", "out.docx"), ".parquet"),
+        (("compare", "absent.csv", "--random-state", "-1"), "'--random-state'"),
         (("compare", "train.csv", "--methods", "magic"), "'magic' is not among majority class"),
         (("report", "model", "test.csv", "--image-shape", "square"), "28x28"),
         (("report", "model", "-", "--train", "-"), "read only once"),

@@ -6,12 +6,9 @@ import joblib
 import numpy as np
 import pytest
 from helpers import call, make_blobs
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import latentmetric
-from latentmetric import Euclidean, save
+from latentmetric import save
 from latentmetric.characters import percent
 
 
@@ -121,20 +118,3 @@ def test_demo(tmp_path, monkeypatch):
     monkeypatch.setattr("latentmetric.demo.show", lambda out: (out / "shown").write_text("yes"))
     call("demo", "--out", tmp_path)
     assert (tmp_path / "shown").exists()
-
-
-def test_a_pipeline_that_was_fitted_to_a_frame_finds_its_columns_by_name(tmp_path, monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    X, y = make_blobs(60)
-    frame = pandas.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(y > 0, "x", "z"))
-    columns = [
-        ("numbers", StandardScaler(), ["a"]),
-        ("words", OneHotEncoder(sparse_output=False), ["c"]),
-        ("others", "passthrough", ["b"]),
-    ]
-    fitted = make_pipeline(ColumnTransformer(columns), Euclidean()).fit(frame, y)
-    save(fitted, "model")
-    frame[["c", "b", "a"]].to_csv("rows.csv", index=False)
-    answers = call("predict", "model", "rows.csv").stdout.splitlines()[1:]
-    assert [int(line.split(",")[1]) for line in answers] == fitted.predict(frame).tolist()

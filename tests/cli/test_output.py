@@ -55,18 +55,6 @@ def test_no_command_writes_over_what_it_reads(inputs, arguments, out, way):
     assert contents(inputs) == before
 
 
-def test_nothing_is_written_into_a_folder_that_is_read(inputs):
-    zarr = pytest.importorskip("zarr")
-    group = zarr.open_group("rows.zarr", mode="w")
-    group.create_array("x", data=np.load("rows.npy"))
-    for arguments in (
-        ("predict", "euclidean", "rows.zarr", "-o", "rows.zarr/out.csv"),
-        ("fit", "rows.zarr", "labels.txt", "-o", "new", "--checkpoint", "rows.zarr"),
-    ):
-        assert "this command reads rows.zarr" in call(*arguments, code=1).stderr
-    assert "Error: . is a folder, not a file" in call("fit", ".", "-o", "new", code=1).stderr
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

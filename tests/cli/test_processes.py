@@ -1,10 +1,8 @@
 """The command as a process of its own: pipes and signals, and never a traceback."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -83,45 +81,3 @@ def test_ctrl_c_keeps_the_best_round(data):
     again = latentmetric.MaPML(max_iter=kept.n_iter_, n_steps=200, random_state=0, refine=0)
     again.fit(*make_blobs())
     np.testing.assert_allclose(again.components_, kept.components_, rtol=1e-9)
-
-
-@POSIX
-def test_a_second_ctrl_c_keeps_the_old_model(data):
-    """A round of three million steps gives time to press it again."""
-    before = (data / "model").read_bytes()
-    X, y = make_blobs(n_rows=60_000)
-    np.savez("large.npz", x=X, y=y)
-    process = start(
-        "fit", "large.npz", "-o", "model", "--set", "n_steps=3000000", "--n-latents", 20
-    )
-    wait_for(process, "round 0 ")
-    time.sleep(2)  # into the next round: the current one may just be ending
-    process.send_signal(signal.SIGINT)
-    wait_for(process, "Ending")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=100)
-    assert (process.returncode, out) == (130, "")
-    assert "Traceback" not in err
-    assert (data / "model").read_bytes() == before
-    assert sorted(path.name for path in data.iterdir()) == ["data.npz", "large.npz", "model"]
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal to pretend to")
-def test_a_terminal_gets_a_bar(data):
-    leader, follower = os.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, "fit", "data.npz", "-o", "new", "--set", "early_stopping=true"],
-        stdout=subprocess.PIPE, stderr=follower, env=os.environ | {"TERM": "xterm"},
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    try:
-        while part := os.read(leader, 4096):
-            shown += part
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    process.communicate(timeout=60)
-    os.close(leader)
-    assert process.returncode == 0
-    assert b"validation error" in shown
-    assert b"(refinement 1)" in shown

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from forking import forked, needs_forks
+from image_like import make_image_like
 
 from latentmetric import MaPML
-from latentmetric.datasets import make_image_like
 from latentmetric.estimators import index
 
 

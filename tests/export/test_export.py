@@ -190,8 +190,6 @@ def test_faiss_finds_the_neighbours_of_the_model(fitted_with_queries):
     np.testing.assert_array_equal(indices, model.kneighbors(X, 1)[1])
     labels = model.classes_[model.model_.codes]
     np.testing.assert_array_equal(exported.labels, labels)
-    moved = np.abs(exported.predict_proba(X) - model.predict_proba(X)).max(axis=1)
-    assert np.mean(moved > 1e-6) < 1e-2, "only where the last neighbours tie"
 
 
 def test_faiss_refuses_wrong_queries():

@@ -142,17 +142,6 @@ def test_two_features_of_one_name_are_refused(tmp_path):
     assert "several columns 'a'" in refused(path, names=["a"])
 
 
-def test_the_columns_of_a_fit_are_taken_from_later_files(path):
-    write(path, {"n": [7, 8], "a": [1.0, 2.0], "kind": ["x", "y"], "who": ["u", "v"]})
-    usual = {"label": "kind", "id": "who"}
-    table = read(path, usual=usual, names=["a"])
-    assert (table.labels.tolist(), table.ids.tolist()) == (["x", "y"], ["u", "v"])
-    table = read(path, usual=usual, names=["a"], label="who", ignore=["kind"])
-    assert (table.labels.tolist(), table.ids) == (["u", "v"], None)
-    write(path, {"a": [1.0, 2.0], "label": ["x", "y"]})
-    assert read(path, usual=usual).labels.tolist() == ["x", "y"]
-
-
 def test_names_of_identifiers_are_warned_of(path):
     for name in ("ID", "row number", "patient_id", "patientId", "patient.ID", " id "):
         assert "identifies rows but is a feature" in warn_of_ids(["width", name])[0]

@@ -2,10 +2,6 @@
 
 import copy
 import errno
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -99,12 +95,6 @@ def test_a_finished_fit_is_not_done_again_and_its_folder_can_be_used_again(tmp_p
         patched.setattr(driver, "next_step", None)
         assert_same(fit(X, y, tmp_path, bandwidth="latent"), whole)
     assert_same(fit(X[:90], y[:90], tmp_path, resume=False), fit(X[:90], y[:90]))
-
-
-def test_an_interrupted_fit_is_not_overwritten(tmp_path, monkeypatch):
-    interrupted_fit(monkeypatch, X, y, tmp_path, 3)
-    with pytest.raises(ValueError, match="interrupted after round 2; pass resume=True"):
-        fit(X, y, tmp_path, resume=False)
 
 
 @pytest.mark.parametrize(
@@ -215,71 +205,3 @@ def test_a_full_disk_does_not_end_the_fit_and_keeps_the_last_checkpoint(tmp_path
     document, _ = read_model_file(tmp_path / FILE_NAME)
     assert document["progress"]["history"][-1]["round"] == 1
     assert_same(fit(X, y, tmp_path), fit(X, y))
-
-
-def test_an_interrupt_after_the_last_round_keeps_it(monkeypatch):
-    find, calls = MaPML._attributes, []
-
-    def interrupted_once(*of, **options):
-        calls.append(of)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return find(*of, **options)
-
-    monkeypatch.setattr(MaPML, "_attributes", interrupted_once)
-    model = MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-    assert len(calls) == 2
-    assert_same(model, fit(X, y))
-
-
-def test_an_interrupt_before_the_first_round_cannot_be_kept(monkeypatch):
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(driver, "next_step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        MaPML(**PARAMETERS).fit(X, y, keep_on_interrupt=True)
-
-
-KILLED_FIT = """
-import latentmetric
-import sys
-from helpers import make_blobs
-from latentmetric import MaPML
-X, y = make_blobs(2000, 4, 12)
-model = MaPML(0.2, n_steps=2000, max_iter=12, random_state=0)
-latentmetric.save(model.fit(X, y, checkpoint=sys.argv[1], resume=True), sys.argv[2])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_fit_killed_again_and_again_ends_with_the_same_model(tmp_path):
-    def start(folder, out):
-        return subprocess.Popen([sys.executable, "-c", KILLED_FIT, folder, out], env=environment)
-
-    environment = {
-        "PYTHONPATH": ":".join(path for path in sys.path if path),
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-    whole, killed = tmp_path / "whole.safetensors", tmp_path / "killed.safetensors"
-    assert start(tmp_path / "a", whole).wait() == 0
-    generator, checkpoint = np.random.default_rng(0), tmp_path / "b" / FILE_NAME
-    for _ in range(5):
-        process = start(tmp_path / "b", killed)
-        before = checkpoint.stat().st_ino if checkpoint.exists() else None
-        while process.poll() is None and (
-            not checkpoint.exists() or checkpoint.stat().st_ino == before
-        ):
-            time.sleep(0.002)
-        time.sleep(float(generator.random()) * 0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        read_model_file(checkpoint)
-    assert start(tmp_path / "b", killed).wait() == 0
-    _, arrays = read_model_file(whole)
-    _, others = read_model_file(killed)
-    assert arrays.keys() == others.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, others[name])

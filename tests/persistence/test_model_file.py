@@ -1,17 +1,15 @@
-"""The file format: round trips, writes that are complete or not at all, and reported damage."""
+"""The file format: values come back, and what is damaged or too large is refused."""
 
 import os
 
 import numpy as np
 import pytest
 from mutations import Opened
-from safetensors.numpy import load_file
 
 from latentmetric.persistence import model_file
 from latentmetric.persistence.model_file import (
     Contents,
     ModelFileError,
-    holds_model,
     is_model_file,
     pack,
     read_model_file,
@@ -19,41 +17,17 @@ from latentmetric.persistence.model_file import (
     write_model_file,
 )
 
-DOCUMENT = {"format_version": 1, "é\ud800": [1, 2.5, None, float("inf")]}
-
 
 @pytest.fixture
-def arrays(rng):
-    return {
-        "rows": rng.standard_normal((4, 3)),
-        "codes": np.arange(5),
-        "strided": rng.standard_normal((8, 6)).astype(np.float32)[::2, ::3],
-        "nothing": np.empty((0, 3)),
-        "deep": rng.random((2, 3, 4)) < 0.5,
-    }
-
-
-@pytest.fixture
-def content(tmp_path, arrays):
+def content(tmp_path):
     """The bytes of a small model file."""
-    write_model_file(tmp_path / "model", DOCUMENT, arrays)
+    write_model_file(tmp_path / "model", {"format_version": 1}, {"rows": np.eye(4, 3)})
     return (tmp_path / "model").read_bytes()
 
 
 def read_bytes(folder, content):
     (folder / "changed").write_bytes(content)
     return read_model_file(folder / "changed")
-
-
-def test_round_trip(tmp_path, arrays, content):
-    document, found = read_bytes(tmp_path, content)
-    assert document == DOCUMENT
-    assert found.keys() == arrays.keys()
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, arrays[name], strict=True)
-        assert array.flags.writeable
-        assert array.flags.aligned
-    np.testing.assert_array_equal(load_file(tmp_path / "changed")["rows"], arrays["rows"])
 
 
 @pytest.mark.parametrize(
@@ -81,53 +55,11 @@ def test_values_come_back(value):
     assert found.strides == value.strides, "products are rounded differently in another order"
 
 
-def test_values_that_a_file_cannot_hold_are_refused():
-    for value in (
-        b"a",
-        object(),
-        len,
-        {1, 2},
-        slice(1),
-        np.array(["2020"], "M8[Y]"),
-        np.array([[1, "a"]]),
-    ):
-        with pytest.raises(TypeError, match="a model file cannot hold"):
-            pack(value, {}, "name")
-    for stored in (
-        {"$array": "none"}, {"$code": "1"}, {"$type": "os"}, {"$values": [1], "dtype": "str"},
-        {"$values": [[]], "dtype": "object"}, {"$values": ["", "a" * 10**8], "dtype": "str"},
-    ):  # fmt: skip
-        with pytest.raises(ModelFileError):
-            unpack(stored, Contents({}))
-
-
-def test_what_is_no_file_is_reported(tmp_path):
-    with pytest.raises(IsADirectoryError):
-        read_model_file(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        read_model_file(tmp_path / "no")
-
-
 def test_a_document_that_is_too_large_is_refused_before_anything_is_written(tmp_path):
     many = {"format_version": 1, "many": [0] * model_file.MAX_DOCUMENT_ITEMS}
     with pytest.raises(ValueError, match="a model file holds at most"):
         write_model_file(tmp_path / "model", many, {})
     assert os.listdir(tmp_path) == []
-
-
-def test_damage_is_reported_or_changes_nothing(tmp_path, content, arrays):
-    for at in range(0, len(content), 3):
-        with pytest.raises(ModelFileError, match="changed: "):
-            read_bytes(tmp_path, content[:at])
-        changed = bytearray(content)
-        changed[at] ^= 1 << (at % 8)
-        try:
-            document, found = read_bytes(tmp_path, bytes(changed))
-        except ModelFileError:
-            continue
-        assert document == DOCUMENT
-        for name, array in arrays.items():
-            np.testing.assert_array_equal(found[name], array)
 
 
 def test_other_files_are_not_confused_with_a_model_cut_short(tmp_path, content):
@@ -143,14 +75,6 @@ def test_other_files_are_not_confused_with_a_model_cut_short(tmp_path, content):
         with pytest.raises(ModelFileError, match=f"changed: .*{message}"):
             read_bytes(tmp_path, start)
         assert is_model_file(tmp_path / "changed") == message.startswith("cut short")
-
-
-def test_a_checkpoint_is_a_model_file_that_holds_no_model(tmp_path):
-    write_model_file(tmp_path / "model", {"estimator": "MaPML"} | DOCUMENT, {})
-    write_model_file(tmp_path / "checkpoint", {"estimator": "checkpoint"} | DOCUMENT, {})
-    assert holds_model(tmp_path / "model")
-    assert is_model_file(tmp_path / "checkpoint")
-    assert not holds_model(tmp_path / "checkpoint")
 
 
 @pytest.mark.parametrize("version", [None, True, "1", model_file.FORMAT_VERSION + 1])

@@ -1,16 +1,12 @@
 """A loaded model predicts as the saved one, bit for bit."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 from helpers import make_blobs
-from mutations import Opened
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -158,15 +154,6 @@ def test_names_of_features_and_columns_come_back(tmp_path):
         loaded.predict(frame[frame.columns[::-1]])
 
 
-def test_wide_labels_that_are_short_take_only_their_length(tmp_path):
-    """A file of a few bytes could ask for megabytes with each answer."""
-    model = Euclidean(n_neighbors=1).fit([[0.0], [1.0]], ["a", "b"])
-    model.classes_ = np.array(["a", "b"], dtype=f"U{2**24}")
-    loaded = saved(model, tmp_path)
-    assert loaded.classes_.dtype == "U1"
-    assert loaded.predict([[0.9]]).tolist() == ["b"]
-
-
 @pytest.mark.parametrize(("scale", "dtype"), [(1e300, "f8"), (1e-30, "f4")])
 def test_models_of_any_unit_are_saved(tmp_path, scale, dtype):
     X, y = make_blobs(60)
@@ -180,13 +167,8 @@ def test_a_random_state_that_is_not_a_seed_is_left_out(tmp_path):
     assert saved(model, tmp_path).random_state is None
 
 
-def test_the_document_describes_the_model(tmp_path):
-    model = fitted(MaPML(**FEW), labels=LABELS[2])
-    save(model, tmp_path / "model")
-    document = Opened.of((tmp_path / "model").read_bytes()).document
-    assert document["estimator"] == document["model"]["estimator"] == "MaPML"
-    assert document["model"]["parameters"]["n_steps"] == 200
-    assert document["model"]["attributes"]["classes_"]["$values"] == LABELS[2].tolist()
+def test_the_file_says_what_wrote_it(tmp_path):
+    save(fitted(Euclidean()), tmp_path / "model")
     found = versions_of(tmp_path / "model")
     assert found["format_version"] == 2
     assert found["versions"]["latentmetric"] == latentmetric.__version__
@@ -231,26 +213,6 @@ def test_labels_that_are_dates_are_refused(tmp_path):
     X, y = SMALL_BLOBS
     with pytest.raises(TypeError, match="labels that are integers, floats"):
         save(Euclidean().fit(X, y.astype("M8[D]")), tmp_path / "model")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals of POSIX")
-def test_a_process_killed_while_it_writes_leaves_the_old_model(tmp_path):
-    model = fitted(Euclidean())
-    save(model, tmp_path / "model")
-    before = (tmp_path / "model").read_bytes()
-    script = (
-        "import os, signal, sys, latentmetric\n"
-        "model = latentmetric.load(sys.argv[1])\n"
-        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "latentmetric.save(model.set_params(n_neighbors=1), sys.argv[1])\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "model"], env=os.environ, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL
-    assert (tmp_path / "model").read_bytes() == before
-    assert latentmetric.load(tmp_path / "model").n_neighbors == 3
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.safetensors")), ids=lambda path: path.stem)

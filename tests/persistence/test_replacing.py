@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from latentmetric.persistence.replacing import check_replaceable, remove_temporary_files, replacing
+from latentmetric.persistence.replacing import replacing
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 
@@ -45,15 +45,6 @@ def test_a_link_stays_and_the_file_it_points_to_is_replaced(tmp_path):
         assert (tmp_path / "store" / "model").read_bytes() == content
 
 
-@POSIX
-def test_names_as_long_as_the_file_system_allows_can_be_written(tmp_path):
-    for name in ("日" * 80, "m" * 255):
-        with replacing(tmp_path / name) as file:
-            file.write(b"new")
-        assert (tmp_path / name).read_bytes() == b"new"
-    assert temporaries(tmp_path) == []
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, error):
     (tmp_path / "model").write_bytes(b"old")
@@ -64,28 +55,3 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, err
         assert caught.value.filename == str(tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
     assert (tmp_path / "model").read_bytes() == b"old"
-
-
-def test_remains_of_killed_writes_are_removed_and_nothing_else(tmp_path):
-    others = [".other.0123456789abcdef.tmp", ".model.0123.tmp2", "model.0123.tmp", "model"]
-    for name in [*others, ".model.0123456789abcdef.tmp"]:
-        (tmp_path / name).touch()
-    remove_temporary_files(tmp_path / "model")
-    assert sorted(os.listdir(tmp_path)) == sorted(others)
-
-
-@POSIX
-def test_a_trial_changes_nothing_and_finds_what_a_write_would_find(tmp_path):
-    check_replaceable(tmp_path / "new")
-    assert os.listdir(tmp_path) == []
-    (tmp_path / "old").write_bytes(b"old")
-    check_replaceable(tmp_path / "old")
-    assert (tmp_path / "old").read_bytes() == b"old"
-    (tmp_path / "dangling").symlink_to(tmp_path / "none" / "model")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        check_replaceable(tmp_path / "dangling")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        check_replaceable(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileExistsError, match="not a regular file"):
-        check_replaceable(tmp_path / "pipe")

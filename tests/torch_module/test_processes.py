@@ -21,11 +21,10 @@ def batches():
         yield rows, torch.randint(0, 3, (N_ROWS,), generator=generator)
 
 
-def parts(update):
+def parts():
     torch.manual_seed(2)
     net = torch.nn.Linear(5, 4).double()
-    loss = LatentVoteLoss(3, 4, 2, update=update).double()
-    return net, loss
+    return net, LatentVoteLoss(3, 4, 2).double()
 
 
 def train(net, loss, part):
@@ -40,19 +39,16 @@ def train(net, loss, part):
     return copy.deepcopy((getattr(net, "module", net).state_dict(), plain.state_dict()))
 
 
-def train_part(rank, update):
-    net, loss = parts(update)
-    net = torch.nn.parallel.DistributedDataParallel(net)
-    if update == "gradient":
-        loss = torch.nn.parallel.DistributedDataParallel(loss)
+def train_part(rank):
+    net, loss = map(torch.nn.parallel.DistributedDataParallel, parts())
     return train(net, loss, slice(rank * N_ROWS // 2, (rank + 1) * N_ROWS // 2))
 
 
-def one_of_two(rank, folder, update):
+def one_of_two(rank, folder):
     torch.set_num_threads(1)
     store = torch.distributed.FileStore(f"{folder}/store", N_PROCESSES)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=N_PROCESSES)
-    torch.save(train_part(rank, update), f"{folder}/{rank}.pt")
+    torch.save(train_part(rank), f"{folder}/{rank}.pt")
     # gloo aborts if its peer closes the connection during a call, even a barrier: so the processes
     # wait for each other by the store, and close when no call is under way.
     store.set(f"done_{rank}", "")
@@ -61,10 +57,9 @@ def one_of_two(rank, folder, update):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("update", ["gradient", "mean"])
-def test_two_processes_learn_what_one_learns(tmp_path, update):
-    torch.multiprocessing.spawn(one_of_two, (str(tmp_path), update), nprocs=N_PROCESSES)
-    expected = train(*parts(update), slice(None))
+def test_two_processes_learn_what_one_learns(tmp_path):
+    torch.multiprocessing.spawn(one_of_two, (str(tmp_path),), nprocs=N_PROCESSES)
+    expected = train(*parts(), slice(None))
     for rank in range(N_PROCESSES):
         found = torch.load(tmp_path / f"{rank}.pt")
         for before, now in zip(expected, found, strict=True):

@@ -11,8 +11,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 
 from latentmetric.torch import LatentVoteLoss
 
-BOTH = pytest.mark.parametrize("update", ["gradient", "mean"])
-
 
 def rows_of(n_rows=96, n_features=8, n_classes=3):
     """Classes of two groups each, which no linear map separates."""
@@ -43,9 +41,8 @@ def train(net, loss, steps=60, autocast=False):
     return values
 
 
-@BOTH
-def test_a_network_learns(update):
-    net, loss = a_net(), LatentVoteLoss(3, 4, 2, update=update)
+def test_a_network_learns():
+    net, loss = a_net(), LatentVoteLoss(3, 4, 2)
     before = train(net, loss, 1)[0]
     after = train(net, loss)[-1]
     rows, labels = rows_of()
@@ -53,9 +50,8 @@ def test_a_network_learns(update):
     assert after < 0.1 * before
 
 
-@BOTH
-def test_half_precision_is_finite(update):
-    net, loss = a_net(), LatentVoteLoss(3, 4, 2, update=update)
+def test_half_precision_is_finite():
+    net, loss = a_net(), LatentVoteLoss(3, 4, 2)
     values = train(net, loss, 20, autocast=True)
     assert torch.tensor(values).isfinite().all()
     assert all(tensor.isfinite().all() for tensor in net.state_dict().values())
@@ -67,11 +63,9 @@ def test_half_precision_is_finite(update):
     assert value.isfinite()
 
 
-@pytest.mark.parametrize(
-    ("update", "scale"), [("gradient", 0.0), ("mean", 0.0), ("mean", 1e-20), ("gradient", 1e15)]
-)
-def test_equal_rows_and_extreme_distances_are_finite(update, scale):
-    loss = LatentVoteLoss(3, 8, 2, update=update)
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 1e15])
+def test_equal_rows_and_extreme_distances_are_finite(scale):
+    loss = LatentVoteLoss(3, 8, 2)
     rows, labels = rows_of()
     rows = (scale * rows).requires_grad_()
     value = loss(rows, labels)
@@ -81,12 +75,11 @@ def test_equal_rows_and_extreme_distances_are_finite(update, scale):
     assert loss.predict_proba(rows).isfinite().all()
 
 
-@BOTH
-def test_the_state_dict_carries_all(update):
-    loss = LatentVoteLoss(3, 4, [1, 2, 3], update=update, temperature=0.7)
+def test_the_state_dict_carries_all():
+    loss = LatentVoteLoss(3, 4, [1, 2, 3], temperature=0.7)
     rows = a_net()(rows_of()[0]).detach()
     loss(rows, rows_of()[1])
-    other = LatentVoteLoss(3, 4, [3, 2, 1], update="mean")
+    other = LatentVoteLoss(3, 4, [3, 2, 1])
     other.load_state_dict(copy.deepcopy(loss.state_dict()))
     assert torch.equal(loss.predict_proba(rows), other.predict_proba(rows))
     with pytest.raises(RuntimeError, match="size mismatch for latents"):
@@ -108,16 +101,14 @@ def test_latents_have_a_learning_rate_of_their_own():
     (group,) = loss.param_groups(lr=0.5)
     assert (group["lr"], group["weight_decay"]) == (0.5, 0.0)
     assert group["params"][0] is loss.latents
-    assert LatentVoteLoss(3, 4, 2, update="mean").param_groups(lr=0.5) == []
     with pytest.raises(ValueError, match="lr must be"):
         loss.param_groups(lr=0)
 
 
 @pytest.mark.slow
-@BOTH
-def test_compiled_it_is_the_same(update):
+def test_compiled_it_is_the_same():
     """One graph, with gradients and changes of state."""
-    loss = LatentVoteLoss(3, 8, 2, update=update)
+    loss = LatentVoteLoss(3, 8, 2)
     rows, labels = rows_of()
     loss(rows, labels)
     plain = copy.deepcopy(loss)
@@ -162,9 +153,7 @@ def test_it_stands_in_the_trainer_of_pytorch_metric_learning():
         ({"n_classes": 1}, ValueError, "n_classes must be at least 2, got 1"),
         ({"latents_per_class": [1, 2]}, ValueError, "has 2 numbers, but there are 3 classes"),
         ({"latents_per_class": [1, 2, 0]}, ValueError, "of class 2 must be at least 1, got 0"),
-        ({"update": "sgd"}, ValueError, "update must be one of 'gradient', 'mean', got 'sgd'"),
         ({"temperature": 1e-46}, ValueError, "temperature must be"),
-        ({"memory": 0.5}, ValueError, "memory must be at least 1, got 0.5"),
         ({"smoothing": True}, TypeError, "smoothing must be a number"),
     ],
 )
@@ -188,15 +177,11 @@ def test_wrong_batches_are_refused(rows, labels, kind, message):
 
 
 def test_arguments_of_another_kind_are_named():
-    loss, rows, labels = LatentVoteLoss(3, 8, np.array([1, 2, 3])), *rows_of()
+    loss, (rows, labels) = LatentVoteLoss(3, 8, np.array([1, 2, 3])), rows_of()
     with pytest.raises(ValueError, match="the batch is empty"):
         loss(rows[:0], labels[:0])
-    with pytest.raises(TypeError, match="integer codes of classes, got list"):
-        loss(rows, labels.tolist())
     with pytest.raises(TypeError, match="tensor of floating point numbers, got ndarray"):
         loss.predict(rows.numpy())
-    with pytest.raises(TypeError, match=r"floating point numbers, got torch\.int64"):
-        loss.predict(rows.long())
     with pytest.raises(ValueError, match="compares rows with its latent examples only"):
         loss(rows, labels, None, rows, labels)
 
@@ -211,5 +196,5 @@ def test_only_its_own_part_imports_pytorch_and_says_what_to_install():
         "import latentmetric.torch"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "latentmetric.torch needs PyTorch: pip install torch;" in done.stderr
+    assert "latentmetric.torch needs torch: pip install torch" in done.stderr
     assert done.stdout == "False\n"

@@ -57,29 +57,11 @@ def test_the_loss_and_its_gradients_are_those_of_the_refinement(rng, exponent):
     np.testing.assert_allclose(loss.latents.grad.numpy(), expected.points)
 
 
-def test_leaving_out_is_the_mean_of_the_other_rows():
-    """With whole counts, a stretched distance is that to the mean without the row."""
-    loss = LatentVoteLoss(2, 1, 1, update="mean", memory=1e12).double()
-    rows = torch.tensor([[0.0], [1.0], [5.0], [8.0]], dtype=torch.float64)
-    found = loss(rows, torch.tensor([0, 0, 0, 1])).item()
-    losses = []
-    for row, others in ((0.0, 3.0), (1.0, 2.5), (5.0, 0.5)):
-        weights = np.exp([-((row - others) ** 2), -((row - 8.0) ** 2)])
-        losses.append(-np.log(weights[0] / weights.sum()))
-    alone = np.exp([0.0, -((8.0 - 2.0) ** 2)])
-    losses.append(-np.log(alone[0] / alone.sum()))
-    assert found == pytest.approx(np.mean(losses))
-
-
 @pytest.mark.parametrize(
-    ("update", "label_noise", "smoothing", "batch_votes"),
-    [("gradient", False, 0.0, False), ("gradient", True, 0.3, True), ("mean", True, 0.0, True),
-     ("mean", False, 0.3, False)],
-)  # fmt: skip
-def test_gradcheck(rng, update, label_noise, smoothing, batch_votes):
-    loss = placed_loss(
-        rng, update=update, label_noise=label_noise, smoothing=smoothing, batch_votes=batch_votes
-    )
+    "parameters", [{}, {"label_noise": True, "smoothing": 0.3, "batch_votes": True}]
+)
+def test_gradcheck(rng, parameters):
+    loss = placed_loss(rng, **parameters)
     rows, labels = batch(rng)
     rows, labels = torch.tensor(rows, requires_grad=True), torch.tensor(labels)
 

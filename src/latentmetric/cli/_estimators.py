@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -51,23 +49,17 @@ class Parameters:
         """An estimator with these parameters; a wrong one is a usage error."""
         names = {known.lower(): known for known in ESTIMATORS}
         if name.lower() not in names:
-            raise typer.BadParameter(_unknown(name, names), param_hint="--estimator")
-        made = estimator_class(names[name.lower()])()
-        known = made.get_params()
+            message = f"{name!r} is not one of {', '.join(names)}"
+            raise typer.BadParameter(message, param_hint="--estimator")
+        made = estimator_class(names[name.lower()])(random_state=self.random_state, **defaults)
         given = {} if self.n_latents is None else {"n_latents": _value(self.n_latents)}
         for setting in self.set_ or ():
             parameter, sign, text = setting.partition("=")
             if not sign:
                 raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint="--set")
             given[parameter.strip().replace("-", "_")] = _value(text.strip())
-        for parameter in given:
-            if parameter not in known:
-                listed = [f"{own}={value}" for own, value in known.items()]
-                hint = _unknown(parameter, known, f"{type(made).__name__} has", listed)
-                raise typer.BadParameter(hint, param_hint="--set")
-        made.set_params(random_state=self.random_state, **defaults).set_params(**given)
         try:
-            validated_copy(made)
+            validated_copy(made.set_params(**given))
         except (OverflowError, TypeError, ValueError) as error:
             raise typer.BadParameter(str(error)) from error
         return made
@@ -81,14 +73,6 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return text
-
-
-def _unknown(
-    name: str, known: Any, having: str = "there are", listed: Sequence[str] | None = None
-) -> str:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{name!r} is unknown; {hint}{having} {', '.join(listed or known)}"
 
 
 @dataclass

@@ -1,14 +1,14 @@
 """Arguments and options that several commands share, one by one and in groups.
 
-A group is a dataclass whose fields are options. A command takes it as one parameter, and
-``expanded`` gives the command the options in its place.
+A group is a dataclass whose fields are options with defaults. A command takes it as one parameter,
+and ``expanded`` gives the command the options in its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stderr
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from io import StringIO
@@ -48,16 +48,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             continue
         groups[parameter.name], hints = group, get_type_hints(group, include_extras=True)
         for field in fields(group):
-            default = Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                Parameter(
-                    field.name,
-                    Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=hints[field.name],
-                )
-            )
-
+            own = {"default": field.default, "annotation": hints[field.name]}
+            parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, **own))
     quietly = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
     parameters.append(quietly)
 

@@ -23,7 +23,7 @@ from typer import Option
 from latentmetric.characters import visible
 from latentmetric.cli._messages import note, print_json
 from latentmetric.cli._options import Json, Overwrite
-from latentmetric.persistence.model_file import holds_model
+from latentmetric.persistence.model_file import is_model_file
 from latentmetric.persistence.replacing import check_replaceable, replacing
 
 Columns = dict[str, np.ndarray[Any, Any]]
@@ -60,7 +60,11 @@ def check_output(out: Path, kind: str, inputs: Sequence[Path | None], overwrite:
     if out == Path("-"):
         raise ValueError("-o - is not a file; name one")
     check_replaceable(out)
-    refuse_inputs(out, inputs)
+    for path in inputs:
+        if path is not None and path.exists() and out.exists() and os.path.samefile(out, path):
+            raise FileExistsError(
+                f"{out} is not written: this command reads {path}; name another file"
+            )
     if out.exists() and out.stat().st_size and not overwrite and not _is_own(out, kind):
         raise FileExistsError(
             f"{out} exists and is not recognised as a file that this command writes; name another "
@@ -68,23 +72,10 @@ def check_output(out: Path, kind: str, inputs: Sequence[Path | None], overwrite:
         )
 
 
-def refuse_inputs(out: Path, inputs: Sequence[Path | None]) -> None:
-    """Refuse to write over a file that is read, or into a folder that is; links are followed."""
-    for path in inputs:
-        if path is None or not path.exists():
-            continue
-        is_zarr = path.is_dir() and path.name.lower().endswith(".zarr")  # others are refused
-        is_inside = is_zarr and path.resolve() in out.resolve().parents
-        if is_inside or (out.exists() and os.path.samefile(out, path)):
-            raise FileExistsError(
-                f"{out} is not written: this command reads {path}; name another file"
-            )
-
-
 def _is_own(path: Path, kind: str) -> bool:
     """Whether a command that writes this kind of file may have written this one."""
     if kind == "model":
-        return holds_model(path)
+        return is_model_file(path)
     begin, held = MARKS[kind]
     content = path.read_bytes()
     return re.match(begin, content, re.IGNORECASE) is not None and held in content
@@ -136,10 +127,7 @@ def _write(columns: Columns, array: Any, suffix: str, file: Any) -> None:
     elif suffix == ".parquet":
         from pyarrow import parquet, table
 
-        # An array of text would be cut at the first zero character of each value.
-        texts = {name: values.tolist() for name, values in columns.items() if _is_text(values)}
-        made = table(columns | texts, metadata={"writer": "latentmetric"})
-        parquet.write_table(made, file)
+        parquet.write_table(table(columns, metadata={"writer": "latentmetric"}), file)
     else:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         _write_text(columns, text, "\t" if suffix == ".tsv" else ",")

@@ -16,7 +16,7 @@ from latentmetric.characters import shortened
 from latentmetric.cli._messages import describe, note
 from latentmetric.io import Choice, Table, open_table
 from latentmetric.io.formats import similar_name
-from latentmetric.persistence.model_file import ModelFileError, holds_model, is_model_file
+from latentmetric.persistence.model_file import ModelFileError, is_model_file
 from latentmetric.validation.pipelines import SplitPipeline, split_pipeline
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read_table(
     ``models`` says where the command takes a model, for whoever gives one in place of rows.
     """
     for path in (features, labels):
-        if path is not None and holds_model(path):
+        if path is not None and is_model_file(path):
             raise ValueError(f"{path} is a model file, not a file of rows or labels; {models}")
     table = open_table(sys.stdin.buffer if features == STANDARD_INPUT else features, labels, choice)
     for line in table.notes:

@@ -259,10 +259,7 @@ def _label_scores(fitted: Any, rows: Any, labels: Any) -> Any:
     return scores
 
 
-def latents(
-    model: option.Model,
-    answers: Answers,
-) -> None:
+def latents(model: option.Model, answers: Answers) -> None:
     """Write the latent examples of a model, with how many rows each stands for.
 
     Latent examples are numbered from 0, as in the answers of neighbors. Their features are in the

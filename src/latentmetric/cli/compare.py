@@ -120,17 +120,7 @@ def _show(names: list[str], outcomes: list[Outcome], folds: int, unequal: bool, 
     balanced = ["balanced accuracy"] if unequal else []
     auc = ["AUC"] if any("auc" in line for line in found) else []
     print_table(
-        [
-            "method",
-            "error",
-            "± std",
-            *balanced,
-            *auc,
-            "folds",
-            "references",
-            "fit",
-            "1000 queries",
-        ],
+        ["method", "error", "± std", *balanced, *auc, "folds", "references", "fit", "1000 queries"],
         [
             [
                 line["method"],

@@ -21,6 +21,7 @@ from latentmetric.evaluation.unequal import (
     second_class_scores,
 )
 from latentmetric.io.choosing import listed
+from latentmetric.viz.summaries import class_errors, confused_pairs
 
 MIN_SHARE = 1e-3
 """Smaller probabilities count as this one in the logarithmic loss."""
@@ -92,13 +93,9 @@ def _codes(classes: Any, labels: Any) -> Ints:
 def _facts(classes: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, Any]:
     """Numbers by class, and the most frequent pairs of a class and what it was taken for."""
     known, right, names = true >= 0, true == predicted, classes.tolist()
-    n_rows, n_right, n_predicted = (
-        np.bincount(codes, minlength=len(names)).tolist()
-        for codes in (true[known], true[right], predicted)
-    )
-    wrong = np.stack((true, predicted), axis=1)[known & ~right]
-    confused, counts = np.unique(wrong, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:pairs]
+    errors = class_errors(true[known], predicted[known], len(names))
+    n_predicted = np.bincount(predicted, minlength=len(names)).tolist()
+    n_rows, n_wrong = errors.rows.tolist(), errors.wrong.tolist()
     return {
         "rows": len(true),
         "errors": int((~right).sum()),
@@ -108,15 +105,15 @@ def _facts(classes: Any, true: Ints, predicted: Ints, pairs: int) -> dict[str, A
             {
                 "label": name,
                 "rows": rows,
-                "errors": rows - hits,
-                "error": (rows - hits) / rows if rows else None,
-                "precision": hits / taken if taken else None,
+                "errors": wrong,
+                "error": wrong / rows if rows else None,
+                "precision": (rows - wrong) / taken if taken else None,
             }
-            for name, rows, hits, taken in zip(names, n_rows, n_right, n_predicted, strict=True)
+            for name, rows, wrong, taken in zip(names, n_rows, n_wrong, n_predicted, strict=True)
         ],
         "confused": [
-            {"label": names[label], "taken_for": names[other], "rows": int(count)}
-            for (label, other), count in zip(confused[order], counts[order], strict=True)
+            {"label": names[pair.true], "taken_for": names[pair.predicted], "rows": pair.count}
+            for pair in confused_pairs(true[known], predicted[known])[:pairs]
         ],
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +14,8 @@ import typer
 from latentmetric import save
 from latentmetric.cli import _options as option
 from latentmetric.cli._estimators import Parameters, Steps, fit_steps, joined
-from latentmetric.cli._messages import INTERRUPTED, describe, note, print_json, say
-from latentmetric.cli._output import check_output, refuse_inputs
+from latentmetric.cli._messages import INTERRUPTED, note, print_json, say
+from latentmetric.cli._output import check_output
 from latentmetric.cli._progress import ERRORS, measured, show_progress
 from latentmetric.cli._reading import Reading, read_to_fit
 from latentmetric.estimators.progress import iterations, refinement
@@ -61,8 +60,6 @@ def fit(
         raise typer.BadParameter("--resume needs --checkpoint, the folder to resume from")
     model = parameters.estimator(estimator)
     check_output(out, "model", [features, labels], overwrite)
-    if checkpoint is not None:
-        refuse_inputs(checkpoint / "state", [features, labels])
     models = "fit learns a new model and takes none"
     table = read_to_fit(features, labels, reading, steps, models)
     since = perf_counter()
@@ -77,7 +74,7 @@ def fit(
     columns = {"label": table.label_name, "id": table.id_name, "key": table.key}
     if any(columns.values()):  # where later commands find these in such files
         model.columns_in_ = {role: name for role, name in columns.items() if name}
-    _save(joined(pipeline, model), out)
+    save(joined(pipeline, model), out)
     facts = _facts(model, out, perf_counter() - since, progress.interrupted)
     facts["columns"] = table.rows.shape[1]
     check = not no_check and getattr(model, "unlabelled", None) is None and not progress.interrupted
@@ -105,16 +102,6 @@ def _trial(model: Any, rows: Any, labels: Any) -> QuickCheck | None:
     with show_progress(title, each_round=False), suppress(*failures):
         return quick_check(model, rows, labels)
     return None
-
-
-def _save(model: Any, out: Path) -> None:
-    """Save a model, and if that fails, among temporary files: a fit may have taken long."""
-    try:
-        save(model, out)
-    except OSError as error:
-        spare = Path(tempfile.mkdtemp(prefix="latentmetric-")) / out.name
-        save(model, spare)
-        raise OSError(f"{describe(error)}; the model was saved as {spare} instead") from error
 
 
 def _facts(model: Any, out: Path, seconds: float, interrupted: bool) -> dict[str, Any]:

@@ -29,10 +29,10 @@ COMMANDS = {
         "compare",
         "Compare methods on your data by cross-validation, and say which to use.",
     ),
-    "report": ("report", "Write an HTML report: data, errors, map, latent examples, confusions."),
+    "report": ("models", "Write an HTML report: data, errors, map, latent examples, confusions."),
     "export": ("models", "Convert a model to ONNX, a faiss index or plain scikit-learn."),
     "info": ("models", "Show what a model file holds: estimator, data, parameters, rounds."),
-    "demo": ("report", "Show what this is for, on digits, in less than a minute."),
+    "demo": ("models", "Show what this is for, on digits, in less than a minute."),
 }
 """The module of each command, and its line in the list of commands."""
 

@@ -17,7 +17,6 @@ from latentmetric.core.distances import (
     paired_squared_distances,
     ranked,
 )
-from latentmetric.core.model import Neighbors
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import in_this_process
 from latentmetric.estimators.index import import_faiss
@@ -80,30 +79,8 @@ class FaissIndex:
             The numbers of the references.
         """
         k = Integer(1, len(self.labels)).check("k", k)
-        neighbors = self._neighbors(X, k)
+        neighbors = self._parts.model.nearest(self._rows(X), k, search=self._search)
         return self._parts.model.distances(neighbors.squared), neighbors.indices
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Each class's share of the vote of the references that the index finds.
-
-        They are found by distance and vote as in the model, with their own bandwidths and weights
-        if they have them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to classify, with the features of the model.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``model.classes_``.
-        """
-        parts = self._parts
-        return parts.model.shares(self._neighbors(X, parts.n_voters), parts.weights)
-
-    def _neighbors(self, X: Any, k: int) -> Neighbors:
-        return self._parts.model.nearest(self._rows(X), k, search=self._search)
 
     def _search(self, points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
         """Rank a few more than k proposals of the index in the model's own precision."""
@@ -123,10 +100,9 @@ def to_faiss(model: Any) -> FaissIndex:
     """Build an exact faiss index of a model's references, together with their labels.
 
     Its ``search`` finds what the model's ``kneighbors`` finds, except where distances tie within
-    rounding: by distance alone, whatever bandwidths and weights the references have. These count
-    in ``predict_proba``, which is the model's own vote of what was found. The ``index`` is a plain
-    faiss index in float32, which can be written, sharded or moved to a GPU; ``queries`` transforms
-    rows into its space.
+    rounding: by distance alone, whatever bandwidths and weights the references have. The ``index``
+    is a plain faiss index in float32, which can be written, sharded or moved to a GPU; ``queries``
+    transforms rows into its space.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from latentmetric.core.tuning import KERNEL_NEIGHBORS, LEAST_SHARE
 from latentmetric.core.votes import TINY, voting_scales
 from latentmetric.export.onnx_pipeline import convert_steps
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
-from latentmetric.extras import pip_install
+from latentmetric.extras import import_optional
 from latentmetric.persistence.replacing import replacing
 
 OPSET = 18
@@ -202,12 +202,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((labels == model.predict(X)).all())
     True
     """
-    try:
-        import onnx
-        import skl2onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"to_onnx needs {error.name}: {pip_install('onnx')}") from error
-
+    onnx = import_optional("onnx", "onnx", "to_onnx")
+    import_optional("skl2onnx", "onnx", "to_onnx")
     content = _model(onnx, Parts.of(model, "ONNX"))
     onnx.checker.check_model(content, full_check=True)
     with replacing(path) as file:

@@ -117,15 +117,9 @@ class ColumnFile(ABC):
 class ArrayFile(ColumnFile):
     """Arrays by name, each of which is a column; rows of the features are lists in its cells.
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    arrays : dict of str to array
-        Whatever has ``shape``, ``dtype`` and slices.
-    choice : Choice
-        Its key is the features; None takes the usual one, the only array with two dimensions or
-        more, or the one called x, features, embeddings or data.
+    Arrays are whatever has ``shape``, ``dtype`` and slices. Where the choice has no key, the
+    features are the usual array, the only one with two dimensions or more, or one of
+    ``FEATURE_NAMES``.
     """
 
     def __init__(self, name: str, arrays: dict[str, Any], choice: Choice) -> None:
@@ -171,14 +165,7 @@ class ArrayFile(ColumnFile):
 class ArrowFile(ColumnFile):
     """Columns that pyarrow reads, when they are needed.
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    schema : pyarrow.Schema
-    n_rows : int
-    read : callable
-        ``read(columns, start, stop)`` gives rows start … stop − 1 of columns as an Arrow table.
+    ``read(columns, start, stop)`` gives rows start … stop − 1 of columns as an Arrow table.
     """
 
     def __init__(

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from latentmetric.extras import import_optional
 from latentmetric.io.choosing import Choice
 from latentmetric.io.columns import ArrayFile, ArrowFile, ColumnFile
-from latentmetric.io.rows import needs, readable
+from latentmetric.io.rows import readable
 from latentmetric.io.text import TextFile
 
 
@@ -34,20 +35,20 @@ def open_npz(path: Path, choice: Choice) -> ColumnFile:
 def open_hdf5(path: Path, choice: Choice) -> ColumnFile:
     """The data sets of an HDF5 file, also in groups."""
     arrays: dict[str, Any] = {}
-    needs("h5py", "files", path).File(path, "r").visititems(arrays.__setitem__)
+    import_optional("h5py", "files", str(path)).File(path, "r").visititems(arrays.__setitem__)
     return ArrayFile(str(path), arrays, choice)
 
 
 def open_zarr(path: Path, choice: Choice) -> ColumnFile:
     """The arrays of a zarr folder, also in groups, or the only one."""
-    top = needs("zarr", "files", path).open(path, mode="r")
+    top = import_optional("zarr", "files", str(path)).open(path, mode="r")
     arrays = {"array": top} if hasattr(top, "shape") else dict(top.members(max_depth=None))
     return ArrayFile(str(path), arrays, choice)
 
 
 def open_parquet(path: Path, choice: Choice) -> ColumnFile:
     """The columns of a Parquet file; row groups are read when rows of them are needed."""
-    file = needs("pyarrow.parquet", "cli", path).ParquetFile(path)
+    file = import_optional("pyarrow.parquet", "cli", str(path)).ParquetFile(path)
     groups = range(file.metadata.num_row_groups)
     starts = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in groups)])
 
@@ -63,7 +64,9 @@ def open_parquet(path: Path, choice: Choice) -> ColumnFile:
 
 def open_arrow(path: Path, choice: Choice) -> ColumnFile:
     """The columns of an Arrow file or stream, mapped; what is compressed is unpacked."""
-    pyarrow, ipc = needs("pyarrow", "cli", path), needs("pyarrow.ipc", "cli", path)
+    ipc = import_optional("pyarrow.ipc", "cli", str(path))
+    import pyarrow
+
     file = pyarrow.memory_map(str(path))
     try:
         table = ipc.open_file(file).read_all()

@@ -8,14 +8,12 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from latentmetric.core.types import Ints
-from latentmetric.extras import pip_install
 
 Reader = Callable[[int, int], np.ndarray[Any, Any]]
 
@@ -117,36 +115,9 @@ class SlicedRows(RowFile):
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def is_lazy(X: Any) -> bool:
-    """Whether rows should be read a block at a time instead of as one array.
-
-    Parameters
-    ----------
-    X : Any
-        Rows in any container.
-
-    Returns
-    -------
-    bool
-        True for a ``RowFile`` and for a memory map.
-    """
-    return isinstance(X, RowFile | np.memmap)
-
-
 def as_row_file(X: Any) -> RowFile:
     """Rows of a file or a memory map, as a ``RowFile``."""
     return X if isinstance(X, RowFile) else SlicedRows(X)
-
-
-def needs(module: str, extra: str, path: Any) -> Any:
-    """A module that reading this file takes, imported; its absence says what to install."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        library = module.split(".")[0]
-        raise ImportError(
-            f"{path} needs {library} to be read: {pip_install(extra, library)}"
-        ) from error
 
 
 @contextmanager

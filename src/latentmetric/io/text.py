@@ -20,9 +20,9 @@ import numpy as np
 
 from latentmetric.characters import shortened
 from latentmetric.core.types import Floats
+from latentmetric.extras import import_optional
 from latentmetric.io.choosing import LABEL_NAMES, Choice
 from latentmetric.io.columns import ArrowFile, as_labels
-from latentmetric.io.rows import needs
 from latentmetric.validation.labels import text_array
 
 SAMPLE = 20
@@ -175,7 +175,7 @@ def _records(content: bytes, delimiter: str, name: str) -> Iterator[tuple[int, l
 
 def _read_cells(content: bytes, delimiter: str, name: str, records: Records) -> Any:
     """All cells as text, by pyarrow; blank lines are left out."""
-    reader = needs("pyarrow.csv", "cli", name)
+    reader = import_optional("pyarrow.csv", "cli", name)
     import pyarrow
     import pyarrow.compute as pc
 

@@ -196,45 +196,36 @@ def _restore_ids(voting: dict[str, Any], contents: Contents) -> Ids | None:
 
 def _check_attributes(attributes: dict[str, Any]) -> None:
     """Raise unless the attributes that are no arrays of numbers are what they must be."""
-    unknown = [name for name in attributes if name not in (*COUNTS, *OTHERS, *ARRAYS)]
-    require(not unknown, f"the attribute {shortened(unknown[:1], 40)} is unknown")
-    for name in COUNTS:
-        value = attributes[name]
-        require(type(value) is int and 0 <= value < 2**63, f"{name} is not a count")
-    classes, n_features = attributes["classes_"], attributes["n_features_in_"]
-    is_sorted = len(classes) >= 2 and np.array_equal(np.unique(classes), classes)
-    require(is_sorted, "the classes are not at least two distinct labels in ascending order")
-    if "feature_names_in_" in attributes:
-        types = [type(name) for name in attributes["feature_names_in_"].tolist()]
-        require(types == [str] * n_features, f"the feature names are not {n_features} strings")
-    words = [word for pair in attributes.get("columns_in_", {}).items() for word in pair]
-    require(all(isinstance(word, str) for word in words), "the columns are not names by name")
-    is_known = attributes.get("reference_", "set") in ("latent", "original", "set")
-    require(is_known, "reference_ is not one of latent, original, set")
-    require(attributes["history_"], "the history holds no round")
-    for record in attributes["history_"]:
-        require(type(record["round"]) is int, "a round of the history has no number")
-        for name, value in record.items():
-            fits = _is_measured(name, value)
-            if isinstance(value, dict):
-                fits = all(_is_measured("", number) for number in value.values())
-            if name == "tried":
-                fits = all(
-                    one.keys() == TRIED and all(map(_is_measured, one, one.values()))
-                    for one in value
-                )
-            require(fits, f"the history holds a {shortened(name, 40)!r} that is not a number")
+    classes, names = attributes["classes_"], attributes.get("feature_names_in_", np.array([]))
+    columns = attributes.get("columns_in_", {})
+    words, counts = [*names.tolist(), *columns, *columns.values()], [attributes[n] for n in COUNTS]
+    require(
+        attributes.keys() <= {*COUNTS, *OTHERS, *ARRAYS}
+        and all(type(count) is int and 0 <= count < 2**63 for count in counts)
+        and len(classes) >= 2 and np.array_equal(np.unique(classes), classes)
+        and len(names) in (0, attributes["n_features_in_"])
+        and all(isinstance(word, str) for word in words)
+        and attributes.get("reference_", "set") in ("latent", "original", "set")
+        and attributes["history_"]
+        and all(type(record["round"]) is int for record in attributes["history_"])
+        and all(_is_measured(*one) for record in attributes["history_"] for one in record.items()),
+        "the classes, names, counts or rounds are not those of a fitted estimator",
+    )  # fmt: skip
 
 
 def _is_measured(name: str, value: Any) -> bool:
     """Whether the history may hold this value under this name."""
+    if name == "tried":
+        return all(one.keys() == TRIED and all(map(_is_measured, one, one.values()))
+                   for one in value)  # fmt: skip
+    if isinstance(value, dict):
+        return all(type(number) in (int, float) for number in value.values())
     return value in NAMES[name] if name in NAMES else type(value) in (int, float)
 
 
 def _check_arrays(values: dict[str, Any]) -> None:
     """Raise unless all arrays are finite and have shapes and dtypes that fit each other."""
     n_features, dtype = values["n_features_in_"], values["references"].dtype
-    require(dtype in (np.float32, np.float64), f"the references are {dtype}, not floats")
     lengths = {"features": n_features, "classes": len(values["classes_"])}
     if "components_" not in values:
         lengths["rank"] = n_features
@@ -244,39 +235,29 @@ def _check_arrays(values: dict[str, Any]) -> None:
         array, kind = values[name], kind or dtype
         pairs = zip(axes, array.shape, strict=False)
         wanted = tuple(lengths.setdefault(axis, length) for axis, length in pairs)
-        require(
-            array.shape == wanted and array.ndim == len(axes),
-            f"{name!r} has shape {array.shape}; the others require {wanted}",
-        )
-        require(array.dtype == kind, f"{name!r} is {array.dtype}, not {np.dtype(kind)}")
-        require(np.isfinite(array).all(), f"{name!r} holds a value that is not finite")
         low, high = LIMITS.get(name, (-np.inf, np.inf))
-        fits = ((array >= low) & (array <= high)).all()
-        require(fits, f"{name!r} holds a value that is not from {low:g} to {high:g}")
         if kind is np.int64:
-            outside = (array < 0) | (array >= lengths["classes"])
-            require(not outside.any(), f"{name!r} holds a code outside the classes")
-    require(np.any(values.get("components_", 1)), "the metric is 0 everywhere")
-    n_references, n_latents = lengths["references"], lengths.get("latents")
+            low, high = 0, lengths["classes"] - 1
+        require(
+            array.shape == wanted and array.ndim == len(axes) and array.dtype == kind
+            and np.isfinite(array).all() and ((array >= low) & (array <= high)).all(),
+            f"{name!r}, {array.dtype} of shape {array.shape}, does not fit the others, or its "
+            "numbers are too large",
+        )  # fmt: skip
+    labels, is_latent = values.get("latent_labels_", ()), values.get("reference_") == "latent"
     require(
-        n_references and (values.get("reference_") != "latent" or n_latents == n_references),
-        f"the {n_latents} latent examples are not the {n_references} references",
-    )
-    is_sorted = (np.diff(values.get("latent_labels_", ())) >= 0).all()
-    require(is_sorted, "latent_labels_ are not in ascending order")
-    are_same = np.array_equal(values.get("latent_labels_", ()), values["codes"])
-    require(
-        values.get("reference_") != "latent" or are_same,
-        "the latent examples are not of the classes of the references",
-    )
+        dtype in (np.float32, np.float64) and lengths["references"]
+        and np.any(values.get("components_", 1)) and (np.diff(labels) >= 0).all()
+        and (not is_latent or np.array_equal(labels, values["codes"])),
+        "the references are not of the metric and the latent examples",
+    )  # fmt: skip
 
 
 def _restore_outside(voting: dict[str, Any]) -> Outside | None:
     """The metric outside the span of the rows, if the model has one."""
-    factors, basis = voting.get("outside_factors"), voting.get("span_basis")
-    require((factors is None) == (basis is None), "outside_factors and span_basis are a pair")
-    if factors is None or basis is None:
+    if "outside_factors" not in voting:
         return None
+    factors, basis = voting["outside_factors"], voting["span_basis"]
     is_basis = len(basis) <= len(factors) and np.abs(basis).max(initial=0) < 2
     is_basis = is_basis and np.allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-3)
     require(is_basis, "span_basis has rows that are not orthonormal")
@@ -286,8 +267,10 @@ def _restore_outside(voting: dict[str, Any]) -> Outside | None:
 def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> FittedModel:
     """The model that votes; its distances must not overflow in its dtype."""
     scale, temperature = float(voting["scale"]), float(voting["temperature"])
-    is_valid = np.isfinite([scale, temperature]).all() and scale > 0 and temperature >= 0
-    require(is_valid, "scale and temperature are not finite numbers above 0")
+    usual = [float(voting[name]) for name in ("usual_nearest", "usual_centre") if name in voting]
+    is_valid = np.isfinite(temperature) and temperature >= 0
+    is_valid = is_valid and all(0 < value < np.inf for value in (scale, *usual))
+    require(is_valid, "scale, temperature and usual distances are not finite numbers above 0")
     coordinates, rows = Coordinates(voting["centre"], scale), voting["references"]
     codes, n_classes = voting["codes"].astype(np.intp, copy=False), len(attributes["classes_"])
     if "components_" in attributes:
@@ -302,12 +285,8 @@ def _restore_model(attributes: dict[str, Any], voting: dict[str, Any]) -> Fitted
         model = FittedModel(
             coordinates, references, codes, n_classes, temperature, None, attributes["similarity_"]
         )
-    if "usual_nearest" in voting:
-        usual = Usual(float(voting["usual_nearest"]), float(voting["usual_centre"]))
-        require(
-            all(0 < value < np.inf for value in usual), "usual distances are not finite above 0"
-        )
-        model = replace(model, usual=usual)
+    if usual:
+        model = replace(model, usual=Usual(*usual))
     largest = float(np.finfo(model.dtype).max)
     distances = [scale, np.abs(voting["centre"]).max()]
     if model.is_metric:

@@ -11,7 +11,6 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,9 +33,6 @@ MAX_DOCUMENT_ITEMS = 500_000
 BUDGET_BYTES, BUDGET_FACTOR = 64 * 2**20, 8
 """Memory for what is made from a file and not stored in it: this much, and a multiple of its
 arrays."""
-
-CHECKPOINT_MARK = b'\\"estimator\\": \\"checkpoint\\"'
-"""What the beginning of a checkpoint has and that of a model has not."""
 
 NUMBERS = ("bool", "float16", "float32", "float64", *(f"int{n}" for n in (8, 16, 32, 64)),
            *(f"uint{n}" for n in (8, 16, 32, 64)))  # fmt: skip
@@ -117,18 +113,13 @@ def one_line(error: Exception) -> str:
     return shortened(named + " ".join(str(error).split()), 200)
 
 
-def is_model_file(path: str | os.PathLike[str], *, or_checkpoint: bool = True) -> bool:
+def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins like a model file or a checkpoint, complete or cut short."""
     if not os.path.isfile(path):
         return False  # to open a pipe would be to wait for its writer
     with open(path, "rb") as file:
         start = file.read(1024)
-    is_ours = start[8:9] == b"{" and f'"{DOCUMENT_KEY}"'.encode() in start
-    return is_ours and (or_checkpoint or CHECKPOINT_MARK not in start)
-
-
-holds_model = partial(is_model_file, or_checkpoint=False)
-"""Whether a file begins like a model file and is not the checkpoint of a fit."""
+    return start[8:9] == b"{" and f'"{DOCUMENT_KEY}"'.encode() in start
 
 
 def _check_size(text: str) -> None:

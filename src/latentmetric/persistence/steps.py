@@ -149,10 +149,8 @@ def restore_step(
     names, output = stored["feature_names"], stored["output"]
     contents.spend(COLUMN_BYTES * n_features, f"{n_features:,} columns")
     are_names = type(names) is list and [*map(type, names)] == [str] * n_features
-    require(
-        names is None or are_names, f"the step {shown!r} does not have {n_features} feature names"
-    )
-    require(output in OUTPUTS, f"the step {shown!r} gives {shortened(output, 20)!r}, no known kind")
+    is_known = (names is None or are_names) and output in OUTPUTS
+    require(is_known, f"the step {shown!r} has not {n_features} feature names, or no known output")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if kind == "ColumnTransformer":

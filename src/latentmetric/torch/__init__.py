@@ -3,17 +3,11 @@
 The only part of the package that needs PyTorch (extra ``torch``); no other part imports it.
 """
 
-from latentmetric.extras import pip_install as _pip_install
+from latentmetric.extras import import_optional as _import_optional
 
-try:
-    import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f"latentmetric.torch needs PyTorch: {_pip_install('torch')}; without a GPU, PyTorch's CPU "
-        "build is smaller"
-    ) from error
+_import_optional("torch", "torch", "latentmetric.torch")
 
-from latentmetric.torch.layer import MahalanobisLinear
-from latentmetric.torch.vote import LatentVoteLoss
+from latentmetric.torch.layer import MahalanobisLinear  # noqa: E402
+from latentmetric.torch.vote import LatentVoteLoss  # noqa: E402
 
 __all__ = ["LatentVoteLoss", "MahalanobisLinear"]

@@ -13,16 +13,17 @@ from latentmetric.validation.parameters import Integer
 
 def check_counts(latents_per_class: Any, n_classes: int) -> list[int]:
     """The number of latent examples of each class."""
-    counts = np.atleast_1d(latents_per_class).tolist()
     if np.ndim(latents_per_class) == 0:
-        return [Integer(1).check("latents_per_class", counts[0])] * n_classes
-    if len(counts) != n_classes:
+        latents_per_class = [latents_per_class] * n_classes
+    if len(latents_per_class) != n_classes:
         raise ValueError(
-            f"latents_per_class has {len(counts)} numbers, but there are {n_classes} classes; "
-            "pass one number for each class, or one for all"
+            f"latents_per_class has {len(latents_per_class)} numbers, but there are {n_classes} "
+            "classes; pass one number for each class, or one for all"
         )
-    names = [f"latents_per_class of class {code}" for code in range(n_classes)]
-    return list(map(Integer(1).check, names, counts))
+    return [
+        Integer(1).check(f"latents_per_class of class {code}", count)
+        for code, count in enumerate(latents_per_class)
+    ]
 
 
 def check_rows(embeddings: Tensor, n_features: int) -> None:

@@ -1,4 +1,4 @@
-"""Latent examples that follow a network: the rows they stand for, their means, their spread.
+"""Latent examples that follow a network: the rows they stand for, and their spread.
 
 Plain functions on tensors. None of them asks for the value of a tensor, so a loss compiles to one
 graph and a GPU is never waited for. Classes are codes from 0 to C − 1, and latent examples are
@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from latentmetric.core.likelihood import ALONE
+MEMORY = 20.0
+"""The number of rows that a latent example stands for on average: earlier ones are forgotten."""
 
 EMPTY = 0.5
 """A latent example that stands for fewer rows than this is empty: a row takes its place."""
@@ -89,13 +90,12 @@ def _is_finite(rows: Tensor) -> Tensor:
 
 
 def update_state(
-    state: State, rows: Tensor, labels: Tensor, latent_labels: Tensor, memory: float, moves: bool
+    state: State, rows: Tensor, labels: Tensor, latent_labels: Tensor, memory: float = MEMORY
 ) -> tuple[State, Tensor]:
     """The state after these rows, and the latent example of each of them.
 
     A class forgets as its rows arrive, so that its latent examples stand for ``memory`` rows each
-    in the mean, however rare the class is. With ``moves``, they are the means of these rows; the
-    result is differentiable in the rows.
+    in the mean, however rare the class is.
     """
     finite = _is_finite(rows)
     weights, rows = finite.to(rows.dtype), torch.where(finite[:, None], rows, 0)
@@ -105,31 +105,16 @@ def update_state(
     forgotten = torch.exp(-group_sums(weights, labels, n_classes) / (memory * sizes))
     kept = state.counts * forgotten[latent_labels]
     counts = kept + group_sums(weights, own, len(kept))
-    latents = state.latents
-    if moves:
-        sums = kept[:, None] * latents + group_sums(rows, own, len(kept))
-        means = sums / counts.clamp(min=TINY)[:, None]
-        latents = torch.where(counts[:, None] > 0, means, latents)
     before, after = (group_sums(each, latent_labels, n_classes) for each in (kept, counts))
-    squared = group_sums(weights * distances_to(rows, latents[own]), labels, n_classes)
+    squared = group_sums(weights * distances_to(rows, state.latents[own]), labels, n_classes)
     spreads = (before * state.spreads + squared) / after.clamp(min=TINY)
-    return State(latents, counts, spreads), own
+    return State(state.latents, counts, spreads), own
 
 
 def group_sums(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     """The sum of the values of each group."""
     zeros = values.new_zeros((n_groups, *values.shape[1:]))
     return zeros.index_add(0, groups, values)
-
-
-def leave_one_out_factors(counts: Tensor) -> Tensor:
-    """(c/(c − 1))² for each latent example of c rows; see ``core.likelihood``.
-
-    Counts are not whole here; no stretch exceeds that of a row alone.
-    """
-    others = (counts - 1).clamp(min=TINY)
-    stretched: Tensor = (counts / others).square().clamp(max=ALONE)
-    return torch.where(counts > 1, stretched, ALONE)
 
 
 def class_logits(log_votes: Tensor, state: State, latent_labels: Tensor) -> Tensor:

@@ -20,7 +20,6 @@ from latentmetric.torch.latents import (
     batch_logits,
     class_logits,
     distances_to,
-    leave_one_out_factors,
     nearest_of_class,
     refill_empty,
     squared_distances,
@@ -29,10 +28,7 @@ from latentmetric.torch.latents import (
 from latentmetric.torch.layer import MahalanobisLinear
 from latentmetric.torch.processes import gather_batches
 from latentmetric.validation.labels import checked_labels
-from latentmetric.validation.parameters import Boolean, Integer, Number, OneOf
-
-UPDATES = ("gradient", "mean")
-"""How latent examples learn."""
+from latentmetric.validation.parameters import Boolean, Integer, Number
 
 FLOAT32_RANGE = (torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max)
 """What a temperature can be as a buffer."""
@@ -42,12 +38,9 @@ class LatentVoteLoss(nn.Module):
     """Minus the logarithm of P(y | x) ∝ Σ exp(−D²(x, z)/T) over the latent examples z of class y.
 
     This is what the refinement of ``MaPML`` minimises, with the network in the place of the metric.
-    Where latent examples are running means, each row is left out of its own one, because a mean
-    that contains the row would be too near.
 
     In training mode, a batch first updates the state of the loss, as in batch normalisation: empty
-    latent examples are put at rows, rows are counted and, with ``update="mean"``, latent examples
-    move to the means of their rows. In evaluation mode nothing changes.
+    latent examples are put at rows, and rows are counted. In evaluation mode nothing changes.
 
     Parameters
     ----------
@@ -56,15 +49,10 @@ class LatentVoteLoss(nn.Module):
     n_features : int
         The length of an embedding.
     latents_per_class : int or sequence of int, default=5
-        Latent examples of each class.
-    update : {"gradient", "mean"}, default="gradient"
-        Whether latent examples are parameters, to be passed to an optimizer by ``param_groups``, or
-        running means of the rows nearest to them.
+        Latent examples of each class: parameters, to be passed to an optimizer by
+        ``param_groups``. One that has had no rows near it for long moves to a row of its class.
     temperature : float, default=1.0
         T, in squared units of the embeddings.
-    memory : float, default=20.0
-        The average number of rows that a latent example stands for, as a running mean. A latent
-        example that has had no rows near it for long moves to a row of its class.
     margin : float, default=0.0
         The latent examples of a row's class vote as if they were farther away, in D², by this many
         times the spread E[D²(x, z)] of the class: the paper's margin, which depends on the data. 0
@@ -88,7 +76,7 @@ class LatentVoteLoss(nn.Module):
 
     Attributes
     ----------
-    latents : Tensor of shape (n_latents, n_features)
+    latents : Parameter of shape (n_latents, n_features)
         The latent examples, sorted by class. They are initialised with the first training rows.
     counts : Tensor of shape (n_latents,)
         The number of rows that each latent example stands for.
@@ -129,9 +117,7 @@ class LatentVoteLoss(nn.Module):
         n_features: int,
         latents_per_class: int | Sequence[int] = 5,
         *,
-        update: str = "gradient",
         temperature: float = 1.0,
-        memory: float = 20.0,
         margin: float = 0.0,
         label_noise: bool = False,
         batch_votes: bool = False,
@@ -141,8 +127,6 @@ class LatentVoteLoss(nn.Module):
         super().__init__()
         self.n_classes = Integer(2).check("n_classes", n_classes)
         self.n_features = Integer(1).check("n_features", n_features)
-        self.update = OneOf(UPDATES).check("update", update)
-        self.memory = Number(1).check("memory", memory)
         self.margin = Number(0).check("margin", margin)
         self.label_noise = Boolean().check("label_noise", label_noise)
         self.batch_votes = Boolean().check("batch_votes", batch_votes)
@@ -152,10 +136,7 @@ class LatentVoteLoss(nn.Module):
         sizes = torch.tensor(check_counts(latents_per_class, self.n_classes))
         self.register_buffer("latent_labels", torch.arange(self.n_classes).repeat_interleave(sizes))
         start = torch.randn(len(self.latent_labels), self.n_features) / sqrt(self.n_features)
-        if self.update == "gradient":
-            self.latents = nn.Parameter(start)
-        else:
-            self.register_buffer("latents", start)
+        self.latents = nn.Parameter(start)
         self.register_buffer("counts", torch.zeros(len(start)))
         self.register_buffer("spreads", torch.zeros(self.n_classes))
         self.register_buffer("temperature", torch.tensor(temperature))
@@ -166,7 +147,7 @@ class LatentVoteLoss(nn.Module):
         """What ``print`` shows."""
         return (
             f"n_classes={self.n_classes}, n_features={self.n_features}, "
-            f"n_latents={len(self.latents)}, update={self.update!r}"
+            f"n_latents={len(self.latents)}"
         )
 
     def param_groups(self, lr: float = LATENT_RATE) -> list[dict[str, Any]]:
@@ -181,11 +162,8 @@ class LatentVoteLoss(nn.Module):
         Returns
         -------
         list of dict
-            Empty with ``update="mean"``, where no optimizer moves them.
         """
         rate = Number(0, open_low=True).check("lr", lr)
-        if self.update == "mean":
-            return []
         return [{"params": [self.latents], "lr": rate, "weight_decay": 0.0}]
 
     def forward(
@@ -232,7 +210,9 @@ class LatentVoteLoss(nn.Module):
         spreads = state.spreads.detach()[labels]
         if self.training and self.distortion > 0:
             rows = add_noise(rows, self.distortion * spreads)
-        squared = self._leave_one_out_distances(rows, state, own)
+        # That of a row and its own latent example is exact.
+        to_own = distances_to(rows, state.latents[own])[:, None]
+        squared = squared_distances(rows, state.latents).scatter(1, own[:, None], to_own)
         logits = class_logits(self._log_votes(squared), state, self.latent_labels)
         added = self.margin * spreads / self.temperature
         losses = self._losses(logits, labels, added)
@@ -254,14 +234,6 @@ class LatentVoteLoss(nn.Module):
         if self.smoothing == 0:
             return losses
         return (1 - self.smoothing) * losses - self.smoothing * finite_mean(log_shares)
-
-    def _leave_one_out_distances(self, rows: Tensor, state: State, own: Tensor) -> Tensor:
-        """D² of rows and latent examples, (B, m), with each row left out of its own one."""
-        squared = squared_distances(rows, state.latents)
-        to_own = distances_to(rows, state.latents[own])
-        if self.training and self.update == "mean":
-            to_own = to_own * leave_one_out_factors(state.counts)[own]
-        return squared.scatter(1, own[:, None], to_own[:, None])
 
     def _log_votes(self, squared: Tensor) -> Tensor:
         """b − e^t D²/T of rows and latent examples, (B, m)."""
@@ -393,12 +365,6 @@ class LatentVoteLoss(nn.Module):
             loss.spreads.copy_(torch.from_numpy(known.spreads))
         return loss
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        """Also load states of versions in which all latent examples had the same bandwidth."""
-        for name in ("log_scales", "log_weights"):
-            state_dict.setdefault(prefix + name, torch.zeros_like(getattr(self, name)))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
     def _learned(self, components: Any) -> LearnedLatents:
         """The latent examples that have a vote, under this metric."""
         known = as_array(self.counts) > 0
@@ -433,8 +399,7 @@ class LatentVoteLoss(nn.Module):
             return state, nearest_of_class(rows, labels, state.latents, of_latents)
         everyone, codes, own_rows = gather_batches(rows, labels)
         filled = refill_empty(state, everyone, codes, of_latents)
-        moves = self.update == "mean"
-        state, own = update_state(filled, everyone, codes, of_latents, self.memory, moves)
+        state, own = update_state(filled, everyone, codes, of_latents)
         with torch.no_grad():
             self.latents.copy_(state.latents)
             self.counts.copy_(state.counts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import labelled_queries
 from latentmetric.estimators.fitted import check_latents, fitted_model
-from latentmetric.extras import pip_install
+from latentmetric.extras import import_optional
 from latentmetric.validation.labels import known_codes
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.summaries import (
@@ -269,7 +268,7 @@ def plot_latent_examples(
     lowest, highest = float(X.min()), float(X.max())
     lines = -(-len(strips) // columns)
     width = columns * (n_originals + 2) - 1
-    figure: Figure = _import("figure").Figure(
+    figure: Figure = import_optional("matplotlib.figure", "plot", "a plot").Figure(
         figsize=(0.8 * width, 0.8 * lines), layout="compressed"
     )
     axes = figure.subplots(lines, width, squeeze=False)
@@ -294,11 +293,9 @@ def _spread(indices: Ints, n_shown: int) -> Ints:
 
 
 def _axes(ax: Axes | None) -> Axes:
-    return _import("pyplot").subplots(layout="constrained")[1] if ax is None else ax
-
-
-def _import(module: str) -> Any:
-    try:
-        return import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise ImportError(f"plots need matplotlib: {pip_install('plot')}") from error
+    if ax is not None:
+        return ax
+    made: Axes = import_optional("matplotlib.pyplot", "plot", "a plot").subplots(
+        layout="constrained"
+    )[1]
+    return made

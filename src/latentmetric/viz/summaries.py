@@ -2,8 +2,8 @@
 
 Curves of a fit, spectrum, weights of features, errors by class, confused pairs, rows by latent
 example, and the plane of the map. Time O(d·r·min(d, r)) for a metric of rank r, O(n·r²) for the
-plane of n points, O(n·(m/C)·d) for the rows of latent examples, O(p·C) to order C classes by p
-confused pairs, O(n + C) for the rest.
+plane of n points, O(n·(m/C)·d) for the rows of latent examples, O(C²) to order C classes, O(n + C)
+for the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 
 from latentmetric.core.types import Bools, Floats, Ints
 
@@ -63,20 +65,7 @@ def starts(history: Sequence[Mapping[str, Any]]) -> Starts:
     return Starts(first.get("start"), losses, errors)
 
 
-class Tried(NamedTuple):
-    """A way to fit that cross-validation compared with others."""
-
-    start: str
-    n_latents: str
-    ridge: float
-    bandwidth: str
-    loss: float
-    """The mean over the folds that it was tried on."""
-    n_folds: int
-    chosen: bool
-
-
-def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
+def candidates(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What the first record of a history says was tried: on the most folds first, then by loss."""
     first = history[0] if history else {}
     names = ("start", "n_latents", "ridge", "bandwidth")
@@ -85,11 +74,15 @@ def candidates(history: Sequence[Mapping[str, Any]]) -> list[Tried]:
         losses.setdefault(tuple(entry[name] for name in names), []).append(entry["loss"])
     chosen = tuple(first.get(name) for name in names)
     found = [
-        Tried(key[0], latents_in_words(key[1]), key[2], key[3], float(np.mean(own)), len(own),
-              key == chosen)
+        dict(
+            zip(names, key, strict=True),
+            loss=float(np.mean(own)),
+            n_folds=len(own),
+            chosen=key == chosen,
+        )
         for key, own in losses.items()
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: (-one.n_folds, one.loss))
+    ]
+    return sorted(found, key=lambda one: (-one["n_folds"], one["loss"]))
 
 
 def latents_in_words(n_latents: Any) -> str:
@@ -217,27 +210,16 @@ def pair_counts(pairs: Iterable[ConfusedPair]) -> Counter[tuple[int, int]]:
     return counts
 
 
-def order_by_confusion(pairs: Iterable[ConfusedPair], n_classes: int) -> list[int]:
-    """The codes of all classes, with those that are confused side by side.
+def order_by_confusion(counts: Ints) -> Ints:
+    """The order of classes in which those that are confused stand side by side.
 
-    Chains of classes are joined from the most confused pair to the least, each time with the ends
-    nearest to that pair facing each other. Classes that are never confused keep their order.
+    Of pairs that are confused as often, classes that follow each other are nearer.
     """
-    chains = {code: [code] for code in range(n_classes)}
-    for (left, right), _ in pair_counts(pairs).most_common():
-        first, second = chains[left], chains[right]
-        if first is second:
-            continue
-        if 2 * first.index(left) < len(first) - 1:
-            first = first[::-1]
-        if 2 * second.index(right) >= len(second) - 1:
-            second = second[::-1]
-        joined = first + second
-        for code in joined:
-            chains[code] = joined
-    groups = {min(chain): chain for chain in chains.values()}
-    ordered = (groups[start] for start in sorted(groups))
-    return [code for g in ordered for code in (g if g[0] <= g[-1] else g[::-1])]
+    apart = np.abs(np.subtract.outer(*2 * [np.arange(len(counts))]))
+    distances = 1.0 / (1 + counts + counts.T) + 1e-3 * apart / len(counts)
+    tree = linkage(squareform(distances, checks=False), "single", optimal_ordering=True)
+    order = leaves_list(tree).astype(np.intp)
+    return order if order[0] < order[-1] else order[::-1]
 
 
 def latent_codes(model: Any) -> Ints:
@@ -317,11 +299,7 @@ def _principal(rows: Floats, n_axes: int) -> Floats:
     """Up to ``n_axes`` leading right singular vectors, the largest entry of each positive."""
     if not n_axes or not rows.size:
         return np.empty((0, rows.shape[1]))
-    if len(rows) > rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows.T @ rows)
-        strengths, axes = np.sqrt(np.maximum(values, 0))[::-1], vectors.T[::-1]
-    else:
-        _, strengths, axes = np.linalg.svd(rows, full_matrices=False)
+    _, strengths, axes = np.linalg.svd(rows, full_matrices=False)
     return _oriented(axes[:n_axes][strengths[:n_axes] > 1e-12 * max(strengths[0], 1e-300)])
 
 

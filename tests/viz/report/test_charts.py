@@ -10,7 +10,6 @@ from latentmetric.viz.report.charts import (
     Bar,
     bar_chart,
     line_chart,
-    matrix_chart,
     nice_ticks,
 )
 from latentmetric.viz.report.page import _templates
@@ -63,10 +62,3 @@ def test_groups_of_few_rows_are_pale_and_stand_where_they_should():
     dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)
     for x, y in dots:  # right as often as promised: on the diagonal
         assert (float(x) - 52) / 296 == pytest.approx((206 - float(y)) / 160, abs=1e-3)
-
-
-def test_cells_of_the_matrix_stand_in_their_rows_and_columns_and_tell_what_they_mean():
-    cell = {"row": 0, "column": 1, "true": 0, "predicted": 1, "count": 3, "share": 0.25}
-    drawn = render("matrix", matrix_chart(["a", "<b>"], [cell]), ["a", "<b>"])
-    assert '<rect x="34" y="0" width="33" height="33" class="error" opacity="0.59"/>' in drawn
-    assert "<title>a predicted as &lt;b&gt;: 3 of 12 (25.00\N{NO-BREAK SPACE}%)</title>" in drawn

@@ -43,15 +43,6 @@ def test_votes_agree_with_predict(fitted, weights):
     assert evidence.verdict.name == "MaPML-O", "references set by the user vote"
 
 
-def test_rows_without_training_rows_are_classified_without_a_comparison(fitted):
-    model, X, _ = fitted
-    evidence = gathered(model, X[:3], np.arange(3))
-    assert (evidence.verdict.name, evidence.others) == ("MaPML", [])
-    assert len(evidence.queries) == 3
-    alone = gathered(Euclidean().fit(X, np.arange(300) % 3), X[:1], [0])
-    assert (alone.verdict.voters, alone.others) == ("own", [])
-
-
 def test_rows_in_a_file_are_read_and_a_dask_array_is_refused(fitted, tmp_path):
     dask = pytest.importorskip("dask.array")
     model, X, y = fitted

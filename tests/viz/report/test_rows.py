@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 import latentmetric
 from latentmetric.validation.pipelines import split_pipeline
-from latentmetric.viz.report.rows import Column, columns_after
+from latentmetric.viz.report.rows import columns_after
 
 
 def columns_of(pipeline, n_given):
@@ -39,16 +39,3 @@ def test_a_column_moves_with_the_given_column_it_comes_from_and_with_no_other(na
         moved = (np.asarray(pipeline[:-1].transform(changed), dtype=float) != after).any(axis=0)
         for column, has_moved in zip(columns, moved, strict=True):
             assert column.given is None or has_moved <= (column.given == index)
-
-
-def test_categories_and_gaps_are_named():
-    frame, y = make_frame()
-    pipeline = make_pipeline(clone(OF_FRAMES["named"]), model()).fit(frame, y)
-    assert columns_of(pipeline, 4) == [
-        Column("size", 0), Column("weight", 1),
-        Column("color = blue", 3), Column("color = green", 3), Column("color = red", 3),
-    ]  # fmt: skip
-    X, y = make_numbers()
-    X = with_gaps(X)
-    pipeline = make_pipeline(clone(OF_GAPS["indicated"][0]), model()).fit(X, y)
-    assert columns_of(pipeline, 8)[-1] == Column("feature 3 is missing", 3)

@@ -11,6 +11,7 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from latentmetric.core.types import Floats, Ints
 from latentmetric.evaluation.calibration import BINS
@@ -41,21 +42,18 @@ def class_section(evidence: Evidence) -> dict[str, Any]:
 def confusion_section(evidence: Evidence) -> dict[str, Any]:
     """The matrix of the classes that are confused most, and the pairs with the most errors."""
     pairs, sizes = evidence.confused, evidence.errors.rows
-    order = order_by_confusion(pairs, len(sizes))
     confused = np.zeros(len(sizes), dtype=np.intp)
     for pair in pairs:
         confused[[pair.true, pair.predicted]] += pair.count
-    kept = np.argsort(-confused, kind="stable")[: limits.MAX_MATRIX]
-    order = [code for code in order if code in kept]
-    position = {code: index for index, code in enumerate(order)}
-    counts = {(pair.true, pair.predicted): pair.count for pair in pairs}
-    counts |= {(code, code): int(sizes[code] - evidence.errors.wrong[code]) for code in order}
+    kept = np.sort(np.lexsort((sizes == 0, -confused))[: limits.MAX_MATRIX])
+    counts = confusion_matrix(evidence.true, evidence.verdict.predicted, labels=kept)
+    order = order_by_confusion(counts)
+    counts, order = counts[np.ix_(order, order)], kept[order]
     cells = [
-        {"row": row, "column": column, "true": true, "predicted": predicted, "count": count,
-         "share": count / sizes[true]}
-        for true, row in position.items()
-        for predicted, column in position.items()
-        if (count := counts.get((true, predicted), 0))
+        {"row": row, "column": column, "true": order[row], "predicted": order[column],
+         "count": int(count), "share": count / sizes[order[row]]}
+        for (row, column), count in np.ndenumerate(counts)
+        if count
     ]  # fmt: skip
     labels = [evidence.labels[code] for code in order]
     return {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from latentmetric.extras import pip_install
+from latentmetric.extras import import_optional
 from latentmetric.persistence.replacing import replacing
 from latentmetric.validation.parameters import Integer
 from latentmetric.viz.report import charts, limits
@@ -178,14 +178,11 @@ def render(name: str, **data: Any) -> str:
 
 @cache
 def _templates() -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise ImportError(f"a report needs Jinja2: {pip_install('plot')}") from error
-    templates = Environment(
-        loader=PackageLoader("latentmetric.viz.report"),
+    jinja2 = import_optional("jinja2", "plot", "a report")
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("latentmetric.viz.report"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory, in_this_process
-from latentmetric.io.rows import is_lazy
+from latentmetric.io.rows import RowFile
 from latentmetric.validation.labels import checked_labels
 from latentmetric.validation.pipelines import SplitPipeline
 from latentmetric.viz.report.text import distinct, is_numeric, shown
@@ -61,7 +61,7 @@ def labelled(piped: SplitPipeline, X: Any, y: Any, names: Any, suffix: str = "")
     if piped.steps is not None:
         if piped.feature_names is not None and hasattr(X, "columns"):
             X = X[piped.feature_names]
-        elif is_lazy(X):
+        elif isinstance(X, RowFile):
             X = np.asarray(X)
     rows = in_this_process(piped.prepared(X), model, "a report")
     given = rows if piped.steps is None else np.asarray(X)

@@ -5,6 +5,7 @@ Every number that it prints is measured while it runs.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from latentmetric.characters import visible
+from latentmetric.characters import set_stdio_errors, visible
 from latentmetric.estimators.euclidean import Euclidean
 from latentmetric.estimators.mapml import MaPML
 from latentmetric.evaluation import calibration_error
@@ -269,3 +270,15 @@ def _command() -> str:
         return "latentmetric"
     here = Path.cwd()
     return str(own.relative_to(here) if own.is_relative_to(here) else own)
+
+
+def main() -> None:
+    """Run the demo; what it writes goes to the folder ``--out``."""
+    set_stdio_errors()
+    parser = argparse.ArgumentParser(prog="python -m latentmetric.demo", description="A first look")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder to write to")
+    show(parser.parse_args().out)
+
+
+if __name__ == "__main__":
+    main()

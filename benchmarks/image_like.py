@@ -23,7 +23,6 @@ from sklearn.utils import check_random_state
 
 from latentmetric.core.types import Floats, Ints
 from latentmetric.persistence.replacing import replacing
-from latentmetric.validation.parameters import Integer, Number
 
 CHUNK_ROWS = 16_384
 """Rows drawn at a time; each chunk has its own random stream."""
@@ -130,27 +129,7 @@ def make_image_like(
     Returns
     -------
     ImageLike
-
-    Examples
-    --------
-    >>> from latentmetric.datasets import make_image_like
-    >>> made = make_image_like(500, 16, 5, 3)
-    >>> made.X.shape, made.latent_examples.shape
-    ((500, 16), (15, 16))
     """
-    sizes = {"n_samples": n_samples, "n_features": n_features, "n_classes": n_classes}
-    for name, size in {**sizes, "latents_per_class": latents_per_class}.items():
-        Integer(1).check(name, size)
-    if n_samples < n_classes:
-        raise ValueError(f"n_samples={n_samples} is less than n_classes={n_classes}")
-    if n_distortions is not None:
-        Integer(0).check("n_distortions", n_distortions)
-    shares = {"mislabelled": mislabelled, "shared_distortion": shared_distortion}
-    for name, share in shares.items():
-        Number(0, 1).check(name, share)
-    lengths = {"spread": spread, "decay": decay, "distortion": distortion, "noise": noise}
-    for name, length in lengths.items():
-        Number(0).check(name, length)
     seed = check_random_state(random_state).randint(2**31)
     truth, rows, own = (np.random.SeedSequence([seed, part]) for part in range(3))
     generator = np.random.default_rng(truth)

@@ -1,7 +1,7 @@
+import image_like
 import numpy as np
 import pytest
-
-from latentmetric.datasets import image_like, make_image_like
+from image_like import make_image_like
 
 
 def test_a_row_is_its_latent_example_and_distortion_of_mean_zero():
@@ -60,18 +60,3 @@ def test_rows_on_disk_equal_those_in_memory(tmp_path, monkeypatch):
     assert isinstance(outside.X, np.memmap)
     assert list(tmp_path.iterdir()) == [path]
     assert not np.array_equal(make_image_like(333, 8, 3, 2, random_state=8).X, inside.X)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"n_samples": 0}, "n_samples must be at least 1, got 0"),
-        ({"n_samples": 3, "n_classes": 5}, "n_samples=3 is less than n_classes=5"),
-        ({"shared_distortion": 1.5}, "shared_distortion must be at least 0 and at most 1, got 1.5"),
-        ({"decay": -1}, "decay must be at least 0, got -1"),
-        ({"mislabelled": 1.5}, "mislabelled must be at least 0 and at most 1, got 1.5"),
-    ],
-)
-def test_bad_sizes_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        make_image_like(**wrong)
