@@ -68,7 +68,7 @@ def test_few_rows_warn_of_what_a_threshold_may_reject(blobs):
 def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(
     blobs, model, weights, many, monkeypatch
 ):
-    monkeypatch.setattr("latentmetric.estimators.base.MANY_VOTERS", many)
+    monkeypatch.setattr("latentmetric.estimators.answering.MANY_VOTERS", many)
     X, _ = blobs
     model.set_params(weights=weights)
     scores = model.score_samples(X)
