@@ -188,17 +188,33 @@ class LocalPopulation:
         self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """See ``Population``."""
-        latents = first_latents_of(self.classes, starts, class_starts, n_threads)
+        counts = np.diff(class_starts).tolist()
+        found = parallel_map(
+            lambda given: latents_near(given[0], rows_to_start_at(*given)),
+            list(zip(self.classes, counts, starts, strict=True)),
+            n_threads,
+        )
+        latents = np.concatenate(found)
         return LatentsUpdate(latents, np.zeros(len(self)), np.zeros(len(latents)), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
         max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
-        """See ``Population``."""
-        return move_latents_of(
-            self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
-        )
+        """See ``Population``; one thread per class, the largest first."""
+        moved, counts = np.empty_like(latents), np.empty(len(latents))
+        spreads, passes = np.empty(len(self)), np.empty(len(self), dtype=np.intp)
+
+        def move(position: int) -> None:
+            own = slice(class_starts[position], class_starts[position + 1])
+            of_class = self.classes[position]
+            with of_class.cached():
+                settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
+            moved[own], counts[own] = settled.latents, settled.counts
+            spreads[position], passes[position] = settled.spread, settled.passes
+
+        parallel_map(move, _largest_first(self.classes), n_threads)
+        return LatentsUpdate(moved, spreads, counts, int(passes.max()))
 
     @lazy_property
     def _drawn(self) -> Ints:
@@ -263,38 +279,3 @@ def nearby_of_classes(
 def _largest_first(classes: Sequence[OneClass]) -> list[int]:
     """The order in which threads take classes, so that none is left alone with a large one."""
     return sorted(range(len(classes)), key=lambda index: -len(classes[index]))
-
-
-def first_latents_of(
-    classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-) -> Floats:
-    """The first latent examples of these classes, one class after the other."""
-    counts = np.diff(class_starts).tolist()
-    latents = parallel_map(
-        lambda given: latents_near(given[0], rows_to_start_at(*given)),
-        list(zip(classes, counts, starts, strict=True)),
-        n_threads,
-    )
-    return np.concatenate(latents)
-
-
-def move_latents_of(
-    classes: Sequence[OneClass], latents: Floats, class_starts: Ints, metric: Metric,
-    latent_reg: float, max_passes: int, n_threads: int,
-) -> LatentsUpdate:  # fmt: skip
-    """Alg. 1 for these classes, one thread per class, the largest first."""
-    moved = np.empty_like(latents)
-    spreads = np.empty(len(classes))
-    passes = np.empty(len(classes), dtype=np.intp)
-    counts = np.empty(len(latents))
-
-    def move(position: int) -> None:
-        own = slice(class_starts[position], class_starts[position + 1])
-        of_class = classes[position]
-        with of_class.cached():
-            settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
-        moved[own], counts[own] = settled.latents, settled.counts
-        spreads[position], passes[position] = settled.spread, settled.passes
-
-    parallel_map(move, _largest_first(classes), n_threads)
-    return LatentsUpdate(moved, spreads, counts, int(passes.max()))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from latentmetric.characters import shortened
 from latentmetric.core.types import Ints
 from latentmetric.validation.parameters import Number
-from latentmetric.validation.rows import check_collected, check_unmasked
+from latentmetric.validation.rows import check_complete, is_missing
 
 Labels = np.ndarray[Any, Any]
 
@@ -38,8 +38,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    check_collected(y, name)
-    check_unmasked(y, name)
+    check_complete(y, name)
     if not isinstance(y, list | tuple) and not (getattr(y, "ndim", 0) or np.asarray(y).ndim):
         raise ValueError(f"{name} should be a 1d array, got {y!r:.60}; pass a list of labels")
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
@@ -60,10 +59,8 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
-    if labels.dtype.kind == "O":  # pandas.NA cannot be compared
-        unequal = (label is None or type(label).__name__ == "NAType" or bool(label != label)
-                   for label in labels.tolist())  # fmt: skip
-        missing = np.fromiter(unequal, dtype=bool, count=len(labels))
+    if labels.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, labels.tolist()), dtype=bool, count=len(labels))
     else:  # only NaN and NaT differ from themselves; an infinite label is no class either
         missing = labels != labels if labels.dtype.kind != "f" else ~np.isfinite(labels)
     if missing.any():
