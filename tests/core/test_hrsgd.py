@@ -6,16 +6,11 @@ import pytest
 from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Settings, State
-from latentmetric.core.triplets import RandomTriplets, Triplets
+from latentmetric.core.triplets import RandomTriplets
 
 
 def as_they_are(rows):
     return InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
-
-
-def the_triplet(times=1):
-    """The triplet (0, 1, 2), repeated."""
-    return Triplets(*(np.full(times, i) for i in range(3)), np.ones(times))
 
 
 def slope(gap):
@@ -88,21 +83,3 @@ def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbias
     assert found[1] == updates > 0
     np.testing.assert_allclose(state.metric.matrix, metric, atol=1e-8 * np.linalg.norm(metric))
     np.testing.assert_allclose(state.average, average, atol=1e-8 * np.linalg.norm(average))
-
-
-@pytest.mark.parametrize(
-    ("learning_rate", "expected"),
-    [
-        # o = 0, p = (2, 0), q = (0, 1): the gap is 1 − 4 = −3, where the slope is nearly 1.
-        pytest.param(0.1, [1 - 0.4 * slope(-3), 1 + 0.1 * slope(-3)], id="inside the cone"),
-        pytest.param(1.0, [0, 1 + slope(-3)], id="projected to the cone"),
-    ],
-)
-def test_an_update_by_hand(learning_rate, expected):
-    rows = as_they_are(np.array([[0.0, 0], [2, 0], [0, 1]]))
-    state, settings = State.begin(2), Settings(learning_rate, 1)
-    losses, updates = state.run(rows, the_triplet(), settings, np.random.default_rng(0))
-    assert updates == 1
-    assert losses[0] == pytest.approx(4, abs=1e-5)
-    np.testing.assert_allclose(state.metric.matrix, np.diag(expected), atol=1e-12)
-    np.testing.assert_allclose(state.average, state.metric.matrix, atol=1e-12)

@@ -7,7 +7,6 @@ from helpers import make_blobs, one_class
 from latentmetric.core import classes
 from latentmetric.core.alternation import Settings
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.latents import (
     MAX_LATENT_SHARE,
     Members,
@@ -19,7 +18,7 @@ from latentmetric.core.latents import (
 from latentmetric.core.likelihood import ALONE, judge, leave_one_out_factors
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, list_neighbors
-from latentmetric.core.population import LocalPopulation, positions_of
+from latentmetric.core.population import LocalPopulation
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import start_from
 
@@ -47,18 +46,6 @@ def test_coordinates(weighted):
     same(found.centre, expected.centre)
     assert found.scale == pytest.approx(expected.scale)
     same(np.repeat(radii, times), of_repeated)
-
-
-@pytest.mark.parametrize("block_bytes", [2**20, 500])
-def test_mean_and_scatter_of_a_class(weighted, block_bytes, monkeypatch):
-    monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
-    X, _, times = weighted
-    found = one_class(X, weights=times.astype(float))
-    expected = one_class(np.repeat(X, times, axis=0))
-    same(found.mean, expected.mean)
-    metric = Metric(np.diag(np.arange(1.0, 7)))
-    assert found.scatter_under(metric) == pytest.approx(expected.scatter_under(metric))
-    assert found.weight == expected.weight == times.sum()
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 3.0])
@@ -172,34 +159,6 @@ def test_gradients(rng):
     same(found.points, expected.points)
     halves = [gradient(rows[part], one.part(part)) for part in (slice(0, 4), slice(4, 9))]
     same((halves[0] + halves[1]).components, expected.components)
-
-
-def test_growth(weighted):
-    X, _, times = weighted
-    components = np.diag(np.arange(1.0, 7))
-    places = X[:4] + 0.01
-    before = ClassLatents(places, places @ components.T, np.full(4, 10.0), 0.5)
-    growth = Growth("random", 0.0, 50)
-    found = grow(X, components, before, 4, growth, np.random.default_rng(0), times.astype(float))
-    repeated = np.repeat(X, times, axis=0)
-    expected = grow(repeated, components, before, 4, growth, np.random.default_rng(0))
-    same(found.positions, expected.positions)
-    same(found.counts, expected.counts)
-    assert found.spread == pytest.approx(expected.spread)
-
-
-def test_rows_of_weight_0_belong_to_no_class(weighted):
-    X, y, _ = weighted
-    weights = np.ones(len(X))
-    weights[::4] = 0
-    rows = LocalPopulation.of(X, y, weights=weights)
-    assert rows.sizes.sum() == np.count_nonzero(weights)
-    same(rows.weights, np.ones(rows.sizes.sum()))
-    alone = LocalPopulation.of(X[weights > 0], y[weights > 0])
-    same(rows.sample(np.arange(90)), alone.sample(np.arange(90)))
-    np.testing.assert_array_equal(
-        positions_of(rows, np.arange(90)), positions_of(alone, np.arange(90))
-    )
 
 
 def test_classes_share_latent_examples_by_weight():

@@ -14,7 +14,6 @@ from helpers import arrays_in, interrupt_round, make_blobs, make_unbalanced
 
 from latentmetric import MaPML
 from latentmetric.core import alternation, race, refinement
-from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, RowSubset, list_neighbors
 from latentmetric.core.population import LocalPopulation
 from latentmetric.engines import dask_population
@@ -62,34 +61,6 @@ def landscape(local, share):
     points = local.sample(np.concatenate(numbers)) @ components.T
     lists, counts = list_neighbors(points, class_starts, 1), generator.integers(1, 9, len(points))
     return LatentPoints(components, points, class_starts, lists, counts, 3.0)
-
-
-def assert_close(found, expected):
-    assert found.dtype == expected.dtype
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(found / scale, expected / scale, atol=2e-6)
-
-
-def test_latent_examples_have_as_many_rows_as_on_one_machine(both):
-    class_starts = latents_per_class(0.2, both[0].sizes)
-    starts = [np.arange(count) for count in np.diff(class_starts)]
-    metric = Metric(np.eye(N_FEATURES, dtype=np.float32))
-    placed = [rows.first_latents(starts, class_starts, 1) for rows in both]
-    for found in placed:
-        np.testing.assert_array_equal(found.counts, np.zeros(class_starts[-1]))
-    moved, local = (
-        rows.move_latents(found.latents, class_starts, metric, 0.0, 5, 1)
-        for rows, found in zip(both, placed, strict=True)
-    )
-    np.testing.assert_array_equal(moved.counts, local.counts)
-    assert_close(moved.latents, local.latents)
-
-
-def test_samples_are_those_of_one_machine(both):
-    generator = np.random.default_rng(0)
-    everything = np.arange(sum(SIZES))
-    for numbers in (everything, generator.permutation(everything)[:50], np.array([3, 3, 590])):
-        assert_close(both[0].sample(numbers), both[1].sample(numbers))
 
 
 @pytest.mark.parametrize(

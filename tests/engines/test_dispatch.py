@@ -308,13 +308,6 @@ def test_a_missing_label_is_named_by_its_row_in_the_whole(client):
         fresh().fit(da.from_array(X, chunks=(50, -1)), da.from_array(labels, chunks=50))
 
 
-def test_a_lazy_answer_stays_lazy(client):
-    X, y = make_blobs()
-    model = fresh().fit(X, y)
-    lazy = da.from_array(X, chunks=(50, -1))
-    assert isinstance(model.transform(lazy), da.Array)
-
-
 def outcome_of(X, model):
     """The admitted rows with their warnings, or the error."""
     with warnings.catch_warnings(record=True) as caught:
