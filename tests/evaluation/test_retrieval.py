@@ -164,7 +164,7 @@ def test_bad_input_is_refused(changes, message):
 
 def test_labels_of_two_kinds_and_ranks_of_the_wrong_type_are_refused():
     X = np.zeros((2, 1))
-    with pytest.raises(TypeError, match="query_labels are int64, but reference_labels are <U1"):
+    with pytest.raises(TypeError, match="query_labels are numbers, but reference_labels are text"):
         retrieval_scores(X, [0, 1], X, ["0", "1"])
     with pytest.raises(TypeError, match="must be of one kind, but y holds int and str"):
         retrieval_scores(X, np.array([0, "1"], dtype=object))

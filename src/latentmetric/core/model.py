@@ -32,7 +32,7 @@ from latentmetric.core.parallel import (
     thread_count,
 )
 from latentmetric.core.span import Outside
-from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
+from latentmetric.core.tuning import LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.unknown import Distances, Usual, usual_from_references
 from latentmetric.core.votes import (
@@ -269,36 +269,23 @@ class FittedModel:
     def nearest(
         self, rows: Floats, k: int, n_jobs: int | None = 1, search: Search | None = None
     ) -> Neighbors:
-        """The k nearest references of each row; ``search`` replaces the exact search.
-
-        With ``n_jobs=None``, a few rows are one piece of work.
-        """
+        """The k nearest references of each row; ``search`` replaces the exact search."""
         look = search or (k_nearest if self.is_metric else _most_similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
         norms = np.zeros(len(rows), dtype=self.dtype)
-        query_bytes = rows.shape[1] * self.dtype.itemsize
-        row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
-        blocks = list(row_blocks(len(rows), query_bytes))
-        undivided = len(rows) * max(row_bytes, query_bytes) <= BLOCK_BYTES
-        n_threads = 1 if n_jobs is None and undivided else thread_count(n_jobs)
-        n_searching = n_threads // max(1, len(blocks))
+        row_bytes = max(rows.shape[1], min(len(self.references), TILE_ROWS)) * self.dtype.itemsize
+        blocks = list(row_blocks(len(rows), row_bytes))  # of rows, or of their distances
 
         def search_block(block: slice) -> None:
             points = self.points(rows[block])
-            pieces = list(row_blocks(len(points), row_bytes))
-            found = parallel_map(
-                lambda some: look(points[some], self.references, k), pieces, n_searching
-            )
-            nearest, numbers = squared[block], indices[block]
-            for some, (values, columns) in zip(pieces, found, strict=True):
-                nearest[some], numbers[some] = values, columns
+            squared[block], indices[block] = look(points, self.references, k)
             if self.is_metric:
                 norms[block] = squared_norms(points)
-                self._set_to_zero(nearest, norms[block])
+                self._set_to_zero(squared[block], norms[block])
 
         with single_threaded_blas():
-            parallel_map(search_block, blocks, n_threads)
+            parallel_map(search_block, blocks, thread_count(n_jobs) if len(blocks) > 1 else 1)
         return Neighbors(squared, indices, norms)
 
     def _set_to_zero(self, squared: Floats, norms: Floats) -> None:

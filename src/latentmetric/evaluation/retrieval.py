@@ -20,7 +20,7 @@ from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory
-from latentmetric.validation.labels import checked_labels, classes_and_codes
+from latentmetric.validation.labels import checked_labels, classes_and_codes, kind_of
 from latentmetric.validation.parameters import Boolean, Integer, Jobs
 
 WORKING_BYTES = 256 * 2**20
@@ -183,12 +183,9 @@ def _check_together(
         raise ValueError(
             f"queries have {rows.shape[1]} features, but references have {found_rows.shape[1]}"
         )
-    kinds = {labels.dtype.kind in "US", found_labels.dtype.kind in "US"}
-    if len(kinds) > 1 and "O" not in (labels.dtype.kind, found_labels.dtype.kind):
-        raise TypeError(
-            f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
-            "give both as strings or both as numbers"
-        )
+    kind, found_kind = kind_of(labels), kind_of(found_labels)
+    if kind != found_kind:
+        raise TypeError(f"query_labels are {kind}, but reference_labels are {found_kind}")
     n = len(rows)
     if within and not (
         np.array_equal(rows, found_rows[:n]) and np.array_equal(labels, found_labels[:n])

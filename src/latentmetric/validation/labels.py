@@ -177,14 +177,6 @@ def predicted_dtype(
             f"{reject_label!r:.60}"
         )
     dtype: np.dtype[Any] = np.result_type(classes, np.min_scalar_type(label[0]))
-    if classes.dtype.kind in "iu" and dtype.kind == "f":
-        changed = classes[classes.astype(dtype).astype(classes.dtype) != classes]
-        if len(changed):
-            raise ValueError(
-                f"with reject_label={reject_label!r}, predictions would be {dtype}, which cannot "
-                f"hold classes such as {changed.tolist()[0]}; pass a reject_label that "
-                f"{classes.dtype} can hold, an integer"
-            )
     return dtype
 
 
