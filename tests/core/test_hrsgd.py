@@ -6,7 +6,7 @@ import pytest
 from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Settings, State
-from latentmetric.core.triplets import RandomTriplets
+from latentmetric.core.random_triplets import RandomTriplets
 
 
 def as_they_are(rows):

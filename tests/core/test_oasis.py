@@ -5,7 +5,7 @@ import pytest
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.oasis import learn_similarity
-from latentmetric.core.triplets import RandomTriplets
+from latentmetric.core.random_triplets import RandomTriplets
 
 
 def as_they_are(rows):

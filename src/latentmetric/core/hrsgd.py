@@ -33,9 +33,7 @@ d×d matrices, two more if b > d, the triplets drawn at once, and a block of the
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import numpy as np
 from scipy.special import expit
@@ -43,14 +41,9 @@ from scipy.special import expit
 from latentmetric.core.coordinates import InnerRows
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.psd import PSDMatrix
+from latentmetric.core.random_triplets import first_record, steps_of
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.triplets import (
-    RandomTriplets,
-    Triplets,
-    block_sizes,
-    of_unit_norm,
-    part_sizes,
-)
+from latentmetric.core.triplets import Triplets
 from latentmetric.core.tuning import SHARPNESS
 from latentmetric.core.types import Floats, Ints
 
@@ -80,7 +73,7 @@ class State:
     n_summed: int = 0
     n_here: int = 0
     """Iterations since the last update, not yet in the total."""
-    record: Record = field(default_factory=lambda: {"round": 0, "iterations": 0, "seconds": {}})
+    record: Record = field(default_factory=first_record)
     finished: bool = False
 
     @classmethod
@@ -164,28 +157,17 @@ def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, settings: Settings
 ) -> Steps[State]:
     """HR-SGD on ``n_steps`` random triplets, in ``n_parts`` steps."""
-    unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
-    sizes = part_sizes(n_steps, n_parts, settings.batch_size)
 
-    def next_step(before: State, generator: np.random.Generator) -> State:
-        since, number = perf_counter(), before.record["round"]
-        state = deepcopy(before)
-        n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
-        for size in block_sizes(sizes[number], settings.batch_size):
-            losses, updates = state.run(unit_rows, draw(size, generator), settings, generator)
-            total += float(losses.sum())
-            n_updates += updates
-        state.record = {
-            "round": number + 1,
-            "iterations": before.record["iterations"] + n_batches,
-            "objective": total / n_batches,
-            "active_share": n_updates / n_batches,
-            "norm": float(np.linalg.norm(state.average)),
-            "seconds": {"metric": perf_counter() - since},
-        }
-        return state
+    def learn(
+        state: State, unit_rows: InnerRows, triplets: Triplets, generator: np.random.Generator
+    ) -> tuple[Floats, int]:
+        return state.run(unit_rows, triplets, settings, generator)
 
-    return Steps(lambda generator: State.begin(rows.n_features), next_step, n_parts, State)
+    start = State.begin(rows.n_features)
+    return steps_of(
+        learn, start, lambda state: state.average, rows, codes, n_steps, n_parts,
+        settings.batch_size,
+    )  # fmt: skip
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -270,7 +271,8 @@ class FittedModel:
         self, rows: Floats, k: int, n_jobs: int | None = 1, search: Search | None = None
     ) -> Neighbors:
         """The k nearest references of each row; ``search`` replaces the exact search."""
-        look = search or (k_nearest if self.is_metric else _most_similar)
+        similar = partial(k_nearest, measure=paired_products)
+        look = search or (k_nearest if self.is_metric else similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
         norms = np.zeros(len(rows), dtype=self.dtype)
@@ -430,7 +432,3 @@ def _similar(similarity: Floats, rows: InnerRows) -> References:
     """
     turned = rows.under(similarity / similarity.dtype.type(rows.n_features))
     return References(turned, np.zeros(len(turned), dtype=turned.dtype))
-
-
-def _most_similar(points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
-    return k_nearest(points, references, k, paired_products)
