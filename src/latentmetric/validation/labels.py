@@ -39,8 +39,6 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             "label for each row"
         )
     check_complete(y, name)
-    if not isinstance(y, list | tuple) and not (getattr(y, "ndim", 0) or np.asarray(y).ndim):
-        raise ValueError(f"{name} should be a 1d array, got {y!r:.60}; pass a list of labels")
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
         objects = np.array(y, dtype=object)
