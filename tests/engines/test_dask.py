@@ -125,15 +125,6 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
         model.predict(Bag({}, "rows", 1))
 
 
-def test_probabilities_of_a_dask_array_are_those_of_bandwidths(client):
-    X, y = make_blobs(200)
-    model = MaPML(5, bandwidth="latent", random_state=0).fit(X, y)
-    assert model.model_.log_scales.any()
-    shares = model.predict_proba(da.from_array(X, chunks=(70, 3)))
-    assert shares.shape == (200, 3)
-    np.testing.assert_allclose(shares.compute(), model.predict_proba(X), rtol=1e-9)
-
-
 @pytest.mark.parametrize("n_passes", [1, 3])
 def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client, request, n_passes):
     if n_passes == 3:
