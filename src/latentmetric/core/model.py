@@ -49,6 +49,7 @@ from latentmetric.core.votes import (
 REACH = {"float32": 1e12, "float64": 1e140}
 """How far queries may be from the training rows, in units of their spread: squares must fit."""
 
+
 Search = Callable[[Floats, References, int], tuple[Floats, Ints]]
 """Returns squared distances and indices of each point's k nearest references, nearest first."""
 

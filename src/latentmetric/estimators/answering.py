@@ -107,7 +107,7 @@ def neighbors(fitted: Fitted, k: int, rows: Floats, start: int) -> Floats:
 
 def _nearest(fitted: Fitted, k: int, rows: Floats, start: int) -> Neighbors:
     fitted.model_.check_reach(rows, start)
-    return fitted.model_.nearest(rows, k, fitted.n_jobs, fitted._search())
+    return fitted.model_.nearest(rows, k, fitted.n_jobs)
 
 
 def _all_vote(fitted: Fitted) -> bool:

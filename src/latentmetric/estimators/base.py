@@ -22,7 +22,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.model import FittedModel
 from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
 from latentmetric.core.types import Floats, Ints
@@ -176,7 +176,7 @@ class ReferenceClassifier(
         return self
 
     def _check_combinations(self) -> None:
-        """Raise on checked parameters that do not fit each other, or lack a library."""
+        """Raise on checked parameters that do not fit each other."""
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
@@ -417,7 +417,3 @@ class ReferenceClassifier(
     def _voting(self) -> Self:
         """A checked copy to vote with, which no other thread changes."""
         return self._ready("n_neighbors", "weights")
-
-    def _search(self) -> Search | None:
-        """A search that replaces the exact one; None for the exact one."""
-        return None

@@ -16,14 +16,13 @@ import numpy as np
 
 from latentmetric.core.alternation import State, reduced
 from latentmetric.core.learning import learning
-from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats
 from latentmetric.estimators.base import ReferenceClassifier
-from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.setup import (
@@ -123,10 +122,6 @@ class MaPML(OnlineLatents):
         refinement of few rows of all up to 1,024, weighted by exp(−D²/T). T comes from the
         refinement; without refinement, from the spacing of the references; with
         ``early_stopping``, from the held-out rows.
-    index : {"exact", "faiss"}, default="exact"
-        How references are searched: exactly, or from 4,096 references on with an approximate faiss
-        index, which may occasionally miss a neighbour (needs the extra ``faiss``). Distances and
-        votes of the references that it finds are exact.
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from. "euclidean": as in the paper. "standardized":
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of
@@ -271,7 +266,6 @@ class MaPML(OnlineLatents):
         **ReferenceClassifier._parameter_rules,
         "n_latents": OrAuto(Accepted(count_or_share)),
         "reference": OneOf(("latent", "original")),
-        "index": OneOf(("exact", "faiss")),
         "start": OneOf(("auto", *STARTS)),
         "max_iter": OrAuto(Integer(0)),
         "max_passes": Integer(1),
@@ -301,7 +295,6 @@ class MaPML(OnlineLatents):
         n_neighbors: int = 3,
         reference: str = "latent",
         weights: str = "kernel",
-        index: str = "exact",
         start: str = "auto",
         max_iter: int | str = "auto",
         max_passes: int = 3,
@@ -331,7 +324,6 @@ class MaPML(OnlineLatents):
         self.n_neighbors = n_neighbors
         self.reference = reference
         self.weights = weights
-        self.index = index
         self.start = start
         self.max_iter = max_iter
         self.max_passes = max_passes
@@ -395,10 +387,6 @@ class MaPML(OnlineLatents):
         "row_ids : array", f"{SAMPLE_WEIGHT}row_ids : array", 1
     )
 
-    def _check_combinations(self) -> None:
-        if self.index == "faiss":
-            import_faiss()
-
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
@@ -409,7 +397,7 @@ class MaPML(OnlineLatents):
             check_warm_start(self, classes)
 
     def _ready(self, *names: str) -> Self:
-        ready = super()._ready("index", *names)
+        ready = super()._ready(*names)
         if self.reference_ not in (self.reference, "set"):
             raise ValueError(
                 f"reference={self.reference!r} was set after fit, which used "
@@ -483,9 +471,3 @@ class MaPML(OnlineLatents):
             return attributes
         weights = data.unlabelled if data.order is None else data.unlabelled[data.order]
         return add_unlabelled(self, attributes, data.rows, weights)
-
-    def _search(self) -> Search | None:
-        references = self.model_.references
-        if self.index == "exact" or len(references) < MIN_REFERENCES:
-            return None
-        return index_of(references).k_nearest
