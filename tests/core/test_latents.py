@@ -144,7 +144,7 @@ def test_groups_far_apart_keep_the_differences_of_their_rows(rng, offset, within
     assert found.spread == pytest.approx(exact.spread, rel=1e-3)
 
 
-@pytest.mark.parametrize("init", ["random", "k-means++"])
+@pytest.mark.parametrize("init", ["random", "spaced"])
 def test_latents_start_near_distinct_rows(rng, init):
     rows = np.concatenate((np.zeros((5, 2)), rng.standard_normal((10, 2))))
     start = started(rows, 15, init, rng)
@@ -152,12 +152,3 @@ def test_latents_start_near_distinct_rows(rng, init):
     np.testing.assert_allclose(np.sort(start, axis=0), np.sort(expected, axis=0))
     small = started(rows.astype("f4"), 3, init, rng)
     assert small.dtype == np.float32
-
-
-def test_k_means_plus_plus_spreads_its_start():
-    centres = np.array([[0.0, 0], [100, 0], [0, 100], [100, 100]])
-    for seed in range(10):
-        generator = np.random.default_rng(seed)
-        rows = np.repeat(centres, 50, axis=0) + generator.standard_normal((200, 2))
-        start = started(rows, 4, "k-means++", generator)
-        assert len(np.unique(np.round(start / 100), axis=0)) == 4

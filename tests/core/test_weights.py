@@ -11,7 +11,6 @@ from latentmetric.core.latents import (
     MAX_LATENT_SHARE,
     Members,
     refill_empty,
-    rows_to_start_at,
     settle,
     shared_by_weight,
 )
@@ -74,15 +73,6 @@ def test_an_empty_latent_example_takes_the_row_that_costs_most():
     costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
     assert members.assignment.tolist().index(1) == np.argmax(costs)
     same(members.counts, np.bincount(members.assignment, rows.weights))
-
-
-@pytest.mark.parametrize(("init", "share"), [("k-means++", 0.9)])
-def test_k_means_plus_plus_draws_by_cost(init, share):
-    """The second row is drawn by weight times squared distance."""
-    X = np.array([[0.0], [1.0], [-1.0]])
-    rows = one_class(X, weights=np.array([1e9, 9.0, 1.0]))
-    drawn = [rows_to_start_at(rows, 2, seed)[1] for seed in range(2_000)]
-    assert np.mean(np.array(drawn) == 1) == pytest.approx(share, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["standardized", "within"])

@@ -95,7 +95,7 @@ def assert_same(distributed, local, X):
     assert np.mean(distributed.predict(X) == local.predict(X)) >= 0.999
 
 
-@pytest.mark.parametrize(("chunks", "init"), [(3000, "random"), (61, "k-means++")])
+@pytest.mark.parametrize(("chunks", "init"), [(3000, "random"), (61, "spaced")])
 def test_the_cluster_finds_what_one_machine_finds(client, chunks, init):
     X, y = make_unbalanced()
     model = published(init=init)

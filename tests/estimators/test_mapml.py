@@ -202,7 +202,7 @@ AT_ONCE = {"n_latents": 0.2, "ridge": 1.0, "bandwidth": "shared", "start": "stan
     [
         *[(IN_BATCHES, name, 1) for name in ("target_neighbors", "impostors", "max_passes")],
         *[(IN_BATCHES, name, 5.0) for name in ("latent_reg", "metric_reg")],
-        (IN_BATCHES, "init", "k-means++"),
+        (IN_BATCHES, "init", "spaced"),
         (IN_BATCHES, "n_components", 3),
         (IN_BATCHES, "max_norm", 1.0),
         (IN_BATCHES, "n_latents", 0.2),

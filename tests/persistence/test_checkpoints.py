@@ -112,8 +112,8 @@ def test_an_interrupted_fit_is_not_overwritten(tmp_path, monkeypatch):
     [
         ({"n_steps": 300}, "n_steps is 300 now and was 200"),
         (
-            {"max_iter": 5, "init": "k-means++"},
-            r'init is "k-means\+\+" now and was "auto"; max_iter is 5 now',
+            {"max_iter": 5, "init": "spaced"},
+            r'init is "spaced" now and was "auto"; max_iter is 5 now',
         ),
         ({"random_state": None}, "random_state is null now and was 3"),
     ],

@@ -17,7 +17,7 @@ import numpy as np
 from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import latents_near, rows_to_start_at, settle
+from latentmetric.core.latents import latents_near, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
 from latentmetric.core.parallel import lazy_property, parallel_map
@@ -63,7 +63,7 @@ class Population(Protocol):
         """Numbers that identify these rows and classes."""
 
     def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+        self, starts: Sequence[Ints], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """Place the latent examples at their starts; ``starts`` come from ``draw_starts``."""
 
@@ -185,13 +185,12 @@ class LocalPopulation:
         return remaining, np.concatenate(held_out)
 
     def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+        self, starts: Sequence[Ints], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """See ``Population``."""
-        counts = np.diff(class_starts).tolist()
         found = parallel_map(
-            lambda given: latents_near(given[0], rows_to_start_at(*given)),
-            list(zip(self.classes, counts, starts, strict=True)),
+            lambda given: latents_near(given[0], given[0].drawing_order[given[1]]),
+            list(zip(self.classes, starts, strict=True)),
             n_threads,
         )
         latents = np.concatenate(found)

@@ -153,10 +153,9 @@ class MaPML(OnlineLatents):
         drawn.
     n_components : int, default=None
         The largest rank of the metric. None means no limit.
-    init : {"auto", "random", "spaced", "k-means++"}, default="auto"
-        How to choose the rows at which latent examples start: drawn at random, evenly spaced by
-        their distance from the centre, or by k-means++. "auto": "random" for many rows, "spaced"
-        for few.
+    init : {"auto", "random", "spaced"}, default="auto"
+        How to choose the rows at which latent examples start: drawn at random, or evenly spaced by
+        their distance from the centre. "auto": "random" for many rows, "spaced" for few.
     refine : int, default=3
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. Few rows are refined at once,
@@ -276,7 +275,7 @@ class MaPML(OnlineLatents):
         "target_neighbors": Integer(1),
         "impostors": Integer(1),
         "n_components": OrNone(Integer(1)),
-        "init": OneOf(("auto", "random", "spaced", "k-means++")),
+        "init": OneOf(("auto", "random", "spaced")),
         "refine": Accepted(_passes),
         "ridge": OrAuto(Number(0, MAX_RIDGE)),
         "bandwidth": OneOf(("auto", *BANDWIDTHS)),
