@@ -1,8 +1,7 @@
 """Rules for parameters, with messages that say what was passed and what is accepted.
 
-An estimator defines one rule per parameter. Its checks, the command line's options and their
-choices are all derived from the rules. A check also returns the value as one of Python's own types:
-numbers of NumPy's small types, or fractions, would compute in their own ways.
+An estimator defines one rule per parameter. A check also returns the value as one of Python's own
+types: numbers of NumPy's small types, or fractions, would compute in their own ways.
 """
 
 from __future__ import annotations
