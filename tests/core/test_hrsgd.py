@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Settings, State
 from latentmetric.core.random_triplets import RandomTriplets
@@ -52,7 +51,8 @@ def problem(n_triplets, n_features, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "batch_size", "learning_rate"), [(1, 10, 0.1), (3, 1, 3.0), (120, 10, 0.001)]
+    ("n_features", "batch_size", "learning_rate"),
+    [(1, 10, 0.1), (3, 1, 3.0), (120, 10, 0.001), (7, 40, 0.1), (7, 40, 30.0)],
 )
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, unbiased):
@@ -68,18 +68,3 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, 
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
     assert np.linalg.norm(state.metric.matrix - metric) <= 1e-5 * np.linalg.norm(metric)
     assert np.linalg.norm(state.average - average) <= 1e-5 * np.linalg.norm(average)
-
-
-@pytest.mark.parametrize("learning_rate", [0.1, 30.0])
-@pytest.mark.parametrize("unbiased", [False, True])
-def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbiased):
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 1_000)
-    rows, triplets = problem(300 * 20, 7)
-    metric, average, updates, _ = plain_hrsgd(
-        rows, triplets, np.random.default_rng(1), learning_rate, 300, unbiased
-    )
-    state, settings = State.begin(7), Settings(learning_rate, 300, unbiased)
-    found = state.run(as_they_are(rows), triplets, settings, np.random.default_rng(1))
-    assert found[1] == updates > 0
-    np.testing.assert_allclose(state.metric.matrix, metric, atol=1e-8 * np.linalg.norm(metric))
-    np.testing.assert_allclose(state.average, average, atol=1e-8 * np.linalg.norm(average))
