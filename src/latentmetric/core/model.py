@@ -164,21 +164,16 @@ class FittedModel:
             np.concatenate((own.norms, more.norms)),
             own.factor,
         )
-        voters = wide._with_mean_votes(len(codes))
+        scales, weights = (  # more references have the mean of those there are
+            known if known is None
+            else np.append(known, np.full(len(codes), known.mean(), dtype=known.dtype))
+            for known in (self.log_scales, self.log_weights)
+        )  # fmt: skip
         return replace(
-            voters, references=references, codes=np.concatenate((self.codes, codes)),
+            wide, references=references, codes=np.concatenate((self.codes, codes)),
+            log_scales=scales, log_weights=weights,
             row_ids=joined_ids(self.row_ids, len(self.codes), row_ids, len(codes)),
         )  # fmt: skip
-
-    def _with_mean_votes(self, n_more: int) -> FittedModel:
-        """Bandwidths and weights for more references: the mean of those there are."""
-        if self.log_scales is None or self.log_weights is None:
-            return self
-        scales, weights = (
-            np.append(known, np.full(n_more, known.mean(), dtype=known.dtype))
-            for known in (self.log_scales, self.log_weights)
-        )
-        return replace(self, log_scales=scales, log_weights=weights)
 
     def with_some(self, which: Bools) -> FittedModel:
         """The same model with only some of its references."""

@@ -179,21 +179,18 @@ def predicted_dtype(
 
 
 def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
-    """Objects as text; raise if any is missing, which would become a word such as None."""
+    """Objects as text, bytes decoded; raise if any is missing, which would become a word: None."""
     objects = np.asarray(values, dtype=object)
-    _refuse_missing(objects.ravel(), name, 0)
-    return text_array(words_of(objects.ravel().tolist(), name)).reshape(objects.shape)
-
-
-def words_of(values: list[Any], name: str) -> list[str]:
-    """Values as text, bytes decoded; raise on bytes that are not UTF-8."""
+    given = objects.ravel()
+    _refuse_missing(given, name, 0)
     try:
-        return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+        words = [one.decode() if isinstance(one, bytes) else str(one) for one in given.tolist()]
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name} holds the bytes {shortened(repr(error.object), 80)}, which are not UTF-8; "
             "store text, or numbers"
         ) from error
+    return text_array(words).reshape(objects.shape)
 
 
 def text_array(texts: list[str]) -> Labels:
