@@ -52,10 +52,10 @@ from latentmetric.validation.parameters import (
     Accepted,
     Boolean,
     Integer,
-    Jobs,
     Number,
     OneOf,
     Rule,
+    jobs,
     seed,
     validated_copy,
 )
@@ -86,7 +86,7 @@ class ReferenceClassifier(
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
-        "n_jobs": Jobs(),
+        "n_jobs": Accepted(jobs),
         "random_state": Accepted(seed),
         "verbose": Integer(0, or_bool=True),
         "early_stopping": Boolean(),

@@ -21,7 +21,7 @@ from latentmetric.core.parallel import parallel_map, single_threaded_blas, threa
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory
 from latentmetric.validation.labels import checked_labels, classes_and_codes, kind_of
-from latentmetric.validation.parameters import Boolean, Integer, Jobs
+from latentmetric.validation.parameters import Boolean, Integer, jobs
 
 WORKING_BYTES = 256 * 2**20
 """Bytes that the blocks of all threads take together, as long as one query each fits."""
@@ -92,7 +92,7 @@ def retrieval_scores(
     >>> scores["recall@1"], scores["precision@2"], scores["map@r"]
     (1.0, 0.5, 1.0)
     """
-    n_threads = thread_count(Jobs().check("n_jobs", n_jobs))
+    n_threads = thread_count(jobs("n_jobs", n_jobs))
     rows, labels = _labelled("retrieval_scores", queries=queries, query_labels=query_labels)
     if references is None and reference_labels is None:
         found_rows, found_labels, within = rows, labels, True
