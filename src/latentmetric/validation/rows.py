@@ -40,7 +40,8 @@ def check_numeric(X: Any) -> None:
             )
         if held is not None:
             where = "" if name is None else f" in the column {name!r}"
-            hint = "convert it first" if held == "text" else NUMBERS_FROM_DATES
+            is_date = held.lower().startswith(("date", "time", "period"))
+            hint = NUMBERS_FROM_DATES if is_date else "convert it first"
             raise ValueError(f"X must hold numbers, got {held}{where}; {hint}")
 
 
