@@ -7,7 +7,6 @@ by block (``as_floats``). Errors name the row and the column of a rejected value
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_n_features, check_array
 
 from latentmetric.core.types import Floats
+
+DATES = ("date", "datetime", "time", "timedelta", "Timestamp", "Timedelta", "Period", "Interval")
+"""The names of types of Python and pandas."""
 
 NUMBERS_FROM_DATES = "turn dates into numbers first, such as days since the first one"
 
@@ -40,13 +42,12 @@ def check_numeric(X: Any) -> None:
             )
         if held is not None:
             where = "" if name is None else f" in the column {name!r}"
-            is_date = held.lower().startswith(("date", "time", "period"))
-            hint = NUMBERS_FROM_DATES if is_date else "convert it first"
+            hint = "convert it first" if held == "text" else NUMBERS_FROM_DATES
             raise ValueError(f"X must hold numbers, got {held}{where}; {hint}")
 
 
 def _not_a_number(values: np.ndarray[Any, Any], is_column: bool) -> str | None:
-    """What values are that are not numbers: arrays, text, or the name of a type."""
+    """What values are that are not numbers: arrays, text, or a type of dates; None for others."""
     if is_column and values.ndim > 1:
         return "array"
     if values.dtype.kind in "mM":
@@ -58,7 +59,7 @@ def _not_a_number(values: np.ndarray[Any, Any], is_column: bool) -> str | None:
             return "array"
         if isinstance(value, str | bytes):
             return "text"
-        if not is_missing(value) and not isinstance(value, Number | np.generic):
+        if type(value).__name__ in DATES:
             return type(value).__name__
     return None
 
