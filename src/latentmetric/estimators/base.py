@@ -163,7 +163,7 @@ class ReferenceClassifier(
         generator, checkpoints = generator_from(fitting.random_state), None
         if Boolean().check("resume", resume) or checkpoint is not None:
             checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
-        with single_threaded_blas(), np.errstate(under="ignore"):
+        with single_threaded_blas():
             data = fitting._training_data(X, y, sample_weight, row_ids, generator)
             steps = fitting._steps(data)
             listener = Listener(self, steps.limit, X, y)
@@ -392,8 +392,7 @@ class ReferenceClassifier(
         ndarray of shape (n_features, n_features)
         """
         check_is_fitted(self)
-        with np.errstate(under="ignore"):
-            return self.components_.T @ self.components_
+        return self.components_.T @ self.components_
 
     @property
     def _n_features_out(self) -> int:

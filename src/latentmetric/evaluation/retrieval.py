@@ -126,7 +126,7 @@ def retrieval_scores(
         return dict.fromkeys(names, float("nan"))
     size = max(1, WORKING_BYTES // (n_threads * 8 * ARRAYS * len(found_rows)))
     blocks = [slice(start, start + size) for start in range(0, len(answerable), size)]
-    with single_threaded_blas(), np.errstate(under="ignore"):
+    with single_threaded_blas():
         parts = parallel_map(score, blocks, n_threads)
     return {name: float(np.concatenate([part[name] for part in parts]).mean()) for name in parts[0]}
 
@@ -160,9 +160,8 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     # By a power of 2, which rounds nothing: squares of huge or tiny numbers leave the floats.
     exponent = int(np.frexp(np.abs(rows).max())[1])
     clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
-    with np.errstate(under="ignore"):
-        found = clusters.fit_predict(np.ldexp(rows, -exponent))
-        return float(normalized_mutual_info_score(truth, found))
+    found = clusters.fit_predict(np.ldexp(rows, -exponent))
+    return float(normalized_mutual_info_score(truth, found))
 
 
 def _labelled(caller: str, **given: Any) -> tuple[Floats, Any]:
