@@ -61,15 +61,8 @@ AS_PUBLISHED: dict[str, Any] = {
 }
 """The parameters with which MaPML is the algorithm of the paper, and nothing else."""
 
-MAX_RIDGE = 1e15
-"""A stronger ridge would hold nothing better, and overflow in float32."""
-
-MIN_METRIC_REG = 1e-9
-"""With less, steps would be so long that the metric overflows in float32."""
-
-
-MAX_LATENT_REG = 1e15
-"""More rows than anyone has: with more, sums of pulls would overflow."""
+MIN_METRIC_REG, MAX_LATENT_REG, MAX_RIDGE = 1e-9, 1e15, 1e15
+"""Beyond these, float32 would overflow."""
 
 SAMPLE_WEIGHT = """\
 sample_weight : array-like of shape (n_samples,), default=None
