@@ -108,7 +108,6 @@ def main() -> None:
         "query_microseconds": {"latents": latent_query},
         "predict_percent_of_gemm": query_gflop / (latent_query / 1e6) / gflops * 100,
     }
-    results["index"] = measure_index(model, X_test, y_test)
     if not options.skip_originals:
         few, few_y = X_test[:ORIGINAL_QUERIES], y_test[:ORIGINAL_QUERIES]
         error, micro = percent_wrong(model.set_references(X, y), few, few_y)
@@ -116,25 +115,6 @@ def main() -> None:
         error, _ = percent_wrong(Euclidean().fit(X, y), few, few_y)
         results["error"]["Euclid"] = error
     show(results, "imagenet_scale_defaults" if options.defaults else "imagenet_scale")
-
-
-def measure_index(model, X, y) -> dict[str, float]:
-    """The approximate index against the exact search, on the same queries."""
-    exact = model.kneighbors(X[:10_000], return_distance=False)
-    model.set_params(index="faiss")
-    start = time.perf_counter()
-    model.predict(X[:2])
-    build = time.perf_counter() - start
-    found = model.kneighbors(X[:10_000], return_distance=False)
-    error, micro = percent_wrong(model, X, y)
-    model.set_params(index="exact")
-    recall = np.mean([len(set(a) & set(b)) for a, b in zip(found, exact, strict=True)]) / 3
-    return {
-        "build_seconds": build,
-        "recall_of_3": float(recall),
-        "error": error,
-        "query_microseconds": micro,
-    }
 
 
 def show(results, name: str) -> None:
@@ -155,9 +135,6 @@ def show(results, name: str) -> None:
         *[[f"error of {name}, %", f"{error:.2f}", ""] for name, error in errors.items()],
         ["query against latents, µs", f"{queries['latents']:.0f}", ""],
         ["predict, % of GEMM", f"{results['predict_percent_of_gemm']:.0f}", "≥ 60"],
-        ["faiss: recall of 3 neighbours", f"{results['index']['recall_of_3']:.3f}", ""],
-        ["faiss: query, µs", f"{results['index']['query_microseconds']:.0f}", ""],
-        ["faiss: error, %", f"{results['index']['error']:.2f}", ""],
     ]
     if "originals" in queries:
         ratio = queries["originals"] / queries["latents"]

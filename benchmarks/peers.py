@@ -15,9 +15,6 @@ the chosen ones again. --report prints the tables and draws the pictures.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -30,15 +27,13 @@ from side_by_side.findings import Findings
 from side_by_side.plan import (
     ENVIRONMENTS,
     LIMIT_GIGABYTES,
-    LIMIT_SECONDS,
     PEERS,
     SETS,
     SIZES,
-    Peer,
     sizes_of,
 )
+from side_by_side.running import exit_on_signals, measure, parser_of, pending, stored
 
-CHILD = Path(__file__).parent / "side_by_side" / "child.py"
 NAME = "peers"
 FEWEST_ROWS = 200
 """Fewer rows than features or classes say nothing about a method."""
@@ -48,8 +43,7 @@ class Store:
     """The cells on disk. The file is read again for every change: runs may share it."""
 
     def results(self) -> dict[str, Any]:
-        path = RESULTS / f"{NAME}.json"
-        return json.loads(path.read_text()) if path.exists() else {"cells": {}}
+        return stored(NAME)
 
     def by_size(self, name: str, method: str) -> dict[int, Cell]:
         found = self.results()["cells"].get(name, {}).get(method, {})
@@ -77,20 +71,6 @@ def plan(sets: list[str], sizes: tuple[int, ...]) -> list[tuple[str, int]]:
     return [(name, size) for name in sets for size in sizes_of(rows.n_rows(name), sizes)]
 
 
-def pending(by_size: dict[int, Cell], size: int, limits: Limits, fresh: bool) -> bool:
-    """Whether a cell is still to be run; one that failed, or had tighter limits, is tried again."""
-    if cells_of.given_up(by_size, size, limits):
-        return False
-    cell = by_size.get(size)
-    return fresh or not (cells_of.finished(cell) or (cell and cells_of.over_limit(cell, limits)))
-
-
-def measure(peer: Peer, folder: Path, home: Path | None, limits: Limits) -> Cell:
-    python = environments.python_of(peer.environment, home)
-    command = [python, str(CHILD), "learners", peer.name, str(folder)]
-    return cells_of.run(command, environments.variables(peer.environment), limits)
-
-
 def run(
     store: Store,
     planned: list[tuple[str, int]],
@@ -101,11 +81,13 @@ def run(
 ) -> None:
     """All methods on one size before the next."""
     for name, size in planned:
-        wanted = [
-            method
-            for method in methods
-            if pending(store.by_size(name, method), size, limits, fresh)
-        ]
+        wanted = []
+        for method in methods:
+            known = store.by_size(name, method)
+            if not cells_of.given_up(known, size, limits) and pending(
+                known.get(size), limits, fresh
+            ):
+                wanted.append(method)
         with tempfile.TemporaryDirectory() as text:
             folder = Path(text)
             for method in wanted:
@@ -113,7 +95,9 @@ def run(
                 if cell is None:
                     if not any(folder.iterdir()):
                         rows.save(name, size, folder)
-                    cell = measure(PEERS[method], folder, home, limits)
+                    cell = measure(
+                        "learners", method, PEERS[method].environment, folder, home, limits
+                    )
                 store.keep(name, method, size, cell)
                 print(name, size, method, summary(cell), flush=True)
 
@@ -141,16 +125,9 @@ def whole_numbers(text: str) -> tuple[int, ...]:
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
-    parser.add_argument("--methods", help=f"of {', '.join(PEERS)}")
+    parser = parser_of(__doc__, SETS, PEERS)
     parser.add_argument("--sizes", type=whole_numbers, default=SIZES, help="training rows")
-    parser.add_argument("--limit-seconds", type=positive, default=LIMIT_SECONDS)
     parser.add_argument("--limit-gigabytes", type=positive, default=LIMIT_GIGABYTES)
-    parser.add_argument("--environments", type=Path, help="folder of the virtual environments")
-    parser.add_argument("--make-environments", type=Path, metavar="FOLDER")
-    parser.add_argument("--fresh", action="store_true", help="measure the chosen cells again")
-    parser.add_argument("--report", action="store_true", help="only print the tables and draw")
     return parser.parse_args()
 
 
@@ -159,9 +136,7 @@ def main() -> None:
     if given.make_environments:
         environments.make(given.make_environments, ENVIRONMENTS)
         return
-    # As an exception, so that the process of the current cell is ended too.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    exit_on_signals()
     store = Store()
     if not given.report:
         sets = chosen(given.sets, SETS, "--sets")

@@ -13,17 +13,12 @@ peers_2026.md. side_by_side/learners_2026.py says how each method is built.
 
 from __future__ import annotations
 
-import argparse
-import json
-import signal
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from common import RESULTS, chosen, gemm_gflops, machine_facts, positive, table, write_json
+from common import RESULTS, chosen, gemm_gflops, machine_facts, table, write_json
 from data import load_benchmark
 from side_by_side import cells as cells_of
 from side_by_side import environments
@@ -31,11 +26,11 @@ from side_by_side.cells import Cell, Limits
 from side_by_side.learners_2026 import LEARNERS
 from side_by_side.plan import LIMIT_GIGABYTES, LIMIT_SECONDS, MAIN
 from side_by_side.rows import nested_order
+from side_by_side.running import exit_on_signals, measure, parser_of, pending, stored
 from sklearn.model_selection import StratifiedKFold
 from tables import N_FOLDS, read_table
 
 NAME = "peers_2026"
-CHILD = Path(__file__).parent / "side_by_side" / "child.py"
 OURS = "MaPML"
 PROBE = "linear probe"
 
@@ -118,14 +113,9 @@ def methods_of(name: str, methods: list[str]) -> list[str]:
     return [method for method in methods if method != PROBE or SETS[name].embeddings]
 
 
-def stored() -> dict[str, Any]:
-    path = RESULTS / f"{NAME}.json"
-    return json.loads(path.read_text()) if path.exists() else {"cells": {}}
-
-
 def begin() -> None:
     """The machine is measured once: a run may be continued many times."""
-    results = stored()
+    results = stored(NAME)
     if "machine" not in results:
         machine = machine_facts(gemm_gflops())
         machine["command"] = f"python benchmarks/{NAME}.py --environments FOLDER"
@@ -134,21 +124,16 @@ def begin() -> None:
 
 def keep(name: str, method: str, cell: Cell) -> None:
     """The file is read again: runs may share it."""
-    results = stored()
+    results = stored(NAME)
     results["cells"].setdefault(name, {})[method] = cell
     write_json(NAME, results)
-
-
-def pending(cell: Cell | None, limits: Limits, fresh: bool) -> bool:
-    """Whether a cell is still to be run; one that failed, or had tighter limits, is tried again."""
-    return fresh or not (cells_of.finished(cell) or (cell and cells_of.over_limit(cell, limits)))
 
 
 def run(
     sets: list[str], methods: list[str], limits: Limits, home: Path | None, fresh: bool
 ) -> None:
     for name in sets:
-        found = stored()["cells"].get(name, {})
+        found = stored(NAME)["cells"].get(name, {})
         wanted = [
             method
             for method in methods_of(name, methods)
@@ -156,20 +141,16 @@ def run(
         ]
         if not wanted:
             continue
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as text:
+            folder = Path(text)
             for key, values in arrays_of(name).items():
-                np.save(Path(folder) / f"{key}.npy", values)
+                np.save(folder / f"{key}.npy", values)
             for method in wanted:
-                cell = measure(method, folder, limits, home)
+                cell = measure(
+                    "learners_2026", method, environment_of(method), folder, home, limits
+                )
                 keep(name, method, cell)
                 print(name, *line(method, cell), sep=" | ", flush=True)
-
-
-def measure(method: str, folder: str, limits: Limits, home: Path | None) -> Cell:
-    environment = environment_of(method)
-    python = environments.python_of(environment, home)
-    command = [python, str(CHILD), "learners_2026", method, folder]
-    return cells_of.run(command, environments.variables(environment), limits)
 
 
 # Report
@@ -209,33 +190,19 @@ def report(cells: dict[str, dict[str, Cell]]) -> str:
     return "\n\n".join(parts)
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
-    parser.add_argument("--methods", help=f"of {', '.join(LEARNERS)}")
-    parser.add_argument("--limit-seconds", type=positive, default=LIMIT_SECONDS)
-    parser.add_argument("--environments", type=Path, help="folder of the virtual environments")
-    parser.add_argument("--make-environments", type=Path, metavar="FOLDER")
-    parser.add_argument("--fresh", action="store_true", help="measure the chosen cells again")
-    parser.add_argument("--report", action="store_true", help="only write the tables")
-    return parser.parse_args()
-
-
 def main() -> None:
-    given = options()
+    given = parser_of(__doc__, SETS, LEARNERS).parse_args()
     if given.make_environments:
         environments.make(given.make_environments, ENVIRONMENTS)
         return
-    # As an exception, so that the process of the current cell is ended too.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    exit_on_signals()
     if not given.report:
         sets = chosen(given.sets, SETS, "--sets")
         methods = chosen(given.methods, LEARNERS, "--methods")
         limits = Limits(given.limit_seconds, LIMIT_GIGABYTES)
         begin()
         run(sets, methods, limits, given.environments, given.fresh)
-    text = report(stored()["cells"])
+    text = report(stored(NAME)["cells"])
     print(text)
     (RESULTS / f"{NAME}.md").write_text(f"# Beside the peers of 2026\n\n{text}\n")
 

@@ -2,12 +2,14 @@ import sys
 from dataclasses import asdict
 
 import numpy as np
-import peers
+import peers_2026
+import pytest
 from side_by_side import environments, rows, tables
 from side_by_side.cells import Limits, given_up, predicted, run
 from side_by_side.findings import Findings
 from side_by_side.learners import LEARNERS
 from side_by_side.plan import ENVIRONMENTS, MAIN, PEERS
+from side_by_side.running import measure
 
 GENEROUS = Limits(seconds=600, gigabytes=12)
 
@@ -68,15 +70,22 @@ def test_a_process_that_takes_too_much_memory_is_stopped():
     assert found == stopped("gigabytes", Limits(60, 0.2))
 
 
-def test_a_method_is_fitted_and_asked_in_a_process(tmp_path):
+@pytest.mark.parametrize(
+    ("module", "method"),
+    [("learners", "scikit-learn 3-NN brute"), ("learners_2026", "random forest")],
+)
+def test_a_method_is_fitted_and_asked_in_a_process(tmp_path, module, method):
     X, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)
     for name, array in {"X_train": X, "y_train": y, "X_test": X, "y_test": (y + 1) % 4}.items():
         np.save(tmp_path / f"{name}.npy", array)
-    found = peers.measure(PEERS["scikit-learn 3-NN brute"], tmp_path, None, GENEROUS)
+    found = measure(module, method, MAIN, tmp_path, None, GENEROUS)
     assert found["state"] == "finished"
     assert found["error"] == 100
     assert found["peak_megabytes"] >= found["loaded_megabytes"] > 0
     assert {"fit_seconds", "fit_cpu_seconds", "query_microseconds", "versions"} <= set(found)
+    if module == "learners_2026":
+        assert found["log_loss"] > np.log(4)
+        assert len(peers_2026.line(method, found)) == len(peers_2026.HEADER)
 
 
 def test_a_power_law_through_the_last_two_sizes_predicts_the_limits():

@@ -71,17 +71,6 @@ def test_a_part_has_the_classes_in_proportion_and_codes_as_labels(monkeypatch):
     np.testing.assert_array_equal(found["y_test"], np.zeros(10))
 
 
-def test_a_method_is_fitted_and_asked_in_a_process(tmp_path):
-    X, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)
-    for name, array in {"X_train": X, "y_train": y, "X_test": X, "y_test": (y + 1) % 4}.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    found = peers.measure("random forest", str(tmp_path), LIMITS, None)
-    assert found["state"] == "finished"
-    assert found["error"] == 100
-    assert found["log_loss"] > np.log(4)
-    assert len(peers.line("random forest", found)) == len(peers.HEADER)
-
-
 def test_no_probability_counts_less_than_a_thousandth():
     shares = np.array([[0.25, 0.75], [1.0, 0.0]])
     assert log_loss(shares, np.array([1, 1])) == pytest.approx(-np.log(0.75 * 0.001) / 2)

@@ -42,19 +42,6 @@ def test_classes_are_gathered_whole(rng, kept, monkeypatch):
         assert (of_class._kept_scatter is not None) == kept
 
 
-def test_the_order_depends_on_the_rows_alone(rng):
-    rows, codes = rng.standard_normal((60, 3)), rng.integers(0, 4, 60)
-    shuffle = rng.permutation(60)
-    rename = np.array([2, 0, 3, 1])
-    rotation, _ = np.linalg.qr(rng.standard_normal((3, 3)))
-    one = LocalPopulation.of(rows, codes)
-    other = LocalPopulation.of(7 * rows[shuffle] @ rotation + 3, rename[codes[shuffle]])
-    for position in range(4):
-        drawn = one.members[position][one.classes[position].drawing_order]
-        same = other.members[position][other.classes[position].drawing_order]
-        np.testing.assert_array_equal(drawn, shuffle[same])
-
-
 def test_holding_out_takes_its_share_of_every_class_and_never_all_of_one(rng):
     codes = np.repeat([0, 1, 2], [50, 20, 1])
     rows = rng.standard_normal((71, 2))

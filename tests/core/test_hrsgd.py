@@ -3,19 +3,13 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import distances
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.hrsgd import SHARPNESS, Settings, State
-from latentmetric.core.triplets import RandomTriplets, Triplets
+from latentmetric.core.random_triplets import RandomTriplets
 
 
 def as_they_are(rows):
     return InnerRows(rows, Coordinates(np.zeros(rows.shape[1]), 1.0))
-
-
-def the_triplet(times=1):
-    """The triplet (0, 1, 2), repeated."""
-    return Triplets(*(np.full(times, i) for i in range(3)), np.ones(times))
 
 
 def slope(gap):
@@ -57,7 +51,8 @@ def problem(n_triplets, n_features, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "batch_size", "learning_rate"), [(1, 10, 0.1), (3, 1, 3.0), (120, 10, 0.001)]
+    ("n_features", "batch_size", "learning_rate"),
+    [(1, 10, 0.1), (3, 1, 3.0), (120, 10, 0.001), (7, 40, 0.1), (7, 40, 30.0)],
 )
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, unbiased):
@@ -73,36 +68,3 @@ def test_the_same_as_the_plain_algorithm(n_features, batch_size, learning_rate, 
     np.testing.assert_allclose(found_losses, losses, rtol=1e-5, atol=1e-8)
     assert np.linalg.norm(state.metric.matrix - metric) <= 1e-5 * np.linalg.norm(metric)
     assert np.linalg.norm(state.average - average) <= 1e-5 * np.linalg.norm(average)
-
-
-@pytest.mark.parametrize("learning_rate", [0.1, 30.0])
-@pytest.mark.parametrize("unbiased", [False, True])
-def test_large_batches_are_computed_in_pieces(monkeypatch, learning_rate, unbiased):
-    monkeypatch.setattr(distances, "BLOCK_BYTES", 1_000)
-    rows, triplets = problem(300 * 20, 7)
-    metric, average, updates, _ = plain_hrsgd(
-        rows, triplets, np.random.default_rng(1), learning_rate, 300, unbiased
-    )
-    state, settings = State.begin(7), Settings(learning_rate, 300, unbiased)
-    found = state.run(as_they_are(rows), triplets, settings, np.random.default_rng(1))
-    assert found[1] == updates > 0
-    np.testing.assert_allclose(state.metric.matrix, metric, atol=1e-8 * np.linalg.norm(metric))
-    np.testing.assert_allclose(state.average, average, atol=1e-8 * np.linalg.norm(average))
-
-
-@pytest.mark.parametrize(
-    ("learning_rate", "expected"),
-    [
-        # o = 0, p = (2, 0), q = (0, 1): the gap is 1 − 4 = −3, where the slope is nearly 1.
-        pytest.param(0.1, [1 - 0.4 * slope(-3), 1 + 0.1 * slope(-3)], id="inside the cone"),
-        pytest.param(1.0, [0, 1 + slope(-3)], id="projected to the cone"),
-    ],
-)
-def test_an_update_by_hand(learning_rate, expected):
-    rows = as_they_are(np.array([[0.0, 0], [2, 0], [0, 1]]))
-    state, settings = State.begin(2), Settings(learning_rate, 1)
-    losses, updates = state.run(rows, the_triplet(), settings, np.random.default_rng(0))
-    assert updates == 1
-    assert losses[0] == pytest.approx(4, abs=1e-5)
-    np.testing.assert_allclose(state.metric.matrix, np.diag(expected), atol=1e-12)
-    np.testing.assert_allclose(state.average, state.metric.matrix, atol=1e-12)

@@ -27,16 +27,6 @@ def plain_loss(problem, components):
     return loss
 
 
-def test_targets_are_the_nearest_of_the_same_class():
-    X, y = make_blobs(n_rows=90)
-    problem = make_problem(data=(X, y))
-    order = np.argsort(y, kind="stable")
-    for index, row in enumerate(order):
-        own = np.flatnonzero((y == y[row]) & (np.arange(90) != row))
-        nearest = own[np.argsort(np.square(X[own] - X[row]).sum(axis=1))[:3]]
-        assert order[problem.targets[index]].tolist() == nearest.tolist()
-
-
 @pytest.mark.parametrize("push", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_loss_is_that_of_the_definition(push, seed):

@@ -5,7 +5,7 @@ import pytest
 
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.oasis import learn_similarity
-from latentmetric.core.triplets import RandomTriplets, Triplets
+from latentmetric.core.random_triplets import RandomTriplets
 
 
 def as_they_are(rows):
@@ -51,24 +51,3 @@ def test_blocks_take_the_same_steps_as_the_plain_algorithm(
     np.testing.assert_allclose(hinges, expected_hinges, atol=50 * tolerance)
     if n_steps > 100:
         assert 0 < np.count_nonzero(hinges) < n_steps
-
-
-TRIPLET = Triplets(np.array([0]), np.array([1]), np.array([2]), np.ones(1))
-
-
-@pytest.mark.parametrize(
-    ("aggressiveness", "expected"),
-    [
-        # o = (1, 0), p − q = (−1, 0): the hinge is 1 + 1 = 2 and ‖o (p − q)ᵀ‖² = 1, so τ = 2.
-        pytest.param(10.0, [[-1, 0], [0, 1]], id="the whole step"),
-        pytest.param(0.5, [[0.5, 0], [0, 1]], id="the step cut at C"),
-    ],
-)
-def test_a_step_by_hand(aggressiveness, expected):
-    rows = np.array([[1.0, 0], [0, 1], [1, 1]])
-    learned = np.eye(2)
-    hinges = learn_similarity(learned, as_they_are(rows), TRIPLET, aggressiveness)
-    np.testing.assert_array_equal(learned, expected)
-    assert hinges.tolist() == [2]
-    gap = rows[0] @ learned @ (rows[1] - rows[2])
-    assert (gap == 1) == (aggressiveness > 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentmetric.core import psd
-from latentmetric.core.psd import PSDMatrix, negative_part, psd_factor
+from latentmetric.core.psd import PSDMatrix, negative_part
 
 
 def projected(matrix):
@@ -79,20 +79,3 @@ def test_a_matrix_stays_psd_and_near_the_exact_sequence(n_features, length, rng)
         assert values[0] >= -1e-9 * values[-1]
     assert left_the_cone >= 10 * (length > 0.1)
     assert np.linalg.norm(matrix.matrix - exact) <= 1e-5 * np.linalg.norm(exact)
-
-
-def test_no_search_while_the_boundary_is_far(rng, monkeypatch):
-    monkeypatch.setattr(psd, "negative_part", None)
-    matrix, total = PSDMatrix(np.eye(100), 1.0), np.eye(100)
-    for _ in range(50):
-        added, removed = rng.standard_normal((2, 10, 100)) / 300
-        matrix.update(added, removed)
-        total += added.T @ added - removed.T @ removed
-    np.testing.assert_allclose(matrix.matrix, total, atol=1e-12)
-
-
-def test_factor_of_the_nearest_psd_matrix(rng):
-    matrix = rng.standard_normal((6, 6))
-    factor = psd_factor(matrix)
-    np.testing.assert_allclose(factor.T @ factor, projected((matrix + matrix.T) / 2), atol=1e-12)
-    assert len(factor) < 6

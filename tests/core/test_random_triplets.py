@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from latentmetric.core import triplets as triplets_module
-from latentmetric.core.triplets import RandomTriplets, block_sizes, part_sizes
+from latentmetric.core import oasis, random_triplets
+from latentmetric.core.coordinates import Coordinates, InnerRows
+from latentmetric.core.random_triplets import RandomTriplets, steps_of
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [1, 0, 0, 1, 2, 0], [0] * 50 + [1], list(range(9))])
@@ -34,15 +35,21 @@ def test_every_triplet_is_equally_likely_given_its_anchor(rng):
     assert np.abs(deviation).max() < 5
 
 
-def test_parts_are_whole_batches_and_add_up_to_all():
-    assert part_sizes(25, 10) == [2, 3] * 5
-    assert part_sizes(59, 2, batch_size=10) == [20, 30]
+def test_parts_and_blocks_are_whole_batches(monkeypatch, rng):
+    monkeypatch.setattr(random_triplets, "DRAWN_AT_ONCE", 100)
+    drawn = []
 
+    def learn(state, rows, triplets, generator):
+        drawn.append(len(triplets))
+        return np.zeros(len(triplets) // 30), 0
 
-def test_blocks_are_whole_batches_that_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(triplets_module, "DRAWN_AT_ONCE", 100)
-    assert list(block_sizes(100)) == [100]
-    assert list(block_sizes(250)) == [100, 100, 50]
-    assert list(block_sizes(210, batch_size=30)) == [90, 90, 30]
-    assert list(block_sizes(600, batch_size=300)) == [300, 300]
-    assert list(block_sizes(0)) == []
+    rows = InnerRows(rng.standard_normal((9, 2)), Coordinates(np.zeros(2), 1.0))
+    start = oasis.State(np.eye(2))
+    steps = steps_of(
+        learn, start, lambda state: state.similarity, rows, np.arange(9) % 2, 419, 2, 30
+    )
+    found = [start]
+    while len(found) <= steps.limit:
+        found.append(steps.next(found[-1], rng))
+    assert [state.record["iterations"] for state in found] == [0, 6, 13]
+    assert drawn == [90, 90, 90, 90, 30]

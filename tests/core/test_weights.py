@@ -7,19 +7,17 @@ from helpers import make_blobs, one_class
 from latentmetric.core import classes
 from latentmetric.core.alternation import Settings
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.growing import ClassLatents, Growth, grow
 from latentmetric.core.latents import (
     MAX_LATENT_SHARE,
     Members,
     refill_empty,
-    rows_to_start_at,
     settle,
     shared_by_weight,
 )
 from latentmetric.core.likelihood import ALONE, judge, leave_one_out_factors
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, list_neighbors
-from latentmetric.core.population import LocalPopulation, positions_of
+from latentmetric.core.population import LocalPopulation
 from latentmetric.core.refinement import Batch, gradient
 from latentmetric.core.starts import start_from
 
@@ -49,18 +47,6 @@ def test_coordinates(weighted):
     same(np.repeat(radii, times), of_repeated)
 
 
-@pytest.mark.parametrize("block_bytes", [2**20, 500])
-def test_mean_and_scatter_of_a_class(weighted, block_bytes, monkeypatch):
-    monkeypatch.setattr(classes, "CLASS_BLOCK_BYTES", block_bytes)
-    X, _, times = weighted
-    found = one_class(X, weights=times.astype(float))
-    expected = one_class(np.repeat(X, times, axis=0))
-    same(found.mean, expected.mean)
-    metric = Metric(np.diag(np.arange(1.0, 7)))
-    assert found.scatter_under(metric) == pytest.approx(expected.scatter_under(metric))
-    assert found.weight == expected.weight == times.sum()
-
-
 @pytest.mark.parametrize("latent_reg", [0.0, 3.0])
 @pytest.mark.parametrize("block_bytes", [2**20, 500])
 def test_alg_1(weighted, latent_reg, block_bytes, monkeypatch):
@@ -87,15 +73,6 @@ def test_an_empty_latent_example_takes_the_row_that_costs_most():
     costs = rows.weights * np.square(rows[slice(0, 4)] - latents[0])[:, 0]
     assert members.assignment.tolist().index(1) == np.argmax(costs)
     same(members.counts, np.bincount(members.assignment, rows.weights))
-
-
-@pytest.mark.parametrize(("init", "share"), [("k-means++", 0.9)])
-def test_k_means_plus_plus_draws_by_cost(init, share):
-    """The second row is drawn by weight times squared distance."""
-    X = np.array([[0.0], [1.0], [-1.0]])
-    rows = one_class(X, weights=np.array([1e9, 9.0, 1.0]))
-    drawn = [rows_to_start_at(rows, 2, seed)[1] for seed in range(2_000)]
-    assert np.mean(np.array(drawn) == 1) == pytest.approx(share, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["standardized", "within"])
@@ -172,34 +149,6 @@ def test_gradients(rng):
     same(found.points, expected.points)
     halves = [gradient(rows[part], one.part(part)) for part in (slice(0, 4), slice(4, 9))]
     same((halves[0] + halves[1]).components, expected.components)
-
-
-def test_growth(weighted):
-    X, _, times = weighted
-    components = np.diag(np.arange(1.0, 7))
-    places = X[:4] + 0.01
-    before = ClassLatents(places, places @ components.T, np.full(4, 10.0), 0.5)
-    growth = Growth("random", 0.0, 50)
-    rng, repeated = np.random.default_rng, np.repeat(X, times, axis=0)
-    found = grow(X, X @ components.T, before, 4, growth, rng(0), times.astype(float))
-    expected = grow(repeated, repeated @ components.T, before, 4, growth, rng(0))
-    same(found.positions, expected.positions)
-    same(found.counts, expected.counts)
-    assert found.spread == pytest.approx(expected.spread)
-
-
-def test_rows_of_weight_0_belong_to_no_class(weighted):
-    X, y, _ = weighted
-    weights = np.ones(len(X))
-    weights[::4] = 0
-    rows = LocalPopulation.of(X, y, weights=weights)
-    assert rows.sizes.sum() == np.count_nonzero(weights)
-    same(rows.weights, np.ones(rows.sizes.sum()))
-    alone = LocalPopulation.of(X[weights > 0], y[weights > 0])
-    same(rows.sample(np.arange(90)), alone.sample(np.arange(90)))
-    np.testing.assert_array_equal(
-        positions_of(rows, np.arange(90)), positions_of(alone, np.arange(90))
-    )
 
 
 def test_classes_share_latent_examples_by_weight():

@@ -28,17 +28,6 @@ def storage(request, monkeypatch):
     return request.param
 
 
-def test_rows_are_sorted_by_class_and_keep_their_order(saved, storage):
-    path, X, y = saved
-    said = []
-    store, order = sorted_by_class(open_rows(path), y, lambda *progress: said.append(progress))
-    np.testing.assert_array_equal(store[slice(0, 300)], X[order])
-    np.testing.assert_array_equal(order, np.argsort(y, kind="stable"))
-    assert said[-1] == (300, 300)
-    assert len(said) > 3
-    assert isinstance(store, np.ndarray) == (storage == "memory")
-
-
 def test_a_file_gives_the_model_that_its_rows_give(saved, storage):
     path, X, y = saved
     model = MaPML(

@@ -5,15 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import make_blobs
 
 import latentmetric
-from latentmetric import MaPML
-from latentmetric.core.alternation import first_state, next_state
-from latentmetric.core.population import LocalPopulation
-from latentmetric.core.starts import Start
-from latentmetric.estimators.base import generator_from
-from latentmetric.estimators.setup import settings_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MADE = runpy.run_path(str(GOLDEN / "make_models.py"))
@@ -38,20 +31,3 @@ def test_a_fit_gives_the_model_of_the_time(entry):
     for record, of_the_time in zip(model.history_, before.history_, strict=True):
         for key in of_the_time.keys() - {"seconds"}:
             assert record[key] == pytest.approx(of_the_time[key], rel=precise["rtol"])
-
-
-def test_few_rows_with_many_features_give_the_metric_learned_with_all_features():
-    """They are learned in their span, where the metric is the same; outside, it is the start's."""
-    X, y = make_blobs(30, n_features=40)
-    parameters = {"n_latents": 3, "n_steps": 200, "max_iter": 2, "random_state": 0}
-    model = MaPML.as_published(**parameters).fit(X, y)
-    rows, generator = LocalPopulation.of(X, y), generator_from(0)
-    settings, euclid = settings_of(model), Start.euclidean(40, np.dtype(float))
-    state = first_state(rows, np.full(3, 3), "random", settings, euclid, generator)
-    for _ in range(2):
-        state = next_state(state, generator, rows, settings)
-    metric = state.components.T @ state.components
-    basis = model.model_.outside.basis
-    assert basis.shape == (29, 40)
-    inside = model.get_mahalanobis_matrix() + np.eye(40) - basis.T @ basis
-    np.testing.assert_allclose(inside, metric, atol=1e-10)

@@ -192,50 +192,37 @@ def test_warm_start_continues_from_the_last_fit(blobs):
     assert model.history_[0]["norm"] == pytest.approx(0.5 * np.sqrt(6))
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"init": "k-means++"},
-        {"latent_reg": 5.0},
-        {"metric_reg": 5.0},
-        {"target_neighbors": 1},
-        {"impostors": 1},
-        {"n_components": 3},
-        {"max_norm": 1.0},
-        {"n_latents": 0.2},
-        {"max_passes": 1},
-        {"refine": 2},
-        {"label_noise": True},
-    ],
-    ids=lambda parameters: next(iter(parameters)),
-)
-@pytest.mark.usefixtures("in_batches")
-def test_every_parameter_of_the_algorithms_reaches_them(blobs, parameters):
-    quick = {"n_steps": 300, "max_iter": 1, "refine": 1, "start": "standardized"}
-    one = MaPML(random_state=0, **quick).fit(*blobs)
-    other = MaPML(random_state=0, **quick | parameters).fit(*blobs)
-    assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
+IN_BATCHES = {"n_steps": 300, "max_iter": 1, "refine": 1, "start": "standardized"}
+AT_ONCE = {"n_latents": 0.2, "ridge": 1.0, "bandwidth": "shared", "start": "standardized"}
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    ("given", "name", "value"),
     [
-        {"init": "random"},
-        {"latent_reg": 5.0},
-        {"n_components": 3},
-        {"max_norm": 0.5},
-        {"n_latents": 3},
-        {"ridge": 0.2},
-        {"bandwidth": "latent"},
-        {"max_iter": 2},
-        {"label_noise": True},
+        *[(IN_BATCHES, name, 1) for name in ("target_neighbors", "impostors", "max_passes")],
+        *[(IN_BATCHES, name, 5.0) for name in ("latent_reg", "metric_reg")],
+        (IN_BATCHES, "init", "spaced"),
+        (IN_BATCHES, "n_components", 3),
+        (IN_BATCHES, "max_norm", 1.0),
+        (IN_BATCHES, "n_latents", 0.2),
+        (IN_BATCHES, "refine", 2),
+        (IN_BATCHES, "label_noise", True),
+        (AT_ONCE, "init", "random"),
+        (AT_ONCE, "latent_reg", 5.0),
+        (AT_ONCE, "n_components", 3),
+        (AT_ONCE, "max_norm", 0.5),
+        (AT_ONCE, "n_latents", 3),
+        (AT_ONCE, "ridge", 0.2),
+        (AT_ONCE, "bandwidth", "latent"),
+        (AT_ONCE, "max_iter", 2),
+        (AT_ONCE, "label_noise", True),
     ],
-    ids=lambda parameters: next(iter(parameters)),
 )
-def test_every_parameter_of_the_refinement_at_once_reaches_it(blobs, parameters):
-    quick = {"n_latents": 0.2, "ridge": 1.0, "bandwidth": "shared", "start": "standardized"}
-    one = MaPML(random_state=0, **quick).fit(*blobs)
-    other = MaPML(random_state=0, **quick | parameters).fit(*blobs)
+def test_every_parameter_reaches_the_algorithms(request, blobs, given, name, value):
+    if given is IN_BATCHES:
+        request.getfixturevalue("in_batches")
+    one = MaPML(random_state=0, **given).fit(*blobs)
+    other = MaPML(random_state=0, **given | {name: value}).fit(*blobs)
     assert not np.array_equal(one.get_mahalanobis_matrix(), other.get_mahalanobis_matrix())
 
 

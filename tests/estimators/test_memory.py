@@ -34,7 +34,7 @@ def test_peak_memory_stays_below_the_smallest_forbidden_array(reference):
 
 
 def test_where_all_references_vote_memory_does_not_grow_with_the_queries(monkeypatch):
-    monkeypatch.setattr("latentmetric.estimators.base.VOTING_BYTES", 2**20)
+    monkeypatch.setattr("latentmetric.estimators.answering.VOTING_BYTES", 2**20)
     generator = np.random.default_rng(0)
     y = np.arange(600) % 3
     X = generator.standard_normal((600, 4)) + y[:, None]

@@ -68,7 +68,7 @@ def test_few_rows_warn_of_what_a_threshold_may_reject(blobs):
 def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(
     blobs, model, weights, many, monkeypatch
 ):
-    monkeypatch.setattr("latentmetric.estimators.base.MANY_VOTERS", many)
+    monkeypatch.setattr("latentmetric.estimators.answering.MANY_VOTERS", many)
     X, _ = blobs
     model.set_params(weights=weights)
     scores = model.score_samples(X)
@@ -114,13 +114,3 @@ def test_labels_of_every_kind(blobs, names, reject_label, dtype):
 def test_bad_thresholds_and_labels_are_named(blobs, model, below, label, message):
     with pytest.raises(ValueError, match=message):
         model.predict(blobs[0], reject_below=below, reject_label=label)
-
-
-@pytest.mark.parametrize(("dtype", "label"), [("int64", -1.0), ("uint64", -1)])
-def test_a_label_that_would_merge_classes_is_refused(blobs, dtype, label):
-    X, y = blobs
-    model = Euclidean(n_neighbors=1).fit(X, (y + 2**60).astype(dtype))
-    with pytest.raises(ValueError, match=rf"float64, which cannot hold .* that {dtype} can hold"):
-        model.predict(X, reject_below=-1.0, reject_label=label)
-    kept = model.predict(X, reject_below=-1e9, reject_label=7)
-    np.testing.assert_array_equal(kept, (y + 2**60).astype(dtype))

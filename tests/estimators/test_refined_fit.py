@@ -6,14 +6,6 @@ from helpers import make_blobs
 
 from latentmetric import MaPML
 from latentmetric.core import learning
-from latentmetric.core.tuning import (
-    MAP_SHARE,
-    REFINEMENT_SHARE,
-    TEMPERATURE_SHARE,
-    WRONG_LABELS_EXPONENT,
-    WRONG_LABELS_SHARE,
-)
-from latentmetric.estimators.setup import settings_of
 
 QUICK = {"n_latents": 0.15, "n_steps": 300, "max_iter": 2, "random_state": 0, "start": "euclidean"}
 
@@ -43,14 +35,6 @@ def test_the_best_state_is_kept(request, seed, parameters, last):
 def test_false_is_no_refinement(blobs, no):
     one, other = fit(*blobs, refine=0), fit(*blobs, refine=no)
     np.testing.assert_array_equal(one.components_, other.components_)
-
-
-def test_the_parameters_of_the_published_algorithm():
-    published = MaPML.as_published(n_latents=0.05, random_state=3)
-    changed = {"n_latents": 0.05, "random_state": 3, "weights": "uniform", "start": "euclidean"}
-    changed |= {"max_iter": 10, "max_passes": 100, "refine": 0, "keep": "last"}
-    assert published.get_params() == MaPML().get_params() | changed
-    assert MaPML.as_published(refine=2, weights="kernel").get_params()["refine"] == 2
 
 
 @pytest.mark.parametrize(("n_components", "keep"), [(1, "last"), (3, "best"), (5, "last")])
@@ -100,21 +84,6 @@ def test_one_wrong_label_far_from_its_class_does_no_harm(dtype):
         assert np.isfinite(model.components_).all()
         assert np.isfinite(model.latent_examples_).all()
     assert np.mean(model.predict(X.astype(dtype)) == y) > 0.98
-
-
-@pytest.mark.parametrize(
-    ("parameters", "share", "exponent"),
-    [
-        ({}, REFINEMENT_SHARE, 0),
-        ({"refine": 0}, TEMPERATURE_SHARE, 0),
-        ({"label_noise": True}, WRONG_LABELS_SHARE, WRONG_LABELS_EXPONENT),
-        ({"n_components": 2}, MAP_SHARE, 0),
-        ({"n_components": 5}, REFINEMENT_SHARE, 0),
-    ],
-)
-def test_the_temperature_depends_on_what_is_refined(parameters, share, exponent):
-    settings = settings_of(MaPML(**parameters))
-    assert (settings.temperature_share, settings.exponent) == (share, exponent)
 
 
 @pytest.mark.usefixtures("in_batches")

@@ -74,6 +74,9 @@ class TestSimilarity:
         np.testing.assert_allclose(negated, np.sort(-expected, axis=1)[:, :7], atol=1e-10)
         most_similar = clone(model).set_params(n_neighbors=1).fit(X, y)
         np.testing.assert_array_equal(most_similar.predict(queries), y[np.argmax(expected, axis=1)])
+        model.set_references(X[:10], y[:10])
+        found = model.kneighbors(queries, 1, return_distance=False)[:, 0]
+        np.testing.assert_array_equal(found, np.argmax(expected[:, :10], axis=1))
 
     def test_methods_that_need_a_metric_exist_only_with_one(self, blobs):
         X, y = blobs

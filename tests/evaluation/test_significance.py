@@ -59,19 +59,6 @@ def test_holms_correction_is_that_of_the_textbook():
     assert holm([]) == []
 
 
-def equal_classifiers(rng, n_classifiers, n_rows=500):
-    """Which rows each gets right; all have errors of 20 %."""
-    return rng.random((n_classifiers, n_rows)) >= 0.2
-
-
-def test_a_fixed_classifier_beside_equals_is_rarely_called_different(rng):
-    alarms = 0
-    for _ in range(300):
-        own, *others = equal_classifiers(rng, 6)
-        alarms += any(match.significant for match in holm([paired(own, one) for one in others]))
-    assert alarms / 300 <= 0.05
-
-
 def test_a_difference_beyond_all_doubt_can_be_corrected():
     right = np.ones(5000, dtype=bool)
     (match,) = holm([paired(right, ~right)])

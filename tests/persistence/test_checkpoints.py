@@ -102,8 +102,8 @@ def test_a_finished_fit_is_not_done_again_and_its_folder_can_be_used_again(tmp_p
     [
         ({"n_steps": 300}, "n_steps is 300 now and was 200"),
         (
-            {"max_iter": 5, "init": "k-means++"},
-            r'init is "k-means\+\+" now and was "auto"; max_iter is 5 now',
+            {"max_iter": 5, "init": "spaced"},
+            r'init is "spaced" now and was "auto"; max_iter is 5 now',
         ),
         ({"random_state": None}, "random_state is null now and was 3"),
     ],

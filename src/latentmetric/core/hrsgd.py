@@ -28,34 +28,23 @@ The descent starts from the identity. Its result is the average of the metrics a
 which is PSD because each of them is.
 
 Time O(d²) per iteration without an update and O(d²·b + d³/3) with one (see ``psd``); memory four
-d×d matrices, two more if b > d, the triplets drawn at once, and a block of them as vectors.
+d×d matrices, two more if b > d, the triplets drawn at once, and a batch of them as vectors.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import numpy as np
 from scipy.special import expit
 
 from latentmetric.core.coordinates import InnerRows
-from latentmetric.core.distances import row_blocks
 from latentmetric.core.psd import PSDMatrix
+from latentmetric.core.random_triplets import first_record, steps_of
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.triplets import (
-    RandomTriplets,
-    Triplets,
-    block_sizes,
-    of_unit_norm,
-    part_sizes,
-)
+from latentmetric.core.triplets import Triplets
 from latentmetric.core.tuning import SHARPNESS
 from latentmetric.core.types import Floats, Ints
-
-BYTES_PER_NUMBER = 64
-"""Memory for one feature of a triplet while the gradient of a mini-batch is computed."""
 
 UPDATES = ("damped", "unbiased")
 """The directions of an update; see above."""
@@ -80,7 +69,7 @@ class State:
     n_summed: int = 0
     n_here: int = 0
     """Iterations since the last update, not yet in the total."""
-    record: Record = field(default_factory=lambda: {"round": 0, "iterations": 0, "seconds": {}})
+    record: Record = field(default_factory=first_record)
     finished: bool = False
 
     @classmethod
@@ -125,29 +114,17 @@ class State:
         return squared[:half] - squared[half:]
 
     def _update(self, rows: InnerRows, batch: Triplets, settings: Settings) -> None:
-        """Take a step along the mean gradient of a batch and project; large batches in pieces."""
+        """Take a step along the mean gradient of a batch, and project."""
         self.total += self.n_here * self.metric.matrix
         self.n_summed += self.n_here
         self.n_here = 0
         rate = settings.learning_rate / settings.batch_size
+        nearer, farther, slopes = self._weighted(_vectors(rows, batch), rate)
+        longer = len(batch) / slopes if settings.unbiased else 1.0
         if len(batch) <= rows.n_features:
-            nearer, farther, slopes = self._weighted(_vectors(rows, batch), rate)
-            if settings.unbiased:
-                lengthened = (len(batch) / slopes) ** 0.5
-                nearer, farther = lengthened * nearer, lengthened * farther
-            self.metric.update(nearer, farther)
-            return
-        added, removed = np.zeros((2, *self.total.shape))
-        total = 0.0
-        for piece in row_blocks(len(batch), BYTES_PER_NUMBER * rows.n_features):
-            nearer, farther, slopes = self._weighted(_vectors(rows, batch[piece]), rate)
-            added += nearer.T @ nearer
-            removed += farther.T @ farther
-            total += slopes
-        if settings.unbiased:
-            added *= len(batch) / total
-            removed *= len(batch) / total
-        self.metric.update_by(added, removed)
+            self.metric.update(longer**0.5 * nearer, longer**0.5 * farther)
+        else:
+            self.metric.update_by(longer * (nearer.T @ nearer), longer * (farther.T @ farther))
 
     def _weighted(self, vectors: Floats, rate: float) -> tuple[Floats, Floats, float]:
         """Δq and Δp times the roots of their weights in the gradient, and the sum of the slopes.
@@ -164,28 +141,17 @@ def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, settings: Settings
 ) -> Steps[State]:
     """HR-SGD on ``n_steps`` random triplets, in ``n_parts`` steps."""
-    unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
-    sizes = part_sizes(n_steps, n_parts, settings.batch_size)
 
-    def next_step(before: State, generator: np.random.Generator) -> State:
-        since, number = perf_counter(), before.record["round"]
-        state = deepcopy(before)
-        n_batches, total, n_updates = sizes[number] // settings.batch_size, 0.0, 0
-        for size in block_sizes(sizes[number], settings.batch_size):
-            losses, updates = state.run(unit_rows, draw(size, generator), settings, generator)
-            total += float(losses.sum())
-            n_updates += updates
-        state.record = {
-            "round": number + 1,
-            "iterations": before.record["iterations"] + n_batches,
-            "objective": total / n_batches,
-            "active_share": n_updates / n_batches,
-            "norm": float(np.linalg.norm(state.average)),
-            "seconds": {"metric": perf_counter() - since},
-        }
-        return state
+    def learn(
+        state: State, unit_rows: InnerRows, triplets: Triplets, generator: np.random.Generator
+    ) -> tuple[Floats, int]:
+        return state.run(unit_rows, triplets, settings, generator)
 
-    return Steps(lambda generator: State.begin(rows.n_features), next_step, n_parts, State)
+    start = State.begin(rows.n_features)
+    return steps_of(
+        learn, start, lambda state: state.average, rows, codes, n_steps, n_parts,
+        settings.batch_size,
+    )  # fmt: skip
 
 
 def _vectors(rows: InnerRows, triplets: Triplets) -> Floats:

@@ -22,7 +22,6 @@ from latentmetric.core.distances import (
     References,
     row_blocks,
     search,
-    squared_norms,
 )
 from latentmetric.core.metric import Metric
 from latentmetric.core.tuning import (
@@ -288,16 +287,14 @@ def shared_by_weight(share: float, sizes: Ints, weights: Ints | Floats) -> Float
 def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
     weights: Floats | None = None,
-) -> list[Ints | int]:  # fmt: skip
-    """The start of ``rows_to_start_at`` for every class: row numbers, or a seed for k-means++.
+) -> list[Ints]:  # fmt: skip
+    """The start of ``rows_to_start_at`` for every class: numbers of its rows.
 
     All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
     """
     if init == "spaced":
         return [np.arange(k) * n // k for k, n in zip(counts, sizes, strict=True)]
-    if init == "k-means++":
-        return [int(seed) for seed in generator.integers(2**63, size=len(sizes))]
     ones: Floats = np.ones(np.sum(sizes)) if weights is None else weights
     of_classes = np.split(ones, np.cumsum(sizes)[:-1])
     return [
@@ -309,15 +306,12 @@ def draw_starts(
     ]  # fmt: skip
 
 
-def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints | int) -> Ints:
+def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints) -> Ints:
     """The numbers of the rows that the latent examples of a class start near, all distinct.
 
     ``start`` comes from ``draw_starts``; its numbers refer to ``rows.drawing_order``, which does
-    not depend on the caller's order. k-means++ chooses from a random sample of rows: one block, or
-    ``n_latents`` if that is more.
+    not depend on the caller's order.
     """
-    if isinstance(start, int):
-        return _k_means_plus_plus(rows, n_latents, np.random.default_rng(start))
     return rows.drawing_order[start]
 
 
@@ -333,48 +327,3 @@ def latents_near(rows: OneClass, numbers: Ints) -> Floats:
     share = chosen.dtype.type(START_SHIFT)
     latents: Floats = (1 - share) * chosen + rows.mean.astype(chosen.dtype)
     return latents
-
-
-def _k_means_plus_plus(rows: OneClass, n_latents: int, generator: np.random.Generator) -> Ints:
-    n_candidates = max(n_latents, rows.blocks[0].stop)
-    drawn = np.arange(len(rows))
-    if n_candidates < len(rows):
-        drawn = generator.choice(len(rows), size=n_candidates, replace=False)
-    candidates = rows.drawing_order[drawn]
-    weights = None if rows.weights is None else rows.weights[candidates]
-    if weights is not None and (weights == weights[0]).all():
-        weights = None
-    return candidates[_draw_by_distance(rows[candidates], n_latents, generator, weights)]
-
-
-def _draw_by_distance(
-    rows: Floats, n_latents: int, generator: np.random.Generator, weights: Floats | None
-) -> Ints:
-    """Draw each row in proportion to its squared distance from the nearest row drawn before.
-
-    And in proportion to its weight.
-    """
-    norms = squared_norms(rows)
-
-    def distances_from(row: int) -> Floats:
-        squared: Floats = norms - 2 * (rows @ rows[row]) + norms[row]
-        positive: Floats = np.maximum(squared, 0).astype(np.float64, copy=False)
-        return positive
-
-    chosen = np.empty(n_latents, dtype=np.intp)
-    if weights is None:
-        chosen[0] = generator.integers(len(rows))
-    else:
-        chosen[0] = generator.choice(len(rows), p=weights / weights.sum())
-    nearest = distances_from(chosen[0])
-    for position in range(1, n_latents):
-        nearest[chosen[:position]] = 0
-        costs = nearest if weights is None else nearest * weights
-        total = costs.sum()
-        if total > 0:
-            chosen[position] = generator.choice(len(rows), p=costs / total)
-        else:
-            left = np.setdiff1d(np.arange(len(rows)), chosen[:position])
-            chosen[position] = generator.choice(left)
-        np.minimum(nearest, distances_from(chosen[position]), out=nearest)
-    return chosen

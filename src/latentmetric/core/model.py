@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -32,7 +33,7 @@ from latentmetric.core.parallel import (
     thread_count,
 )
 from latentmetric.core.span import Outside
-from latentmetric.core.tuning import BLOCK_BYTES, LEAST_SHARE, TILE_ROWS
+from latentmetric.core.tuning import LEAST_SHARE, TILE_ROWS
 from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.core.unknown import Distances, Usual, usual_from_references
 from latentmetric.core.votes import (
@@ -47,6 +48,7 @@ from latentmetric.core.votes import (
 
 REACH = {"float32": 1e12, "float64": 1e140}
 """How far queries may be from the training rows, in units of their spread: squares must fit."""
+
 
 Search = Callable[[Floats, References, int], tuple[Floats, Ints]]
 """Returns squared distances and indices of each point's k nearest references, nearest first."""
@@ -162,21 +164,16 @@ class FittedModel:
             np.concatenate((own.norms, more.norms)),
             own.factor,
         )
-        voters = wide._with_mean_votes(len(codes))
+        scales, weights = (  # more references have the mean of those there are
+            known if known is None
+            else np.append(known, np.full(len(codes), known.mean(), dtype=known.dtype))
+            for known in (self.log_scales, self.log_weights)
+        )  # fmt: skip
         return replace(
-            voters, references=references, codes=np.concatenate((self.codes, codes)),
+            wide, references=references, codes=np.concatenate((self.codes, codes)),
+            log_scales=scales, log_weights=weights,
             row_ids=joined_ids(self.row_ids, len(self.codes), row_ids, len(codes)),
         )  # fmt: skip
-
-    def _with_mean_votes(self, n_more: int) -> FittedModel:
-        """Bandwidths and weights for more references: the mean of those there are."""
-        if self.log_scales is None or self.log_weights is None:
-            return self
-        scales, weights = (
-            np.append(known, np.full(n_more, known.mean(), dtype=known.dtype))
-            for known in (self.log_scales, self.log_weights)
-        )
-        return replace(self, log_scales=scales, log_weights=weights)
 
     def with_some(self, which: Bools) -> FittedModel:
         """The same model with only some of its references."""
@@ -269,36 +266,24 @@ class FittedModel:
     def nearest(
         self, rows: Floats, k: int, n_jobs: int | None = 1, search: Search | None = None
     ) -> Neighbors:
-        """The k nearest references of each row; ``search`` replaces the exact search.
-
-        With ``n_jobs=None``, a few rows are one piece of work.
-        """
-        look = search or (k_nearest if self.is_metric else _most_similar)
+        """The k nearest references of each row; ``search`` replaces the exact search."""
+        similar = partial(k_nearest, measure=paired_products)
+        look = search or (k_nearest if self.is_metric else similar)
         squared = np.empty((len(rows), k), dtype=self.dtype)
         indices = np.empty((len(rows), k), dtype=np.intp)
         norms = np.zeros(len(rows), dtype=self.dtype)
-        query_bytes = rows.shape[1] * self.dtype.itemsize
-        row_bytes = min(len(self.references), TILE_ROWS) * self.dtype.itemsize  # of distances
-        blocks = list(row_blocks(len(rows), query_bytes))
-        undivided = len(rows) * max(row_bytes, query_bytes) <= BLOCK_BYTES
-        n_threads = 1 if n_jobs is None and undivided else thread_count(n_jobs)
-        n_searching = n_threads // max(1, len(blocks))
+        row_bytes = max(rows.shape[1], min(len(self.references), TILE_ROWS)) * self.dtype.itemsize
+        blocks = list(row_blocks(len(rows), row_bytes))  # of rows, or of their distances
 
         def search_block(block: slice) -> None:
             points = self.points(rows[block])
-            pieces = list(row_blocks(len(points), row_bytes))
-            found = parallel_map(
-                lambda some: look(points[some], self.references, k), pieces, n_searching
-            )
-            nearest, numbers = squared[block], indices[block]
-            for some, (values, columns) in zip(pieces, found, strict=True):
-                nearest[some], numbers[some] = values, columns
+            squared[block], indices[block] = look(points, self.references, k)
             if self.is_metric:
                 norms[block] = squared_norms(points)
-                self._set_to_zero(nearest, norms[block])
+                self._set_to_zero(squared[block], norms[block])
 
         with single_threaded_blas():
-            parallel_map(search_block, blocks, n_threads)
+            parallel_map(search_block, blocks, thread_count(n_jobs) if len(blocks) > 1 else 1)
         return Neighbors(squared, indices, norms)
 
     def _set_to_zero(self, squared: Floats, norms: Floats) -> None:
@@ -447,7 +432,3 @@ def _similar(similarity: Floats, rows: InnerRows) -> References:
     """
     turned = rows.under(similarity / similarity.dtype.type(rows.n_features))
     return References(turned, np.zeros(len(turned), dtype=turned.dtype))
-
-
-def _most_similar(points: Floats, references: References, k: int) -> tuple[Floats, Ints]:
-    return k_nearest(points, references, k, paired_products)

@@ -14,30 +14,24 @@ and one product with W₀ and two Gram matrices are enough for all steps of a bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from latentmetric.core.coordinates import InnerRows
+from latentmetric.core.random_triplets import first_record, steps_of
 from latentmetric.core.steps import Record, Steps
-from latentmetric.core.triplets import (
-    RandomTriplets,
-    Triplets,
-    block_sizes,
-    of_unit_norm,
-    part_sizes,
-)
+from latentmetric.core.triplets import Triplets
 from latentmetric.core.tuning import OASIS_STEPS_PER_BLOCK
 from latentmetric.core.types import Floats, Ints
 
 
-@dataclass(frozen=True)
+@dataclass
 class State:
     """The similarity after some of the steps."""
 
     similarity: Floats
-    record: Record
+    record: Record = field(default_factory=first_record)
     finished: bool = False
 
 
@@ -45,32 +39,15 @@ def steps(
     rows: InnerRows, codes: Ints, n_steps: int, n_parts: int, aggressiveness: float
 ) -> Steps[State]:
     """OASIS on ``n_steps`` random triplets, in ``n_parts`` steps."""
-    unit_rows, draw = of_unit_norm(rows), RandomTriplets(codes).draw
-    sizes = part_sizes(n_steps, n_parts)
 
-    def first(generator: np.random.Generator) -> State:
-        identity: Floats = np.eye(rows.n_features, dtype=rows.dtype)
-        return State(identity, {"round": 0, "iterations": 0, "seconds": {}})
+    def learn(
+        state: State, unit_rows: InnerRows, triplets: Triplets, generator: np.random.Generator
+    ) -> tuple[Floats, int]:
+        hinges = learn_similarity(state.similarity, unit_rows, triplets, aggressiveness)
+        return hinges, int(np.count_nonzero(hinges > 0))
 
-    def next_step(state: State, generator: np.random.Generator) -> State:
-        since, number = perf_counter(), state.record["round"]
-        similarity, total, n_active = state.similarity.copy(), 0.0, 0
-        for size in block_sizes(sizes[number]):
-            triplets = draw(size, generator)
-            hinges = learn_similarity(similarity, unit_rows, triplets, aggressiveness)
-            total += float(hinges.sum())
-            n_active += int(np.count_nonzero(hinges > 0))
-        record = {
-            "round": number + 1,
-            "iterations": state.record["iterations"] + sizes[number],
-            "objective": total / sizes[number],
-            "active_share": n_active / sizes[number],
-            "norm": float(np.linalg.norm(similarity)),
-            "seconds": {"metric": perf_counter() - since},
-        }
-        return State(similarity, record)
-
-    return Steps(first, next_step, n_parts, State)
+    start = State(np.eye(rows.n_features, dtype=rows.dtype))
+    return steps_of(learn, start, lambda state: state.similarity, rows, codes, n_steps, n_parts)
 
 
 def learn_similarity(

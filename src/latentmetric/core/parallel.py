@@ -99,7 +99,8 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def _restore_in_child() -> None:
-    """End the blocks of threads that a forked child does not have."""
+    """Free the lock, and end the blocks of threads that a forked child does not have."""
+    _LOCK._at_fork_reinit()  # type: ignore[attr-defined]
     lost = [block for block, thread in _BLOCKS.items() if thread != get_ident()]
     for block in lost:
         del _BLOCKS[block]
@@ -129,22 +130,12 @@ def _blas_pools() -> list[tuple[Any, int]]:
     return [(pool, pool.get_num_threads() or 1) for pool in _SCANNED[0][1]]
 
 
-def register_lock_at_fork(lock: Any, after_in_child: Callable[[], object]) -> None:
-    """Let forks wait until the lock is free, so that no child finds it taken by a lost thread.
-
-    The lock is an ``RLock``, because its owner may fork. The standard library treats its own
-    locks like this, down to the method with an underscore.
-    """
-
-    def reset() -> None:
-        lock._at_fork_reinit()
-        after_in_child()
-
-    if hasattr(os, "register_at_fork"):  # Windows has no forks
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=reset)
-
-
-register_lock_at_fork(_LOCK, _restore_in_child)
+# Forks wait until the lock is free, so that no child finds it taken by a lost thread. It is an
+# RLock, because its owner may fork. The standard library treats its own locks like this.
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_restore_in_child
+    )
 
 
 class lazy_property(cached_property[Value]):  # noqa: N801 - used like ``property``

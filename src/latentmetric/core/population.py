@@ -17,7 +17,7 @@ import numpy as np
 from latentmetric.core.classes import OneClass, classes_of
 from latentmetric.core.coordinates import Coordinates, InnerRows
 from latentmetric.core.distances import row_blocks
-from latentmetric.core.latents import latents_near, rows_to_start_at, settle
+from latentmetric.core.latents import latents_near, settle
 from latentmetric.core.metric import Metric
 from latentmetric.core.nearby import LatentPoints, Nearby, nearby_of
 from latentmetric.core.parallel import lazy_property, parallel_map
@@ -63,7 +63,7 @@ class Population(Protocol):
         """Numbers that identify these rows and classes."""
 
     def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+        self, starts: Sequence[Ints], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """Place the latent examples at their starts; ``starts`` come from ``draw_starts``."""
 
@@ -185,20 +185,35 @@ class LocalPopulation:
         return remaining, np.concatenate(held_out)
 
     def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+        self, starts: Sequence[Ints], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """See ``Population``."""
-        latents = first_latents_of(self.classes, starts, class_starts, n_threads)
+        found = parallel_map(
+            lambda given: latents_near(given[0], given[0].drawing_order[given[1]]),
+            list(zip(self.classes, starts, strict=True)),
+            n_threads,
+        )
+        latents = np.concatenate(found)
         return LatentsUpdate(latents, np.zeros(len(self)), np.zeros(len(latents)), passes=0)
 
     def move_latents(
         self, latents: Floats, class_starts: Ints, metric: Metric, latent_reg: float,
         max_passes: int, n_threads: int,
     ) -> LatentsUpdate:  # fmt: skip
-        """See ``Population``."""
-        return move_latents_of(
-            self.classes, latents, class_starts, metric, latent_reg, max_passes, n_threads
-        )
+        """See ``Population``; one thread per class, the largest first."""
+        moved, counts = np.empty_like(latents), np.empty(len(latents))
+        spreads, passes = np.empty(len(self)), np.empty(len(self), dtype=np.intp)
+
+        def move(position: int) -> None:
+            own = slice(class_starts[position], class_starts[position + 1])
+            of_class = self.classes[position]
+            with of_class.cached():
+                settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
+            moved[own], counts[own] = settled.latents, settled.counts
+            spreads[position], passes[position] = settled.spread, settled.passes
+
+        parallel_map(move, _largest_first(self.classes), n_threads)
+        return LatentsUpdate(moved, spreads, counts, int(passes.max()))
 
     @lazy_property
     def _drawn(self) -> Ints:
@@ -263,38 +278,3 @@ def nearby_of_classes(
 def _largest_first(classes: Sequence[OneClass]) -> list[int]:
     """The order in which threads take classes, so that none is left alone with a large one."""
     return sorted(range(len(classes)), key=lambda index: -len(classes[index]))
-
-
-def first_latents_of(
-    classes: Sequence[OneClass], starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
-) -> Floats:
-    """The first latent examples of these classes, one class after the other."""
-    counts = np.diff(class_starts).tolist()
-    latents = parallel_map(
-        lambda given: latents_near(given[0], rows_to_start_at(*given)),
-        list(zip(classes, counts, starts, strict=True)),
-        n_threads,
-    )
-    return np.concatenate(latents)
-
-
-def move_latents_of(
-    classes: Sequence[OneClass], latents: Floats, class_starts: Ints, metric: Metric,
-    latent_reg: float, max_passes: int, n_threads: int,
-) -> LatentsUpdate:  # fmt: skip
-    """Alg. 1 for these classes, one thread per class, the largest first."""
-    moved = np.empty_like(latents)
-    spreads = np.empty(len(classes))
-    passes = np.empty(len(classes), dtype=np.intp)
-    counts = np.empty(len(latents))
-
-    def move(position: int) -> None:
-        own = slice(class_starts[position], class_starts[position + 1])
-        of_class = classes[position]
-        with of_class.cached():
-            settled = settle(of_class, latents[own], metric, latent_reg, max_passes)
-        moved[own], counts[own] = settled.latents, settled.counts
-        spreads[position], passes[position] = settled.spread, settled.passes
-
-    parallel_map(move, _largest_first(classes), n_threads)
-    return LatentsUpdate(moved, spreads, counts, int(passes.max()))

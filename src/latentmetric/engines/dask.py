@@ -33,11 +33,10 @@ from latentmetric.validation.labels import (
     classes_and_codes,
 )
 from latentmetric.validation.rows import (
-    Fault,
     as_floats,
     check_description,
     check_features,
-    first_fault,
+    check_finite,
     float_dtypes,
     has_room,
 )
@@ -101,14 +100,10 @@ class DaskEngine:
         """See ``LocalEngine``: rows are sent to the workers of their classes."""
         client, X, sizes = active_client(), labelled.rows, labelled.sizes
         chunks = client.compute(X.to_delayed().ravel().tolist())
-        summaries = client.gather(client.map(_summarise, chunks, n_rows=X.shape[0]))
-        for start, (fault, *_) in zip(np.cumsum([0, *X.chunks[0]]), summaries, strict=False):
-            if fault is not None:
-                raise fault.error(int(start))
-        centre, low, high = (
-            combine([summary[number] for summary in summaries], axis=0)
-            for number, combine in ((1, np.sum), (2, np.min), (3, np.max))
-        )
+        starts = np.cumsum([0, *X.chunks[0][:-1]]).tolist()
+        summaries = client.gather(client.map(_summarise, chunks, starts, n_rows=X.shape[0]))
+        sums, lows, highs = zip(*summaries, strict=True)
+        centre, low, high = np.sum(sums, axis=0), np.min(lows, axis=0), np.max(highs, axis=0)
         *narrow, widest = float_dtypes(X.dtype)
         ends = np.array([low.min(), high.max()], np.float64)
         dtype = next((candidate for candidate in narrow if has_room(ends, candidate)), widest)
@@ -218,11 +213,11 @@ def _count(labels: Any, start: int) -> tuple[Any, Ints]:
     return names, np.bincount(codes, minlength=len(names))
 
 
-def _summarise(rows: Any, n_rows: int) -> tuple[Fault | None, Floats, Floats, Floats]:
-    """The first fault of a chunk, its share of the mean, and the range of each column."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = np.divide(rows, n_rows, dtype=np.float64).sum(axis=0)
-    return first_fault(rows), sums, rows.min(axis=0), rows.max(axis=0)
+def _summarise(rows: Any, start: int, n_rows: int) -> tuple[Floats, Floats, Floats]:
+    """The share of a chunk in the mean, and the range of each column; raise on bad values."""
+    check_finite(rows, start)
+    sums = np.divide(rows, n_rows, dtype=np.float64).sum(axis=0)
+    return sums, rows.min(axis=0), rows.max(axis=0)
 
 
 def _piece(rows: Any, labels: Any, classes_and_owners: Any, part: int) -> tuple[Any, Ints]:

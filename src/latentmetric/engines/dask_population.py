@@ -133,7 +133,7 @@ class DaskPopulation:
         return [self._mean_radii, self._joined(checksums), self.codes, self.sizes]
 
     def first_latents(
-        self, starts: Sequence[Ints | int], class_starts: Ints, n_threads: int
+        self, starts: Sequence[Ints], class_starts: Ints, n_threads: int
     ) -> LatentsUpdate:
         """See ``Population``."""
         each = {

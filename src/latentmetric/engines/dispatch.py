@@ -47,9 +47,8 @@ def map_blocks(
 ) -> Any:
     """Call ``function(block, start)`` on every block of queries; see ``LocalEngine.map_blocks``."""
     engine = engine_of(X)
-    with np.errstate(under="ignore"):
-        rows = engine.validate(X, estimator, training=False)
-        return engine.map_blocks(function, rows, dtype, width)
+    rows = engine.validate(X, estimator, training=False)
+    return engine.map_blocks(function, rows, dtype, width)
 
 
 def check_in_memory(caller: str, instead: str, **given: Any) -> None:
@@ -65,9 +64,8 @@ def check_in_memory(caller: str, instead: str, **given: Any) -> None:
 def in_this_process(X: Any, estimator: Any, caller: str) -> Floats:
     """Queries as one array; raise ``TypeError`` if they are on a cluster."""
     engine = engine_of(X)
-    with np.errstate(under="ignore"):
-        rows: Floats = engine.gather(engine.validate(X, estimator, training=False), caller)
-        estimator.model_.check_reach(rows)
+    rows: Floats = engine.gather(engine.validate(X, estimator, training=False), caller)
+    estimator.model_.check_reach(rows)
     return rows
 
 

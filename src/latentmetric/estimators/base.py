@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Self
@@ -23,11 +22,9 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from latentmetric.core.distances import row_blocks
-from latentmetric.core.model import FittedModel, Neighbors, Search
-from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
+from latentmetric.core.model import FittedModel
+from latentmetric.core.parallel import single_threaded_blas, thread_count
 from latentmetric.core.steps import AnyState, Record, Steps
-from latentmetric.core.tuning import MANY_VOTERS, VOTING_BYTES
 from latentmetric.core.types import Floats, Ints
 from latentmetric.core.votes import VOTES
 from latentmetric.engines.dispatch import (
@@ -37,6 +34,7 @@ from latentmetric.engines.dispatch import (
     map_blocks,
     validate,
 )
+from latentmetric.estimators import answering
 from latentmetric.estimators.driver import held_out_model, open_checkpoints, run
 from latentmetric.estimators.explaining import Explanation, explanation_of, with_row_ids
 from latentmetric.estimators.progress import (
@@ -54,18 +52,15 @@ from latentmetric.validation.parameters import (
     Accepted,
     Boolean,
     Integer,
-    Jobs,
     Number,
     OneOf,
     Rule,
+    jobs,
     seed,
     validated_copy,
 )
 from latentmetric.validation.rows import float_dtypes
 from latentmetric.validation.weights import row_weights
-
-VOTER_BYTES = 64
-"""Of the distance, the index, the code and the vote of one neighbour, and what they come from."""
 
 
 def generator_from(random_state: Any) -> np.random.Generator:
@@ -91,7 +86,7 @@ class ReferenceClassifier(
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         "n_neighbors": Integer(1),
         "weights": OneOf(VOTES),
-        "n_jobs": Jobs(),
+        "n_jobs": Accepted(jobs),
         "random_state": Accepted(seed),
         "verbose": Integer(0, or_bool=True),
         "early_stopping": Boolean(),
@@ -168,7 +163,7 @@ class ReferenceClassifier(
         generator, checkpoints = generator_from(fitting.random_state), None
         if Boolean().check("resume", resume) or checkpoint is not None:
             checkpoints = open_checkpoints(fitting, checkpoint, resume, generator)
-        with single_threaded_blas(), np.errstate(under="ignore"):
+        with single_threaded_blas():
             data = fitting._training_data(X, y, sample_weight, row_ids, generator)
             steps = fitting._steps(data)
             listener = Listener(self, steps.limit, X, y)
@@ -181,7 +176,7 @@ class ReferenceClassifier(
         return self
 
     def _check_combinations(self) -> None:
-        """Raise on checked parameters that do not fit each other, or lack a library."""
+        """Raise on checked parameters that do not fit each other."""
 
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
@@ -257,7 +252,7 @@ class ReferenceClassifier(
         if not engine_of(X).in_process:
             dtype = np.result_type(dtype, float_dtypes(X.dtype)[0])
         rank = len(self.components_)
-        transformed: Floats = map_blocks(self._transform_block, X, self, dtype, rank)
+        transformed: Floats = map_blocks(partial(answering.embedded, self), X, self, dtype, rank)
         return transformed
 
     def predict(
@@ -280,8 +275,8 @@ class ReferenceClassifier(
         """
         voting = self._voting()
         dtype = predicted_dtype(voting.classes_, reject_below, reject_label)
-        predict_block = partial(voting._predict_block, reject_below, reject_label, dtype)
-        predicted: np.ndarray[Any, Any] = map_blocks(predict_block, X, voting, dtype)
+        block = partial(answering.labels, voting, reject_below, reject_label, dtype)
+        predicted: np.ndarray[Any, Any] = map_blocks(block, X, voting, dtype)
         return predicted
 
     def predict_proba(self, X: Any) -> Floats:
@@ -297,9 +292,8 @@ class ReferenceClassifier(
         ndarray of shape (n_samples, n_classes)
         """
         voting = self._voting()
-        shares: Floats = map_blocks(
-            voting._proba_block, X, voting, np.float64, len(voting.classes_)
-        )
+        block, n_classes = partial(answering.shares, voting), len(voting.classes_)
+        shares: Floats = map_blocks(block, X, voting, np.float64, n_classes)
         return shares
 
     def score_samples(self, X: Any) -> Floats:
@@ -324,7 +318,7 @@ class ReferenceClassifier(
             span counts here, but not in ``kneighbors``.
         """
         ready = self._ready()
-        scores: Floats = map_blocks(ready._score_block, X, ready, np.float64)
+        scores: Floats = map_blocks(partial(answering.scores, ready), X, ready, np.float64)
         return scores
 
     def kneighbors(
@@ -358,7 +352,7 @@ class ReferenceClassifier(
             raise ValueError(
                 f"n_neighbors is {k}, but the model holds only {n_references} references"
             )
-        found = map_blocks(partial(ready._kneighbors_block, k), X, ready, np.float64, 2 * k)
+        found = map_blocks(partial(answering.neighbors, ready, k), X, ready, np.float64, 2 * k)
         indices: Ints = found[:, k:].astype(np.intp)
         if not return_distance:
             return indices
@@ -387,7 +381,7 @@ class ReferenceClassifier(
         k = model.n_voters(voting.weights, voting.n_neighbors)
         if n_voters is not None:
             k = min(k, Integer(1).check("n_voters", n_voters))
-        found = map_blocks(partial(voting._explain_block, k), X, voting, np.float64, 3 * k)
+        found = map_blocks(partial(answering.reasons, voting, k), X, voting, np.float64, 3 * k)
         return explanation_of(found, model, voting.classes_)
 
     def get_mahalanobis_matrix(self) -> Floats:
@@ -398,8 +392,7 @@ class ReferenceClassifier(
         ndarray of shape (n_features, n_features)
         """
         check_is_fitted(self)
-        with np.errstate(under="ignore"):
-            return self.components_.T @ self.components_
+        return self.components_.T @ self.components_
 
     @property
     def _n_features_out(self) -> int:
@@ -423,107 +416,3 @@ class ReferenceClassifier(
     def _voting(self) -> Self:
         """A checked copy to vote with, which no other thread changes."""
         return self._ready("n_neighbors", "weights")
-
-    def _search(self) -> Search | None:
-        """A search that replaces the exact one; None for the exact one."""
-        return None
-
-    def _nearest(self, rows: Floats, start: int, k: int | None = None) -> Neighbors:
-        """The k references nearest to each row; None means those that vote."""
-        self.model_.check_reach(rows, start)
-        if k is None:
-            k = self.model_.n_voters(self.weights, self.n_neighbors)
-        return self.model_.nearest(rows, k, self.n_jobs, self._search())
-
-    def _transform_block(self, rows: Floats, start: int) -> Floats:
-        self.model_.check_reach(rows, start)
-        return self.model_.embedded(rows)
-
-    def _predict_block(
-        self, reject_below: float | None, reject_label: Any, dtype: Any, rows: Floats, start: int
-    ) -> np.ndarray[Any, Any]:
-        if self._all_vote():
-            winners: Ints = self._proba_block(rows, start).argmax(axis=1)
-            labels = np.take(self.classes_, winners).astype(dtype, copy=False)
-            if reject_below is not None:
-                labels[~(self._score_block(rows, start) >= float(reject_below))] = reject_label
-            return labels
-
-        def predict(neighbors: Neighbors, some: Floats) -> np.ndarray[Any, Any]:
-            predicted = self.classes_[self.model_.vote(neighbors, self.weights)]
-            if reject_below is not None:
-                predicted = predicted.astype(dtype)
-                predicted[~(self.model_.scores(neighbors, some) >= float(reject_below))] = (
-                    reject_label
-                )
-            return predicted
-
-        return self._by_voters(predict, rows, start)
-
-    def _all_vote(self) -> bool:
-        """Whether so many references vote, all of them, that sorting them takes longer."""
-        model = self.model_
-        n_voters = model.n_voters(self.weights, self.n_neighbors)
-        by_kernel = VOTES[self.weights].needs_temperature and model.temperature > 0
-        return by_kernel and model.is_metric and MANY_VOTERS <= n_voters == len(model.references)
-
-    def _proba_block(self, rows: Floats, start: int) -> Floats:
-        if self._all_vote():
-            return self._by_all(self.model_.shares_of_all, rows, start)
-
-        def shares(neighbors: Neighbors, some: Floats) -> Floats:
-            return self.model_.shares(neighbors, self.weights)
-
-        return self._by_voters(shares, rows, start)
-
-    def _explain_block(self, k: int, rows: Floats, start: int) -> Floats:
-        """References, distances and shares of the k strongest voters side by side."""
-        model = self.model_
-
-        def side_by_side(neighbors: Neighbors, shares: Floats) -> Floats:
-            distances = model.distances(neighbors.squared)
-            return np.concatenate((neighbors.indices, distances, shares), axis=1, dtype=np.float64)
-
-        if self._all_vote():
-            return self._by_all(
-                lambda some: side_by_side(*model.strongest_of_all(some, k)), rows, start
-            )
-
-        def of_voters(neighbors: Neighbors, some: Floats) -> Floats:
-            return side_by_side(*model.strongest(neighbors, self.weights, k))
-
-        return self._by_voters(of_voters, rows, start)
-
-    def _by_all(self, answer: Callable[[Floats], Floats], rows: Floats, start: int) -> Floats:
-        """The answers of a vote of all references, block by block."""
-        self.model_.check_reach(rows, start)
-        blocks = self._voting_blocks(len(rows), len(self.model_.references))
-        found = parallel_map(lambda block: answer(rows[block]), blocks, thread_count(self.n_jobs))
-        return np.concatenate(found)
-
-    def _by_voters(
-        self, answer: Callable[[Neighbors, Floats], np.ndarray[Any, Any]], rows: Floats, start: int
-    ) -> np.ndarray[Any, Any]:
-        """The answers of the references that vote, block by block."""
-        blocks = self._voting_blocks(
-            len(rows), self.model_.n_voters(self.weights, self.n_neighbors)
-        )
-        return np.concatenate(
-            [
-                answer(self._nearest(rows[block], start + block.start), rows[block])
-                for block in blocks
-            ]
-        )
-
-    def _voting_blocks(self, n_rows: int, n_voters: int) -> list[slice]:
-        """So many rows at a time as memory allows; at least one block."""
-        return list(row_blocks(n_rows, VOTER_BYTES * n_voters, VOTING_BYTES)) or [slice(0, 0)]
-
-    def _score_block(self, rows: Floats, start: int) -> Floats:
-        return self.model_.scores(self._nearest(rows, start, 1), rows)
-
-    def _kneighbors_block(self, k: int, rows: Floats, start: int) -> Floats:
-        """Distances and indices side by side, in float64, which can hold both."""
-        neighbors = self._nearest(rows, start, k)
-        distances = self.model_.distances(neighbors.squared)
-        return np.concatenate((distances, neighbors.indices), axis=1, dtype=np.float64)

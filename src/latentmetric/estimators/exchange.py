@@ -74,19 +74,18 @@ def to_estimator(learned: LearnedLatents, X: Any, y: Any) -> MaPML:
     """A fitted MaPML with these latent examples; rows of all their classes say what it needs."""
     check_in_memory("to_estimator", "arrays in memory", X=X, y=y)
     sizes, estimator = learned.sizes.tolist(), MaPML(start="euclidean")
-    with np.errstate(under="ignore"):
-        labelled = validate(X, y, estimator)
-        n_classes, width = len(labelled.classes), learned.n_features
-        if (n_classes, estimator.n_features_in_) != (len(sizes), width):
-            raise ValueError(
-                f"latent examples of {len(sizes)} classes were learned with {width} features, but "
-                f"y has {n_classes} classes and X has {estimator.n_features_in_} features; pass "
-                "rows of every class, as the network that was trained gives them"
-            )
-        named = dict(zip(labelled.classes.tolist(), sizes, strict=True))
-        estimator.n_latents = sizes[0] if len(set(sizes)) == 1 else named
-        partition = labelled.engine.partition(labelled, 1, reading_log("MaPML", 0))
-        attributes = _attributes(learned, partition, labelled.classes)
+    labelled = validate(X, y, estimator)
+    n_classes, width = len(labelled.classes), learned.n_features
+    if (n_classes, estimator.n_features_in_) != (len(sizes), width):
+        raise ValueError(
+            f"latent examples of {len(sizes)} classes were learned with {width} features, but "
+            f"y has {n_classes} classes and X has {estimator.n_features_in_} features; pass "
+            "rows of every class, as the network that was trained gives them"
+        )
+    named = dict(zip(labelled.classes.tolist(), sizes, strict=True))
+    estimator.n_latents = sizes[0] if len(set(sizes)) == 1 else named
+    partition = labelled.engine.partition(labelled, 1, reading_log("MaPML", 0))
+    attributes = _attributes(learned, partition, labelled.classes)
     attributes["n_latents_"] = estimator.n_latents
     estimator.__dict__.update(attributes)
     return estimator
@@ -180,8 +179,7 @@ def from_estimator(model: Any) -> LearnedLatents:
     if model.reference_ != "latent":
         fitted = fitted.with_references(model.latent_examples_, codes)
     unit = fitted.coordinates.unit
-    with np.errstate(under="ignore"):
-        points = model.latent_examples_ @ model.components_.T
+    points = model.latent_examples_ @ model.components_.T
     return LearnedLatents(
         points, sizes, fitted.temperature * unit, model.components_,
         model.latent_counts_, np.maximum(model.margins_ - unit, 0),

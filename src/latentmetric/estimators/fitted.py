@@ -55,7 +55,7 @@ def scores_of_labels(estimator: Any, rows: Floats, codes: Ints, training: bool) 
             model.log_scales, model.log_weights,
         )  # fmt: skip
 
-    with np.errstate(under="ignore"), single_threaded_blas():
+    with single_threaded_blas():
         blocks = row_blocks(len(rows), 8 * (len(of_latents) + rows.shape[1]))
         parallel_map(score, list(blocks), n_threads)
     return scores

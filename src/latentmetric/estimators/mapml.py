@@ -16,14 +16,13 @@ import numpy as np
 
 from latentmetric.core.alternation import State, reduced
 from latentmetric.core.learning import learning
-from latentmetric.core.model import FittedModel, Search
+from latentmetric.core.model import FittedModel
 from latentmetric.core.quasi_newton import BANDWIDTHS
 from latentmetric.core.refinement import Plan
 from latentmetric.core.starts import STARTS
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.types import Floats
 from latentmetric.estimators.base import ReferenceClassifier
-from latentmetric.estimators.index import MIN_REFERENCES, import_faiss, index_of
 from latentmetric.estimators.online import OnlineLatents
 from latentmetric.estimators.progress import with_callbacks
 from latentmetric.estimators.setup import (
@@ -45,8 +44,7 @@ from latentmetric.validation.parameters import (
     Integer,
     Number,
     OneOf,
-    OrAuto,
-    OrNone,
+    Or,
     Rule,
     check_keys,
     count_or_share,
@@ -64,15 +62,8 @@ AS_PUBLISHED: dict[str, Any] = {
 }
 """The parameters with which MaPML is the algorithm of the paper, and nothing else."""
 
-MAX_RIDGE = 1e15
-"""A stronger ridge would hold nothing better, and overflow in float32."""
-
-MIN_METRIC_REG = 1e-9
-"""With less, steps would be so long that the metric overflows in float32."""
-
-
-MAX_LATENT_REG = 1e15
-"""More rows than anyone has: with more, sums of pulls would overflow."""
+MIN_METRIC_REG, MAX_LATENT_REG, MAX_RIDGE = 1e-9, 1e15, 1e15
+"""Beyond these, float32 would overflow."""
 
 SAMPLE_WEIGHT = """\
 sample_weight : array-like of shape (n_samples,), default=None
@@ -125,10 +116,6 @@ class MaPML(OnlineLatents):
         refinement of few rows of all up to 1,024, weighted by exp(−D²/T). T comes from the
         refinement; without refinement, from the spacing of the references; with
         ``early_stopping``, from the held-out rows.
-    index : {"exact", "faiss"}, default="exact"
-        How references are searched: exactly, or from 4,096 references on with an approximate faiss
-        index, which may occasionally miss a neighbour (needs the extra ``faiss``). Distances and
-        votes of the references that it finds are exact.
     start : {"auto", "euclidean", "standardized", "within", "denoised"}, default="auto"
         The metric that the rounds start from. "euclidean": as in the paper. "standardized":
         Euclidean after each feature is divided by its standard deviation. "within": the inverse of
@@ -160,10 +147,9 @@ class MaPML(OnlineLatents):
         drawn.
     n_components : int, default=None
         The largest rank of the metric. None means no limit.
-    init : {"auto", "random", "spaced", "k-means++"}, default="auto"
-        How to choose the rows at which latent examples start: drawn at random, evenly spaced by
-        their distance from the centre, or by k-means++. "auto": "random" for many rows, "spaced"
-        for few.
+    init : {"auto", "random", "spaced"}, default="auto"
+        How to choose the rows at which latent examples start: drawn at random, or evenly spaced by
+        their distance from the centre. "auto": "random" for many rows, "spaced" for few.
     refine : "auto" or int, default="auto"
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. "auto": 3, or 6 from 30,000
@@ -272,26 +258,25 @@ class MaPML(OnlineLatents):
 
     _parameter_rules: ClassVar[dict[str, Rule]] = {
         **ReferenceClassifier._parameter_rules,
-        "n_latents": OrAuto(Accepted(count_or_share)),
+        "n_latents": Or("auto", Accepted(count_or_share)),
         "reference": OneOf(("latent", "original")),
-        "index": OneOf(("exact", "faiss")),
         "start": OneOf(("auto", *STARTS)),
-        "max_iter": OrAuto(Integer(0)),
+        "max_iter": Or("auto", Integer(0)),
         "max_passes": Integer(1),
         "n_steps": Integer(1),
         "metric_reg": Number(MIN_METRIC_REG),
         "latent_reg": Number(0, MAX_LATENT_REG),
-        "max_norm": OrNone(Number(0, open_low=True)),
+        "max_norm": Or(None, Number(0, open_low=True)),
         "target_neighbors": Integer(1),
         "impostors": Integer(1),
-        "n_components": OrNone(Integer(1)),
-        "init": OneOf(("auto", "random", "spaced", "k-means++")),
-        "refine": OrAuto(Accepted(_passes)),
-        "ridge": OrAuto(Number(0, MAX_RIDGE)),
+        "n_components": Or(None, Integer(1)),
+        "init": OneOf(("auto", "random", "spaced")),
+        "refine": Or("auto", Accepted(_passes)),
+        "ridge": Or("auto", Number(0, MAX_RIDGE)),
         "bandwidth": OneOf(("auto", *BANDWIDTHS)),
         "label_noise": Boolean(),
-        "class_weight": OrNone(Accepted(class_weights)),
-        "unlabelled": OrNone(Accepted(label)),
+        "class_weight": Or(None, Accepted(class_weights)),
+        "unlabelled": Or(None, Accepted(label)),
         "keep": OneOf(("best", "last")),
         "warm_start": Boolean(),
     }
@@ -304,7 +289,6 @@ class MaPML(OnlineLatents):
         n_neighbors: int = 3,
         reference: str = "latent",
         weights: str = "kernel",
-        index: str = "exact",
         start: str = "auto",
         max_iter: int | str = "auto",
         max_passes: int = 3,
@@ -334,7 +318,6 @@ class MaPML(OnlineLatents):
         self.n_neighbors = n_neighbors
         self.reference = reference
         self.weights = weights
-        self.index = index
         self.start = start
         self.max_iter = max_iter
         self.max_passes = max_passes
@@ -398,10 +381,6 @@ class MaPML(OnlineLatents):
         "row_ids : array", f"{SAMPLE_WEIGHT}row_ids : array", 1
     )
 
-    def _check_combinations(self) -> None:
-        if self.index == "faiss":
-            import_faiss()
-
     def _check_against(self, classes: np.ndarray[Any, Any], *, fitting: bool = True) -> None:
         """Raise on parameters that do not fit the features, and in a fit the classes."""
         if self.n_components is not None:
@@ -412,7 +391,7 @@ class MaPML(OnlineLatents):
             check_warm_start(self, classes)
 
     def _ready(self, *names: str) -> Self:
-        ready = super()._ready("index", *names)
+        ready = super()._ready(*names)
         if self.reference_ not in (self.reference, "set"):
             raise ValueError(
                 f"reference={self.reference!r} was set after fit, which used "
@@ -486,9 +465,3 @@ class MaPML(OnlineLatents):
             return attributes
         weights = data.unlabelled if data.order is None else data.unlabelled[data.order]
         return add_unlabelled(self, attributes, data.rows, weights)
-
-    def _search(self) -> Search | None:
-        references = self.model_.references
-        if self.index == "exact" or len(references) < MIN_REFERENCES:
-            return None
-        return index_of(references).k_nearest

@@ -60,13 +60,12 @@ class ReferencesMixin:
         changing, rows, labels = self._arriving("set_references", X, y)
         ids = checked_ids(row_ids, len(rows))
         attributes: dict[str, Any] = {}
-        with np.errstate(under="ignore"):
-            unknown = find_codes(labels, self.classes_) < 0
-            if unknown.any():
-                attributes = changing._with_classes(rows[unknown], labels[unknown])
-                changing.__dict__.update(attributes)
-            codes = known_codes(labels, changing.classes_)
-            attributes |= learned(changing.model_.with_references(rows, codes, row_ids=ids))
+        unknown = find_codes(labels, self.classes_) < 0
+        if unknown.any():
+            attributes = changing._with_classes(rows[unknown], labels[unknown])
+            changing.__dict__.update(attributes)
+        codes = known_codes(labels, changing.classes_)
+        attributes |= learned(changing.model_.with_references(rows, codes, row_ids=ids))
         if "reference_" in vars(self):
             attributes["reference_"] = "set"
         self.__dict__ = vars(self) | attributes
@@ -101,8 +100,7 @@ class ReferencesMixin:
                 f"{known[0]!r}; add_classes takes rows of new classes only, partial_fit takes rows "
                 "of known ones"
             )
-        with np.errstate(under="ignore"):
-            attributes = changing._with_classes(rows, labels, ids)
+        attributes = changing._with_classes(rows, labels, ids)
         self.__dict__ = vars(self) | attributes
         return self
 

@@ -14,6 +14,7 @@ import numpy as np
 from latentmetric.core.distances import row_blocks
 from latentmetric.core.types import Bools, Floats
 from latentmetric.engines.dispatch import check_in_memory
+from latentmetric.estimators import answering
 from latentmetric.estimators.online import grown, rescale_temperature
 from latentmetric.validation.labels import Labels, checked_labels, kind_of
 from latentmetric.validation.weights import checked_weights
@@ -84,7 +85,7 @@ def add_unlabelled(
         for block in row_blocks(len(numbers), row_bytes, JOINED_BYTES):
             own = numbers[block]
             some = rows[own]
-            shares = voting._proba_block(some, 0)
+            shares = answering.shares(voting, some, 0)
             posterior = shares.max(axis=1) * weights[own]
             after = grown(joining, some, shares.argmax(axis=1), joining.classes_, posterior)
             model = rescale_temperature(after["model_"], joining.model_)

@@ -16,13 +16,21 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils import check_array
 
 from latentmetric.core.coordinates import Coordinates
-from latentmetric.core.distances import References
+from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.parallel import parallel_map, single_threaded_blas, thread_count
-from latentmetric.core.types import Floats
+from latentmetric.core.types import Bools, Floats, Ints
 from latentmetric.engines.dispatch import check_in_memory
-from latentmetric.evaluation._ranking import ARRAYS, WORKING_BYTES, nearest_hits, search_scores
-from latentmetric.validation.labels import checked_labels, classes_and_codes
-from latentmetric.validation.parameters import Boolean, Integer, Jobs
+from latentmetric.validation.labels import checked_labels, classes_and_codes, kind_of
+from latentmetric.validation.parameters import Boolean, Integer, jobs
+
+WORKING_BYTES = 256 * 2**20
+"""Bytes that the blocks of all threads take together, as long as one query each fits."""
+
+ARRAYS = 7
+"""Arrays of 8 bytes a query and reference that are held at once."""
+
+REL_TOL = 1e-12
+"""Squared distances tie if they differ by at most this share of the squared norms."""
 
 
 def retrieval_scores(
@@ -84,7 +92,7 @@ def retrieval_scores(
     >>> scores["recall@1"], scores["precision@2"], scores["map@r"]
     (1.0, 0.5, 1.0)
     """
-    n_threads = thread_count(Jobs().check("n_jobs", n_jobs))
+    n_threads = thread_count(jobs("n_jobs", n_jobs))
     rows, labels = _labelled("retrieval_scores", queries=queries, query_labels=query_labels)
     if references is None and reference_labels is None:
         found_rows, found_labels, within = rows, labels, True
@@ -118,7 +126,7 @@ def retrieval_scores(
         return dict.fromkeys(names, float("nan"))
     size = max(1, WORKING_BYTES // (n_threads * 8 * ARRAYS * len(found_rows)))
     blocks = [slice(start, start + size) for start in range(0, len(answerable), size)]
-    with single_threaded_blas(), np.errstate(under="ignore"):
+    with single_threaded_blas():
         parts = parallel_map(score, blocks, n_threads)
     return {name: float(np.concatenate([part[name] for part in parts]).mean()) for name in parts[0]}
 
@@ -152,9 +160,8 @@ def clustering_nmi(embeddings: Any, labels: Any, *, random_state: Any = None) ->
     # By a power of 2, which rounds nothing: squares of huge or tiny numbers leave the floats.
     exponent = int(np.frexp(np.abs(rows).max())[1])
     clusters = KMeans(len(set(truth.tolist())), n_init=1, random_state=random_state)
-    with np.errstate(under="ignore"):
-        found = clusters.fit_predict(np.ldexp(rows, -exponent))
-        return float(normalized_mutual_info_score(truth, found))
+    found = clusters.fit_predict(np.ldexp(rows, -exponent))
+    return float(normalized_mutual_info_score(truth, found))
 
 
 def _labelled(caller: str, **given: Any) -> tuple[Floats, Any]:
@@ -175,12 +182,9 @@ def _check_together(
         raise ValueError(
             f"queries have {rows.shape[1]} features, but references have {found_rows.shape[1]}"
         )
-    kinds = {labels.dtype.kind in "US", found_labels.dtype.kind in "US"}
-    if len(kinds) > 1 and "O" not in (labels.dtype.kind, found_labels.dtype.kind):
-        raise TypeError(
-            f"query_labels are {labels.dtype}, but reference_labels are {found_labels.dtype}; "
-            "give both as strings or both as numbers"
-        )
+    kind, found_kind = kind_of(labels), kind_of(found_labels)
+    if kind != found_kind:
+        raise TypeError(f"query_labels are {kind}, but reference_labels are {found_kind}")
     n = len(rows)
     if within and not (
         np.array_equal(rows, found_rows[:n]) and np.array_equal(labels, found_labels[:n])
@@ -200,3 +204,38 @@ def _checked_ks(k: int | Iterable[int], n_found: int) -> list[int]:
     if ks[-1] > n_found:
         raise ValueError(f"k is {ks[-1]}, but a query can find only {n_found} references")
     return ks
+
+
+def nearest_hits(
+    queries: Floats, references: References, right: Bools, own: Ints | None, depth: int
+) -> tuple[Bools, Ints]:
+    """Whether each of the nearest ``depth`` references is right, and the rank of the first right.
+
+    ``right`` (n, m) says which references are of the query's class, ``own`` which one is the query
+    itself, which it does not find. In a tie, references of other classes are nearer.
+    """
+    distances = references.comparable(queries)
+    norms = squared_norms(queries)[:, None] + references.norms
+    distances += right * (REL_TOL * norms + np.finfo(np.float64).tiny)
+    if own is not None:
+        itself = np.arange(len(own)), own
+        right[itself], distances[itself] = False, np.inf
+    first = np.where(right, distances, np.inf).min(axis=1, keepdims=True)
+    first_rank = 1 + (distances < first).sum(axis=1)
+    nearest = np.argpartition(distances, depth - 1, axis=1)[:, :depth]
+    order = np.take_along_axis(distances, nearest, axis=1).argsort(axis=1)
+    return np.take_along_axis(right, np.take_along_axis(nearest, order, axis=1), 1), first_rank
+
+
+def search_scores(hits: Bools, first_rank: Ints, n_right: Ints, ks: list[int]) -> dict[str, Floats]:
+    """The scores of each query; ``n_right`` references are of its class."""
+    ranks = np.arange(1, hits.shape[1] + 1)
+    up_to_r = hits & (ranks <= n_right[:, None])
+    precisions = np.where(up_to_r, hits.cumsum(axis=1), 0) / ranks
+    return {
+        **{f"recall@{k}": hits[:, :k].any(axis=1) for k in ks},
+        **{f"precision@{k}": hits[:, :k].sum(axis=1) / k for k in ks},
+        "map@r": precisions.sum(axis=1) / n_right,
+        "r_precision": up_to_r.sum(axis=1) / n_right,
+        "mrr": 1 / first_rank,
+    }

@@ -111,36 +111,12 @@ def fit_rival(
     elif len(codes) * width <= SMALL_WORK and name == BOOSTING:
         threads = threadpool_limits(1, user_api="openmp")
     with warnings.catch_warnings(), threads:
-        if name == MAJORITY:
-            always = DummyClassifier(strategy="most_frequent")
-            pipeline, words = _pipeline(always, False), "always the most frequent class"
-        elif name == SCALED:
-            pipeline, words = _pipeline(Euclidean(n_neighbors), True), f"k = {n_neighbors}"
-        elif name == FOREST:
-            forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
-            pipeline, words = _pipeline(forest, False), "scikit-learn's defaults"
-        elif name == BOOSTING:
-            # It would stop early from 10,000 rows on, and fail where a class has a single row.
-            boosting = HistGradientBoostingClassifier(
-                early_stopping=False, random_state=random_state
-            )
-            pipeline, words = _pipeline(boosting, False), "scikit-learn's defaults"
-        else:
+        if name in TUNED:
             # Fits that end early are judged by their errors; not every fold has every class.
             warnings.simplefilter("ignore", UserWarning)
             warnings.simplefilter("ignore", FitFailedWarning)
             generator = np.random.default_rng(random_state)
-            n_selection = SVC_SELECTION_ROWS if name == SUPPORT else SELECTION_ROWS
-            if name == LOGISTIC:
-                n_selection = min(n_selection, SELECTION_WORK // width + 2)
-            some = np.sort(sample(codes, n_selection, generator))
-            rows, some_codes = np.asarray(X[some], dtype=np.float64), codes[some]
-            folds: Folds = []
-            if np.bincount(some_codes).max() >= FOLDS:
-                shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
-                folds = list(shuffled.split(rows, some_codes))
-            choose = _choose_neighbors if name == K_NN else _choose_strength
-            pipeline, words = choose(name, rows, some_codes, folds)
+            pipeline, words = _chosen(name, X, codes, width, random_state, generator)
             if name == K_NN:
                 pipeline[-1].set_params(n_jobs=n_jobs)
             elif bounded:
@@ -148,8 +124,40 @@ def fit_rival(
                 if n_rows < len(codes):
                     kept = np.sort(sample(codes, n_rows, generator))
                     X, y = X[kept], y[kept]
+        else:
+            # Boosting would stop early from 10,000 rows on, and fail where a class has one row.
+            boosting = HistGradientBoostingClassifier(
+                early_stopping=False, random_state=random_state
+            )
+            forest = RandomForestClassifier(random_state=random_state, n_jobs=n_jobs)
+            always = DummyClassifier(strategy="most_frequent")
+            classifier, scaling, words = {
+                MAJORITY: (always, False, "always the most frequent class"),
+                SCALED: (Euclidean(n_neighbors), True, f"k = {n_neighbors}"),
+                FOREST: (forest, False, "scikit-learn's defaults"),
+                BOOSTING: (boosting, False, "scikit-learn's defaults"),
+            }[name]
+            pipeline = _pipeline(classifier, scaling)
         columns = "as they are" if pipeline[0] == "passthrough" else "standardised"
         return Rival(pipeline.fit(X, y), len(y), f"{words}, columns {columns}")
+
+
+def _chosen(
+    name: str, X: Any, codes: Ints, width: int, random_state: int, generator: np.random.Generator
+) -> tuple[Pipeline, str]:
+    """The pipeline with the lowest error on the folds of a sample, and its parameters in words."""
+    n_selection = SVC_SELECTION_ROWS if name == SUPPORT else SELECTION_ROWS
+    if name == LOGISTIC:
+        n_selection = min(n_selection, SELECTION_WORK // width + 2)
+    some = np.sort(sample(codes, n_selection, generator))
+    rows, some_codes = np.asarray(X[some], dtype=np.float64), codes[some]
+    folds: Folds = []
+    if np.bincount(some_codes).max() >= FOLDS:
+        shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
+        folds = list(shuffled.split(rows, some_codes))
+    if name == K_NN:
+        return _choose_neighbors(rows, some_codes, folds)
+    return _choose_strength(name, rows, some_codes, folds)
 
 
 def _pipeline(classifier: Any, scaling: bool) -> Pipeline:
@@ -157,7 +165,7 @@ def _pipeline(classifier: Any, scaling: bool) -> Pipeline:
     return Pipeline([("scaling", scaler), ("classifier", classifier)])
 
 
-def _choose_neighbors(_: str, rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
+def _choose_neighbors(rows: Floats, codes: Ints, folds: Folds) -> tuple[Pipeline, str]:
     """k nearest rows; the rows of a fold are searched once for all k and weights."""
     ks = [k for k in NEIGHBORS if k <= max(1, len(rows) // 2)]
     n_right = dict.fromkeys(product((False, True), ks, WEIGHTS), 0)

@@ -19,8 +19,8 @@ from latentmetric.core.distances import (
 )
 from latentmetric.core.types import Floats, Ints
 from latentmetric.engines.dispatch import in_this_process
-from latentmetric.estimators.index import import_faiss
 from latentmetric.export.parts import SPARE_NEIGHBORS, Parts
+from latentmetric.extras import pip_install
 from latentmetric.validation.parameters import Integer
 
 
@@ -128,7 +128,10 @@ def to_faiss(model: Any) -> FaissIndex:
     >>> exported.index.ntotal == len(model.latent_examples_)
     True
     """
-    faiss = import_faiss("to_faiss")
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(f"to_faiss needs faiss: {pip_install('faiss')}") from error
     parts = Parts.of(model)
     rows = np.ascontiguousarray(parts.model.references.rows, dtype=np.float32)
     kind = faiss.IndexFlatL2 if parts.model.is_metric else faiss.IndexFlatIP

@@ -134,6 +134,8 @@ def restore_estimator(stored: dict[str, Any], contents: Contents) -> Any:
         f"the estimator {shortened(name, 40)!r} is not one of {', '.join(ESTIMATORS)}",
     )
     kind, parameters = estimator_class(name), unpack(stored["parameters"], contents)
+    if name == "MaPML":
+        parameters.pop("index", None)  # of earlier versions, which searched approximately with it
     unknown = [key for key in parameters if key not in signature(kind).parameters]
     require(not unknown, f"the parameter {shortened(unknown[:1], 40)} is unknown")
     attributes, voting = unpack(stored["attributes"], contents), unpack(stored["voting"], contents)

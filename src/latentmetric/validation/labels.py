@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from latentmetric.characters import shortened
 from latentmetric.core.types import Ints
 from latentmetric.validation.parameters import Number
-from latentmetric.validation.rows import check_collected, check_unmasked
+from latentmetric.validation.rows import check_complete, is_missing
 
 Labels = np.ndarray[Any, Any]
 
@@ -38,10 +38,7 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
             f"this method requires {name} to be passed, but the target {name} is None; pass one "
             "label for each row"
         )
-    check_collected(y, name)
-    check_unmasked(y, name)
-    if not isinstance(y, list | tuple) and not (getattr(y, "ndim", 0) or np.asarray(y).ndim):
-        raise ValueError(f"{name} should be a 1d array, got {y!r:.60}; pass a list of labels")
+    check_complete(y, name)
     numpy_dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
     if isinstance(y, list | tuple):  # NumPy would turn numbers beside words into words
         objects = np.array(y, dtype=object)
@@ -60,10 +57,8 @@ def checked_labels(y: Any, name: str = "y", start: int = 0) -> Labels:
 
 
 def _refuse_missing(labels: Labels, name: str, start: int) -> None:
-    if labels.dtype.kind == "O":  # pandas.NA cannot be compared
-        unequal = (label is None or type(label).__name__ == "NAType" or bool(label != label)
-                   for label in labels.tolist())  # fmt: skip
-        missing = np.fromiter(unequal, dtype=bool, count=len(labels))
+    if labels.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, labels.tolist()), dtype=bool, count=len(labels))
     else:  # only NaN and NaT differ from themselves; an infinite label is no class either
         missing = labels != labels if labels.dtype.kind != "f" else ~np.isfinite(labels)
     if missing.any():
@@ -180,33 +175,22 @@ def predicted_dtype(
             f"{reject_label!r:.60}"
         )
     dtype: np.dtype[Any] = np.result_type(classes, np.min_scalar_type(label[0]))
-    if classes.dtype.kind in "iu" and dtype.kind == "f":
-        changed = classes[classes.astype(dtype).astype(classes.dtype) != classes]
-        if len(changed):
-            raise ValueError(
-                f"with reject_label={reject_label!r}, predictions would be {dtype}, which cannot "
-                f"hold classes such as {changed.tolist()[0]}; pass a reject_label that "
-                f"{classes.dtype} can hold, an integer"
-            )
     return dtype
 
 
 def as_words(values: np.ndarray[Any, Any], name: str) -> Labels:
-    """Objects as text; raise if any is missing, which would become a word such as None."""
+    """Objects as text, bytes decoded; raise if any is missing, which would become a word: None."""
     objects = np.asarray(values, dtype=object)
-    _refuse_missing(objects.ravel(), name, 0)
-    return text_array(words_of(objects.ravel().tolist(), name)).reshape(objects.shape)
-
-
-def words_of(values: list[Any], name: str) -> list[str]:
-    """Values as text, bytes decoded; raise on bytes that are not UTF-8."""
+    given = objects.ravel()
+    _refuse_missing(given, name, 0)
     try:
-        return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+        words = [one.decode() if isinstance(one, bytes) else str(one) for one in given.tolist()]
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name} holds the bytes {shortened(repr(error.object), 80)}, which are not UTF-8; "
             "store text, or numbers"
         ) from error
+    return text_array(words).reshape(objects.shape)
 
 
 def text_array(texts: list[str]) -> Labels:

@@ -1,8 +1,7 @@
 """Rules for parameters, with messages that say what was passed and what is accepted.
 
-An estimator defines one rule per parameter. Its checks, the command line's options and their
-choices are all derived from the rules. A check also returns the value as one of Python's own types:
-numbers of NumPy's small types, or fractions, would compute in their own ways.
+An estimator defines one rule per parameter. A check also returns the value as one of Python's own
+types: numbers of NumPy's small types, or fractions, would compute in their own ways.
 """
 
 from __future__ import annotations
@@ -107,40 +106,16 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class OrAuto:
-    """ "auto", or what another rule accepts."""
+class Or:
+    """One value, None or a word, or what another rule accepts."""
 
+    other: str | None
     rule: Rule
 
     def check(self, name: str, value: Any) -> Any:
         """See ``Rule``."""
-        if isinstance(value, str) and value == "auto":
-            return value
-        return self.rule.check(name, value)
-
-
-@dataclass(frozen=True)
-class OrNone:
-    """None, or what another rule accepts."""
-
-    rule: Rule
-
-    def check(self, name: str, value: Any) -> Any:
-        """See ``Rule``."""
-        return None if value is None else self.rule.check(name, value)
-
-
-@dataclass(frozen=True)
-class Jobs:
-    """None, or a number of threads that is not 0."""
-
-    def check(self, name: str, value: Any) -> int | None:
-        """See ``Rule``."""
-        if value is None:
-            return None
-        if value == 0:
-            raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
-        return Integer(-(2**31), 2**31 - 1).check(name, value)
+        is_other = isinstance(value, type(self.other)) and value == self.other
+        return value if is_other else self.rule.check(name, value)
 
 
 @dataclass(frozen=True)
@@ -159,6 +134,13 @@ def count_or_share(name: str, value: Any) -> Any:
     if isinstance(value, Integral):
         return Integer(1).check(f"{name} as a number for each class", value)
     return Number(0, 1, open_low=True).check(name, value)
+
+
+def jobs(name: str, value: Any) -> int | None:
+    """None, or a number of threads that is not 0."""
+    if value == 0:
+        raise ValueError(f"{name} must be None, -1 or a number of threads, got 0")
+    return None if value is None else Integer(-(2**31), 2**31 - 1).check(name, value)
 
 
 def label(name: str, value: Any) -> Any:

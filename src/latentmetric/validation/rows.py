@@ -6,8 +6,7 @@ by block (``as_floats``). Errors name the row and the column of a rejected value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from sklearn.utils.validation import _check_n_features, check_array
 
 from latentmetric.core.types import Floats
 
-NUMBERS_FROM_DATES = "turn dates into numbers first, such as days since the first one"
+DATES = ("date", "datetime", "time", "timedelta", "Timestamp", "Timedelta", "Period", "Interval")
+"""The names of types of Python and pandas."""
 
-LISTS = ("list", "array")
-"""How data types of columns begin that hold an array in each row, in lower case."""
+NUMBERS_FROM_DATES = "turn dates into numbers first, such as days since the first one"
 
 
 def check_numeric(X: Any) -> None:
@@ -29,39 +28,51 @@ def check_numeric(X: Any) -> None:
             "sparse input is not supported: a learned metric is dense. "
             "Reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
-    check_collected(X, "X")
-    check_unmasked(X, "X")
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind in "SUTmM" or (X.dtype.kind == "O" and _holds_text(X.ravel())):
-            held = "text among its objects" if X.dtype.kind == "O" else _name_of(X.dtype)
-            raise ValueError(f"X must hold numbers, got {held}; convert it first")
-        if X.dtype.kind == "O" and _holds_arrays(X.ravel()):
-            raise _to_be_stacked("X")
-    elif hasattr(X, "columns") and hasattr(X, "shape"):
-        for name in X.columns:
-            dtype = str(getattr(X[name], "dtype", "")).lower()
-            of_objects = dtype.startswith(("object", "categor", "enum"))
-            is_text = dtype.startswith("str") or (of_objects and _holds_text(X[name]))
-            if is_text or dtype.startswith(("date", "time", "duration", "interval", "period")):
-                held = "text" if is_text else dtype
-                hint = f"; {NUMBERS_FROM_DATES}" if dtype.startswith("date") else ""
-                raise ValueError(f"X must hold numbers, got {held} in the column {name!r}{hint}")
-            if dtype.startswith(LISTS) or (of_objects and _holds_arrays(X[name])):
-                raise _to_be_stacked(f"X[{name!r}]")
-    elif len(getattr(X, "shape", ())) == 1:  # a column alone
-        dtype = str(getattr(X, "dtype", "")).lower()
-        if dtype.startswith(LISTS) or (dtype == "object" and _holds_arrays(X)):
-            raise _to_be_stacked("X")
+    check_complete(X, "X")
+    columns = X.columns if hasattr(X, "columns") and hasattr(X, "shape") else ()
+    for name, values in [(name, X[name]) for name in columns] or [(None, X)]:
+        if not hasattr(values, "dtype"):
+            continue
+        held = _not_a_number(np.asarray(values), is_column=name is not None)
+        given = "X" if name is None else f"X[{name!r}]"
+        if held == "array":
+            raise ValueError(
+                f"{given} holds an array in each row, but X must hold numbers; pass "
+                f"np.stack({given})"
+            )
+        if held is not None:
+            where = "" if name is None else f" in the column {name!r}"
+            hint = "convert it first" if held == "text" else NUMBERS_FROM_DATES
+            raise ValueError(f"X must hold numbers, got {held}{where}; {hint}")
 
 
-def check_collected(values: Any, name: str) -> None:
-    """Raise on a lazy frame of polars, which has no values yet."""
+def _not_a_number(values: np.ndarray[Any, Any], is_column: bool) -> str | None:
+    """What values are that are not numbers: arrays, text, or a type of dates; None for others."""
+    if is_column and values.ndim > 1:
+        return "array"
+    if values.dtype.kind in "mM":
+        return str(values.dtype)
+    if values.dtype.kind in "SUT":
+        return "text"
+    for value in values.ravel() if values.dtype.kind == "O" else ():
+        if isinstance(value, list | tuple | np.ndarray) or type(value).__name__ == "Series":
+            return "array"
+        if isinstance(value, str | bytes):
+            return "text"
+        if type(value).__name__ in DATES:
+            return type(value).__name__
+    return None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an object stands for no value; pandas.NA cannot be compared."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def check_complete(values: Any, name: str) -> None:
+    """Raise on a lazy frame of polars, which has no values yet, and on masked values."""
     if type(values).__name__ == "LazyFrame":
         raise TypeError(f"{name} is a LazyFrame, which has no values yet; pass {name}.collect()")
-
-
-def check_unmasked(values: Any, name: str) -> None:
-    """Raise if a masked array holds masked values, which scikit-learn would take as they are."""
     if np.ma.is_masked(values):
         n_masked = int(np.ma.getmaskarray(values).sum())
         raise ValueError(
@@ -70,28 +81,11 @@ def check_unmasked(values: Any, name: str) -> None:
         )
 
 
-def _name_of(dtype: np.dtype[Any]) -> str:
-    return "text" if dtype.kind in "SUT" else str(dtype)
-
-
-def _holds_text(values: Iterable[Any]) -> bool:
-    return any(isinstance(value, str | bytes) for value in values)
-
-
-def _holds_arrays(values: Iterable[Any]) -> bool:
-    return any(isinstance(value, list | tuple | np.ndarray) for value in values)
-
-
-def _to_be_stacked(values: str) -> ValueError:
-    return ValueError(
-        f"{values} holds an array in each row, but X must hold numbers; pass np.stack({values})"
-    )
-
-
 def check_description(shape: tuple[int, ...], dtype: np.dtype[Any], min_rows: int) -> None:
     """Check the shape and dtype of rows that are not in memory, as scikit-learn checks arrays."""
     if dtype.kind not in "biuf":
-        raise ValueError(f"X must hold numbers, got {_name_of(dtype)}; convert it first")
+        held = "text" if dtype.kind in "SUT" else dtype
+        raise ValueError(f"X must hold numbers, got {held}; convert it first")
     few = np.zeros((min(shape[0], min_rows), *shape[1:]) if shape else (), dtype=dtype)
     check_array(few, ensure_min_samples=min_rows, input_name="X")
 
@@ -134,41 +128,27 @@ def as_floats(
     first = float_dtypes(rows.dtype)[0]
     if has_room(rows, first):  # neither NaN nor infinity has
         return rows.astype(first, copy=False)
-    fault = first_fault(rows)
-    if fault is not None:
-        raise fault.error(start, names)
+    check_finite(rows, start, names)
     return rows.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A value that cannot be computed with."""
-
-    row: int
-    column: int
-    what: str
-
-    def error(self, start: int, names: Sequence[Any] | None = None) -> ValueError:
-        """The error to raise; see ``as_floats``."""
-        row = start + self.row
-        where = f"row {row}, column {self.column} (counted from 0)"
-        if names is not None:
-            where = f"row {row} (counted from 0), column {names[self.column]!r}"
-        return ValueError(
-            f"Input X contains {self.what}: {where}; fill or rescale it, or remove the row"
-        )
-
-
-def first_fault(rows: np.ndarray[Any, Any]) -> Fault | None:
-    """The first NaN or infinity; else the largest value, if it is too large even for float64."""
+def check_finite(
+    rows: np.ndarray[Any, Any], start: int = 0, names: Sequence[Any] | None = None
+) -> None:
+    """Raise on NaN, infinity and values too large even for float64; see ``as_floats``."""
     index = first_not_finite(rows)
     if index is not None:
-        return Fault(*index, "NaN" if np.isnan(rows[index]) else "infinity")
-    if has_room(rows, np.dtype(np.float64)):
-        return None
-    row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
-    what = f"{rows[row, column]!s}, which is too large to compute with"
-    return Fault(int(row), int(column), what)
+        what = "NaN" if np.isnan(rows[index]) else "infinity"
+    elif has_room(rows, np.dtype(np.float64)):
+        return
+    else:
+        row, column = np.unravel_index(np.argmax(np.abs(rows)), rows.shape)
+        index = int(row), int(column)
+        what = f"{rows[index]!s}, which is too large to compute with"
+    where = f"row {start + index[0]}, column {index[1]} (counted from 0)"
+    if names is not None:
+        where = f"row {start + index[0]} (counted from 0), column {names[index[1]]!r}"
+    raise ValueError(f"Input X contains {what}: {where}; fill or rescale it, or remove the row")
 
 
 def has_room(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:

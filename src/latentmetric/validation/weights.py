@@ -53,18 +53,15 @@ class RowWeights:
 
 def checked_weights(sample_weight: Any, n_rows: int) -> Floats:
     """One weight for each row, as floats; raise unless they are from 0 to ``MAX_WEIGHT``."""
-    given = np.asarray(sample_weight)
-    if given.dtype.kind in "iufO":  # scikit-learn says what is wrong with others
-        given = given.astype(np.float64).ravel()
-        wrong = ~((given >= 0) & (given <= MAX_WEIGHT))  # NaN, too
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise ValueError(
-                f"sample_weight must be at least 0 and at most {MAX_WEIGHT:g}, but it is "
-                f"{given[row]:g} for row {row} (counted from 0); correct it, or divide all weights "
-                "by one number"
-            )
     weights: Floats = _check_sample_weight(sample_weight, np.empty(n_rows), dtype=np.float64)
+    wrong = (weights < 0) | (weights > MAX_WEIGHT)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight must be at least 0 and at most {MAX_WEIGHT:g}, but it is "
+            f"{weights[row]:g} for row {row} (counted from 0); correct it, or divide all weights "
+            "by one number"
+        )
     return weights
 
 
