@@ -9,7 +9,7 @@ from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refi
 from latentmetric.core.likelihood import leave_one_out_factors
 from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
 
-FOREVER = Growth("random", 0.0, 100)
+FOREVER = Growth(0.0, 100)
 
 
 def classes_rows(rng, n_rows=300, n_features=6):
@@ -22,13 +22,10 @@ def own(rows, latents, components):
     return np.square(gaps).sum(axis=2)
 
 
-@pytest.mark.parametrize("init", ["random", "k-means++"])
 @pytest.mark.parametrize("rank", [6, 3])
-def test_latents_of_a_new_class_are_the_means_of_their_rows(rng, init, rank):
+def test_latents_of_a_new_class_are_the_means_of_their_rows(rng, rank):
     rows, components = classes_rows(rng), rng.standard_normal((rank, 6))
-    latents = grow(
-        rows, rows @ components.T, ClassLatents.none(components), 20, Growth(init, 0.0, 100), rng
-    )
+    latents = grow(rows, rows @ components.T, ClassLatents.none(components), 20, FOREVER, rng)
     squared = own(rows, latents.positions, components)
     nearest = squared.argmin(axis=1)
     np.testing.assert_array_equal(np.bincount(nearest, minlength=20), latents.counts)
@@ -74,7 +71,7 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     components, places = np.eye(1), np.array([[0.0], [10.0]])
     latents = ClassLatents(places, places, np.array([100.0, 1.0]), 20.0)
     rows = np.array([[3.9], [4.1], [4.6]])
-    once = Growth("random", 0.0, 1)
+    once = Growth(0.0, 1)
     squared = np.square(rows - places.T) - 20.0 / latents.counts
     assert squared.argmin(axis=1).tolist() == [0, 1, 1]
     assert grow(rows, rows @ components.T, latents, 2, once, rng).counts.tolist() == [101, 3]
@@ -98,7 +95,7 @@ class TestRefineNew:
         return rows, components, latents, standing
 
     def refined(self, rows, components, before, *standing, n_iterations=20, weights=None):
-        growth = Growth("random", 0.0, 100, n_iterations=n_iterations, temperature=self.T)
+        growth = Growth(0.0, 100, n_iterations=n_iterations, temperature=self.T)
         votes, points = np.zeros((2, len(before))), rows @ components.T
         return refine_new(rows, points, before, votes, list(standing), growth, weights)
 

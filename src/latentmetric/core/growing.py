@@ -38,7 +38,7 @@ from latentmetric.core.distances import (
     search,
     squared_norms,
 )
-from latentmetric.core.latents import draw_starts, latents_near, rows_to_start_at
+from latentmetric.core.latents import draw_starts, latents_near
 from latentmetric.core.quasi_newton import (
     KernelVote,
     Labelled,
@@ -59,8 +59,6 @@ from latentmetric.core.types import Floats, Ints
 class Growth:
     """The parameters of Alg. 1 for rows that arrive after a fit."""
 
-    init: str
-    """How the latent examples of a new class are placed first."""
     latent_reg: float
     max_passes: int
     forget: float = 1.0
@@ -110,7 +108,7 @@ def grow(
         InnerRows(points, unit), np.arange(len(points)), np.argsort(order, kind="stable"),
         weights=weights,
     )  # fmt: skip
-    drawn = _draw_new_latents(inside, points, latents, n_latents, growth.init, generator)
+    drawn = _draw_new_latents(inside, points, latents, n_latents, generator)
     before = growth.forget * np.concatenate((latents.counts, np.zeros(len(drawn))))
     start = np.concatenate((latents.points, latents_near(inside, drawn)))
     assignment = _assign(points, weights, start, before, latents.spread, growth)
@@ -247,7 +245,7 @@ def _assign(
 
 
 def _draw_new_latents(
-    inside: OneClass, points: Floats, latents: ClassLatents, n_latents: int, init: str,
+    inside: OneClass, points: Floats, latents: ClassLatents, n_latents: int,
     generator: np.random.Generator,
 ) -> Ints:  # fmt: skip
     """The rows at which new latent examples are placed.
@@ -259,8 +257,8 @@ def _draw_new_latents(
     if not len(latents):
         weights = None if inside.weights is None else inside.weights[inside.drawing_order]
         size, count = np.array([len(points)]), np.array([n_new])
-        [start] = draw_starts(size, count, init, generator, weights)
-        return rows_to_start_at(inside, n_new, start)
+        [start] = draw_starts(size, count, "random", generator, weights)
+        return inside.drawing_order[start]
     squared = k_nearest(points, References.of(latents.points), 1)[0][:, 0].astype(np.float64)
     costs = inside.weighted(squared, slice(None))
     n_new = min(n_new, int(np.count_nonzero(costs > 0)))

@@ -288,9 +288,9 @@ def draw_starts(
     sizes: Ints, counts: Ints, init: str, generator: np.random.Generator,
     weights: Floats | None = None,
 ) -> list[Ints]:  # fmt: skip
-    """The start of ``rows_to_start_at`` for every class: numbers of its rows.
+    """The rows of every class at which its latent examples start, all distinct.
 
-    All are drawn before any row is read, so classes can be processed anywhere, in any order.
+    They are numbers of its ``drawing_order``, which does not depend on the caller's order. All are drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
     """
     if init == "spaced":
@@ -304,15 +304,6 @@ def draw_starts(
         )
         for of_class, count in zip(of_classes, counts, strict=True)
     ]  # fmt: skip
-
-
-def rows_to_start_at(rows: OneClass, n_latents: int, start: Ints) -> Ints:
-    """The numbers of the rows that the latent examples of a class start near, all distinct.
-
-    ``start`` comes from ``draw_starts``; its numbers refer to ``rows.drawing_order``, which does
-    not depend on the caller's order.
-    """
-    return rows.drawing_order[start]
 
 
 def latents_near(rows: OneClass, numbers: Ints) -> Floats:
