@@ -12,7 +12,6 @@ from latentmetric.core.latents import (
     draw_starts,
     latents_near,
     refill_empty,
-    rows_to_start_at,
     settle,
 )
 from latentmetric.core.metric import Metric
@@ -49,7 +48,7 @@ def alg_1(rows, start, factor, latent_reg=0.0, max_passes=100):
 def started(rows, n_latents, init, generator, drawing_order=None):
     (start,) = draw_starts([len(rows)], [n_latents], init, generator)
     of_class = one_class(rows, drawing_order)
-    return latents_near(of_class, rows_to_start_at(of_class, n_latents, start))
+    return latents_near(of_class, of_class.drawing_order[start])
 
 
 @pytest.mark.parametrize("latent_reg", [0.0, 0.7, 25.0])

@@ -52,10 +52,14 @@ def test_distances_in_units_of_others_are_those_under_a_metric_of_another_scale(
     assert not (nothing.in_units_of(nothing.means) * nothing.means).any()
 
 
-@pytest.mark.parametrize(("n_rows", "n_kept"), [(5_100, 0), (5_140, 257), (10**6, KEPT_ROWS)])
-def test_rows_are_kept_out_where_they_are_many(n_rows, n_kept):
+@pytest.mark.parametrize(
+    ("n_rows", "n_kept", "n_alone"),
+    [(1_900, 0, 0), (5_100, 0, 255), (5_140, 257, 257), (10**6, KEPT_ROWS, KEPT_ROWS)],
+)
+def test_rows_are_kept_out_where_they_are_many(n_rows, n_kept, n_alone):
     judges = np.arange(0, n_rows, max(1, n_rows // 2048))[:2048]
-    kept = kept_out(judges, n_rows)
-    assert len(np.unique(kept)) == n_kept
-    assert np.isin(kept, judges).all()
-    assert len(kept_out(judges[:0], n_rows)) == 0
+    for unseen, n_wanted in ((np.ones((2, 9)), n_kept), (np.empty((2, 0)), n_alone)):
+        kept = kept_out(judges, n_rows, unseen)
+        assert len(np.unique(kept)) == n_wanted
+        assert np.isin(kept, judges).all()
+        assert len(kept_out(judges[:0], n_rows, unseen)) == 0

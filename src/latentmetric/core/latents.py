@@ -290,7 +290,8 @@ def draw_starts(
 ) -> list[Ints]:  # fmt: skip
     """The rows of every class at which its latent examples start, all distinct.
 
-    They are numbers of its ``drawing_order``, which does not depend on the caller's order. All are drawn before any row is read, so classes can be processed anywhere, in any order.
+    They are numbers of its ``drawing_order``, which does not depend on the caller's order. All are
+    drawn before any row is read, so classes can be processed anywhere, in any order.
     ``weights`` are those of all rows by their drawing numbers.
     """
     if init == "spaced":
