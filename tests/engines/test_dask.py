@@ -125,17 +125,16 @@ def test_a_selection_may_leave_chunks_empty_and_of_unknown_size(client):
         model.predict(Bag({}, "rows", 1))
 
 
-@pytest.mark.parametrize("n_passes", [1, 3])
-def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client, request, n_passes):
-    if n_passes == 3:
-        request.getfixturevalue("in_batches")
-    X, y = make_unbalanced(4000)
-    train, test = slice(3000), slice(3000, None)
-    local = MaPML(random_state=0).fit(X[train], y[train])
+@pytest.mark.parametrize(("n_rows", "n_passes"), [(1500, 1), (3000, 3)])
+def test_a_fit_with_the_defaults_finds_what_one_machine_finds(client, n_rows, n_passes):
+    parameters = {"random_state": 0} if n_passes == 1 else {"random_state": 0, "refine": n_passes}
+    X, y = make_unbalanced(n_rows + 1000)
+    train, test = slice(n_rows), slice(n_rows, None)
+    local = MaPML(**parameters).fit(X[train], y[train])
     lazy = da.from_array(X[train], chunks=(700, -1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = MaPML(random_state=0).fit(lazy, da.from_array(y[train], chunks=700))
+        model = MaPML(**parameters).fit(lazy, da.from_array(y[train], chunks=700))
     assert model.history_[0]["start"] == local.history_[0]["start"]
     assert [r["round"] for r in model.history_] == [r["round"] for r in local.history_]
     assert model.history_[-1]["refinement"] == n_passes
@@ -207,7 +206,7 @@ def test_only_samples_of_the_rows_reach_the_client(client, monkeypatch):
     monkeypatch.setattr(
         type(client), "gather", lambda *a, **k: received.append(gather(*a, **k)) or received[-1]
     )
-    parameters = QUICK | {"n_latents": 5}
+    parameters = QUICK | {"n_latents": 5, "refine": 3}
     model = MaPML(**parameters).fit(da.from_array(X, chunks=(500, -1)), y)
     assert model.history_[-1]["refinement"] == 3
     centre, scale = model.model_.coordinates.centre, model.model_.coordinates.scale

@@ -144,7 +144,9 @@ def test_a_start_that_nearly_won_is_named(evidence, read, advice):
 
 def test_rounds_that_still_improve_are_noticed(evidence, advice):
     model = copy(evidence.model)
-    model.history_ = [{"round": n, "validation_error": 1.0 - 0.2 * n} for n in range(4)]
+    model.history_ = [
+        {"round": n, "refinement": n, "validation_error": 1.0 - 0.2 * n} for n in range(4)
+    ]
     model.best_iter_ = 3
     assert "Raise refine, now 3 (--refine)" in advice(replace(evidence, model=model))
     model.history_ = [{"round": n, "loss": 1.0 - 0.2 * n} for n in range(4)]

@@ -164,7 +164,10 @@ def _more_rounds(model: Any) -> Facts:
         if model.best_iter_ != measured.rounds[-1] or not falls:
             return None
         name = "refine" if getattr(model, "refine", 0) else "max_iter"
-        return {"unit": measured.unit, "name": name, "value": getattr(model, name, "–")}
+        value = getattr(model, name, "–")
+        if value == "auto":
+            value = model.history_[-1].get("refinement", value)
+        return {"unit": measured.unit, "name": name, "value": value}
     return None
 
 
