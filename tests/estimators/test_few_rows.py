@@ -228,3 +228,12 @@ def test_more_rows_are_refined_at_once_where_batches_would_lose():
     model = MaPML(random_state=0, n_steps=50, start="euclidean", refine=1, max_iter=0)
     model.fit(wide, np.arange(1000) % 2)
     assert "tried" not in model.history_[0]  # few rows, but so many features
+
+
+def test_a_warm_start_keeps_what_was_chosen_however_often():
+    rng = np.random.default_rng(0)
+    y = np.arange(1_000) % 2
+    X = rng.standard_normal((1_000, 20)) * (1 + y)[:, None]
+    model = MaPML(random_state=0, warm_start=True)
+    bandwidths = [model.fit(X, y).history_[0]["bandwidth"] for _ in range(3)]
+    assert bandwidths == ["class"] * 3

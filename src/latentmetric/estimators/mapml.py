@@ -153,9 +153,9 @@ class MaPML(OnlineLatents):
     refine : "auto" or int, default="auto"
         The number of passes over the rows after the rounds. They adjust latent examples and metric
         together to make the labels more likely under the kernel vote. "auto": 3, or 6 from 30,000
-        rows or 64 rows for each feature on. Few rows are refined at once, by at most 7 iterations
-        of L-BFGS for each pass. 0 or False means no refinement, as in the paper, and then nothing
-        but the start is chosen.
+        rows or 64 rows for each feature on; from 256,000 rows on 3, each over a part of them. Few
+        rows are refined at once, by at most 7 iterations of L-BFGS for each pass. 0 or False means
+        no refinement, as in the paper, and then nothing but the start is chosen.
     ridge : "auto" or float, default="auto"
         What holds the metric and the latent examples where the refinement of few rows found them:
         the loss that it costs to change either by as much as it measures. "auto" chooses among 0.1,

@@ -110,13 +110,21 @@ def settings_of(model: Any, dense: bool = False) -> Settings:
 def first_round(model: Any, data: TrainingData, settings: Settings) -> First:
     """Round 0 from the last fit or from rows of each class."""
     if is_warm(model):
-        return _first_from_last_fit(model, data, settings)
+        first = _first_from_last_fit(model, data, settings)
+        chosen = {"ridge": data.chosen.ridge, "bandwidth": data.chosen.bandwidth}
+        return partial(_recorded, first, chosen) if data.dense else first
     counts, init = latent_counts(data.chosen.n_latents, data), model.init
     if init == "auto":
         init = "spaced" if data.dense else "random"
     if data.start is None:
         return partial(begin, data.training, counts, init, settings, model.start)
     return partial(begin_from, data.training, counts, init, settings, *data.start)
+
+
+def _recorded(first: First, chosen: Record, generator: np.random.Generator) -> State:
+    """Round 0 that says what was chosen in an earlier fit, for the next one."""
+    state = first(generator)
+    return replace(state, record=state.record | chosen)
 
 
 def choose_fit(model: Any, data: TrainingData, generator: np.random.Generator) -> TrainingData:
@@ -230,6 +238,8 @@ def _choose_capacity(
     )  # fmt: skip
     chosen, record = choose(trials, options)
     n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
+    if isinstance(given.n_latents, Mapping):
+        n_points = sum(given.n_latents.values())
     held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
     many = n_rows > DENSE_ROWS and not held
     if n_rows * n_points > DENSE_PAIRS or (many and trials.suits_batches(chosen)):
