@@ -237,3 +237,13 @@ def test_a_warm_start_keeps_what_was_chosen_however_often():
     model = MaPML(random_state=0, warm_start=True)
     bandwidths = [model.fit(X, y).history_[0]["bandwidth"] for _ in range(3)]
     assert bandwidths == ["class"] * 3
+
+
+def test_a_large_number_of_latent_examples_is_tried_as_the_share_that_it_is():
+    rng = np.random.default_rng(0)
+    y = np.arange(2_000) % 2
+    X = rng.standard_normal((2_000, 2)) + 0.7 * y[:, None]
+    fits = [MaPML(n_latents, random_state=0, ridge=1.0).fit(X, y) for n_latents in (300, 0.3)]
+    shares = [np.mean(fitted.score_samples(X) < fitted.reject_threshold(0.2)) for fitted in fits]
+    assert shares[0] == pytest.approx(shares[1], abs=0.01)
+    assert fits[0].history_[0]["n_latents"] == 300

@@ -217,10 +217,12 @@ def _choose_capacity(
 
     None if the rows are better refined in batches than at once.
     """
-    by_class = isinstance(given.n_latents, Mapping)
-    n_latents = USUAL_SHARE if by_class else given.n_latents
-    since = perf_counter()
-    size = sample_size(int(rows.sizes.sum()), rows.n_features, len(rows.sizes))
+    since, n_rows, n_latents = perf_counter(), int(rows.sizes.sum()), given.n_latents
+    size = sample_size(n_rows, rows.n_features, len(rows.sizes))
+    if isinstance(n_latents, Mapping):
+        n_latents = USUAL_SHARE
+    elif isinstance(n_latents, Integral) and n_latents * len(rows.sizes) > USUAL_SHARE * n_rows:
+        n_latents = n_latents * len(rows.sizes) / n_rows  # a sample has fewer rows of each class
     numbers = draw_numbers(rows, size, generator)
     sample = rows.sample(numbers)
     starts = [name for name in ordered_starts(sample)
@@ -237,7 +239,7 @@ def _choose_capacity(
         model.n_components,
     )  # fmt: skip
     chosen, record = choose(trials, options)
-    n_rows, n_points = int(rows.sizes.sum()), int(counts_of(chosen.n_latents, rows.sizes).sum())
+    n_points = int(counts_of(chosen.n_latents, rows.sizes).sum())
     if isinstance(given.n_latents, Mapping):
         n_points = sum(given.n_latents.values())
     held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
@@ -251,9 +253,11 @@ def _choose_capacity(
         record["unseen"] = trials.unseen_by_whole_fits(chosen, n_iterations)
     elif trials.folds:
         record["unseen"] = trials.unseen(chosen)
-    if by_class:
+    if model.n_latents != "auto":
         chosen = replace(chosen, n_latents=given.n_latents)
-        del record["n_latents"]  # it was not chosen
+        record["n_latents"] = given.n_latents
+        if isinstance(given.n_latents, Mapping):
+            del record["n_latents"]  # records have no numbers by class
     return chosen, record | {"seconds": {"choice": perf_counter() - since}}
 
 
