@@ -221,8 +221,9 @@ def _choose_capacity(
     size = sample_size(n_rows, rows.n_features, len(rows.sizes))
     if isinstance(n_latents, Mapping):
         n_latents = USUAL_SHARE
-    elif isinstance(n_latents, Integral) and n_latents * len(rows.sizes) > USUAL_SHARE * n_rows:
-        n_latents = n_latents * len(rows.sizes) / n_rows  # a sample has fewer rows of each class
+    elif isinstance(n_latents, Integral) and size < n_rows:  # a sample has fewer of each class
+        share = n_latents * len(rows.sizes) / n_rows
+        n_latents = share if share > USUAL_SHARE else n_latents
     numbers = draw_numbers(rows, size, generator)
     sample = rows.sample(numbers)
     starts = [name for name in ordered_starts(sample)
