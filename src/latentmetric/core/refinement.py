@@ -162,7 +162,7 @@ class Moments:
     points_steps: Ints
     n_steps: int
     unit: float
-    """What the rates are multiplied by: how much the factor leave_one_out_factors, in the mean.
+    """What the rates are multiplied by: how much the factor stretches rows, in the mean.
 
     A factor of low rank has fewer numbers to learn, and farther to go.
     """
