@@ -64,6 +64,17 @@ def test_few_rows_warn_of_what_a_threshold_may_reject(blobs):
     assert model.reject_threshold(0.5) == pytest.approx(29.5)
 
 
+@pytest.mark.parametrize("n_rows", [150, 300, 600, 1200])
+def test_few_rows_for_each_feature_are_rejected_as_rarely_as_asked_for(n_rows, rng):
+    """A fit suits such rows one by one, so that new ones are farther than they are."""
+    scales = (1 + np.arange(100.0)) ** -0.3
+    centres = rng.normal(0, 0.7, (6, 100))
+    y, new = np.arange(n_rows) % 6, np.arange(2_000) % 6
+    rows, queries = ((centres[of] + rng.normal(size=(len(of), 100))) * scales for of in (y, new))
+    model = MaPML(random_state=0).fit(rows, y)
+    assert 0.02 < np.mean(model.score_samples(queries) < model.reject_threshold(0.1)) < 0.2
+
+
 @pytest.mark.parametrize(("weights", "many"), [("uniform", 1), ("kernel", 1), ("kernel", 10_000)])
 def test_rows_with_low_scores_are_rejected_and_others_are_unchanged(
     blobs, model, weights, many, monkeypatch

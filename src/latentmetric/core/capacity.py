@@ -35,7 +35,8 @@ from latentmetric.core.span import span_of
 from latentmetric.core.starts import ordered_starts, start_from
 from latentmetric.core.steps import Record
 from latentmetric.core.tuning import (
-    DENSE_SHARE,
+    ENOUGH_UNSEEN,
+    FEW_ROWS_A_FEATURE,
     FEWEST_TRIAL_ROWS,
     FINALISTS,
     MEANS_PASSES,
@@ -45,7 +46,6 @@ from latentmetric.core.tuning import (
     OWN_BANDWIDTHS,
     PROMISING,
     SIMPLER,
-    TEMPERATURE_SHARE,
     TRIAL_FOLDS,
     TRIAL_ITERATIONS,
     TRIAL_NUMBERS,
@@ -161,8 +161,7 @@ class Trials:
             self._parts[start, fold] = self._part(start, fold)
         part = self._parts[start, fold]
         if (start, fold, n_latents) not in self._starts:
-            # Rows left out judge: they notice a vote that is too sure, as training rows do not.
-            begun = part.begin(n_latents, self._rank, TEMPERATURE_SHARE)
+            begun = part.begin(n_latents, self._rank)
             self._starts[start, fold, n_latents] = begun
         vote, labelled = self._starts[start, fold, n_latents]
         if vote.temperature > 0:
@@ -181,25 +180,28 @@ class Trials:
         for fold in self.folds:
             part, vote = self._parts[candidate.start, fold], self._votes[candidate, fold]
             _, labelled = self._starts[candidate.start, fold, candidate.n_latents]
-            seen = part.rows @ vote.components.T
-            left_out = labelled.left_out(seen, vote.points).min(axis=1)
-            units = Distances(left_out, squared_norms(seen)).means
-            found.append(part.away(vote).in_units_of(units))
+            found.append(part.away(vote).in_units_of(part.usual(vote, labelled)))
         return np.concatenate(found, axis=1)
 
     def unseen_by_whole_fits(self, candidate: Candidate, n_iterations: int) -> Floats:
-        """Distances of all rows under a fit of the others as long as that of all, in units of T.
+        """Distances of rows under fits of the others that are as long as that of all.
 
-        For rows with more features than rows: what is learned from them depends on every row.
+        For few rows a feature, which a fit suits one by one: a short one says too little. Folds
+        are left out until there are enough rows. With fewer rows than features, those that a fit
+        has seen say nothing: the unit is T.
         """
-        found = []
+        found: list[Floats] = []
+        wide = len(self._rows) < self._rows.shape[1]
         for fold in self.folds:
+            if sum(each.shape[1] for each in found) >= ENOUGH_UNSEEN:
+                break
             part = self._part(candidate.start, fold)
-            vote, labelled = part.begin(candidate.n_latents, self._rank, DENSE_SHARE)
+            vote, labelled = part.begin(candidate.n_latents, self._rank)
             if vote.temperature > 0:
                 objective = Objective(labelled, vote, candidate.ridge, candidate.bandwidth)
                 vote = descend(objective, n_iterations)
-            found.append(part.away(vote).in_units_of(vote.temperature))
+            units = vote.temperature if wide else part.usual(vote, labelled)
+            found.append(part.away(vote).in_units_of(units))
         return np.concatenate(found, axis=1)
 
     def _part(self, start: str, fold: int) -> _Part:
@@ -236,13 +238,8 @@ class _Part:
     outside: Floats
     """Squared distances of the unseen rows from the span of the others."""
 
-    def begin(
-        self, n_latents: int | float, rank: int | None, share: float
-    ) -> tuple[KernelVote, Labelled]:
-        """Latent examples by k-means in every class, before anything is learned.
-
-        T is at least this share of their spacing.
-        """
+    def begin(self, n_latents: int | float, rank: int | None) -> tuple[KernelVote, Labelled]:
+        """Latent examples by k-means in every class, before anything is learned."""
         sizes = np.bincount(self.positions)
         counts = counts_of(n_latents, sizes)
         class_starts = np.concatenate(([0], np.cumsum(counts)))
@@ -264,13 +261,19 @@ class _Part:
                 components, latents, class_starts, labelled.counts, rank
             )
             vote = replace(vote, components=components, points=latents @ components.T)
-        return replace(vote, temperature=first_temperature(labelled, vote, share)), labelled
+        return replace(vote, temperature=first_temperature(labelled, vote)), labelled
 
     def away(self, vote: KernelVote) -> Distances:
         """How far the unseen rows are."""
         unseen = self.unseen @ vote.components.T
         nearest = squared_distances(unseen, vote.points).min(axis=1)
         return Distances(nearest + self.outside, squared_norms(unseen) + self.outside)
+
+    def usual(self, vote: KernelVote, labelled: Labelled) -> Floats:
+        """How far the other rows are in the mean, left out of their own latent examples."""
+        seen = self.rows @ vote.components.T
+        left_out = labelled.left_out(seen, vote.points).min(axis=1)
+        return Distances(left_out, squared_norms(seen)).means
 
     def judge(self, vote: KernelVote) -> float:
         """The mean loss of the labels of the rows left out."""
@@ -309,6 +312,11 @@ def sample_size(n_rows: int, n_features: int, n_classes: int) -> int:
     """How many rows the trials run on."""
     enough = max(FEWEST_TRIAL_ROWS, TRIAL_NUMBERS // n_features, TRIAL_ROWS_A_CLASS * n_classes)
     return min(n_rows, enough, TRIAL_ROWS)
+
+
+def has_few_rows(n_rows: int, n_features: int) -> bool:
+    """Whether short fits do not tell how far new rows are."""
+    return n_rows < FEW_ROWS_A_FEATURE * n_features
 
 
 def draw_folds(positions: Ints, generator: np.random.Generator, n_folds: int = TRIAL_FOLDS) -> Ints:

@@ -178,7 +178,7 @@ def log_likelihoods(
     return logs, p
 
 
-def first_temperature(data: Labelled, vote: KernelVote, share: float = DENSE_SHARE) -> float:
+def first_temperature(data: Labelled, vote: KernelVote) -> float:
     """The temperature that makes the labels of the rows likeliest before anything is learned.
 
     Where classes are far apart, that would be so low that all labels are certain and nothing is
@@ -206,7 +206,7 @@ def first_temperature(data: Labelled, vote: KernelVote, share: float = DENSE_SHA
     apart = squared_distances(vote.points, vote.points)
     rank = min(TEMPERATURE_RANK, len(apart) - 1)
     spacing = float(np.median(np.partition(apart, rank, axis=1)[:, rank]))
-    return max(likeliest, share * spacing)
+    return max(likeliest, DENSE_SHARE * spacing)
 
 
 class Objective:

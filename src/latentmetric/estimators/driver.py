@@ -84,7 +84,8 @@ def next_step(
     if len(data.held_out):
         record |= held_out_model(estimator, data, state)[1]
     # Without an error to compare, the last state is the best. Few rows often tie in their errors.
-    error = record.get("validation_error", record.get("loss"))
+    # If trials chose how they are refined, rows left out have judged it better than a loss can.
+    error = record.get("validation_error", None if data.dense else record.get("loss"))
     kept, kept_error = state, (inf if error is None else error, record.get("validation_loss", 0.0))
     if before is not None and error is not None and not kept_error < tuple(before.kept_error):
         kept, kept_error = before.kept, before.kept_error

@@ -177,7 +177,8 @@ class MaPML(OnlineLatents):
     keep : {"best", "last"}, default="best"
         Which round or pass to return: the one under which the labels of the training rows are most
         likely, each row left out of its own latent example (on a sample of at most 2,048 rows), or
-        the last one. The refinement starts from the best round in the same sense.
+        the last one. The refinement starts from the best round in the same sense. Where trials
+        chose how to fit few rows, it is the last one: rows left out have judged it.
     early_stopping : bool, default=False
         Whether to hold out ``validation_fraction`` of every class and return the round or pass with
         the lowest error on it. Without refinement, the fit stops when this error no longer falls.

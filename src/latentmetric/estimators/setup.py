@@ -25,6 +25,7 @@ from latentmetric.core.capacity import (
     choose,
     counts_of,
     draw_folds,
+    has_few_rows,
     sample_size,
 )
 from latentmetric.core.distances import References, squared_norms
@@ -247,9 +248,11 @@ def _choose_capacity(
     many = n_rows > DENSE_ROWS and not held
     if n_rows * n_points > DENSE_PAIRS or (many and trials.suits_batches(chosen)):
         return None, {}
-    if trials.folds and n_rows < rows.n_features:
+    if trials.folds and has_few_rows(n_rows, rows.n_features):
+        numbers = np.arange(n_rows)
+        positions = positions_of(rows, numbers)
         folds = draw_folds(positions, generator, WHOLE_FOLDS)
-        trials = Trials(sample, positions, weights_of(rows, numbers), folds, model.n_components)
+        trials = Trials(rows.sample(numbers), positions, rows.weights, folds, model.n_components)
         n_iterations = DENSE_ITERATIONS * usual_passes(model)
         record["unseen"] = trials.unseen_by_whole_fits(chosen, n_iterations)
     elif trials.folds:
