@@ -19,8 +19,8 @@ from latentmetric.core.alternation import (
     with_judgement,
 )
 from latentmetric.core.distances import References, squared_norms
-from latentmetric.core.likelihood import loss_of
-from latentmetric.core.population import Population, positions_of
+from latentmetric.core.likelihood import left_out_distances, loss_of
+from latentmetric.core.population import Population, positions_of, weights_of
 from latentmetric.core.quasi_newton import (
     KernelVote,
     Labelled,
@@ -34,8 +34,8 @@ from latentmetric.core.refinement import Moments, Plan, preimages, refine
 from latentmetric.core.starts import Start
 from latentmetric.core.steps import Record, Steps
 from latentmetric.core.tuning import CERTAIN_LIKELIHOOD, DENSE_ITERATIONS
-from latentmetric.core.types import Ints
-from latentmetric.core.unknown import kept_out
+from latentmetric.core.types import Floats, Ints
+from latentmetric.core.unknown import Distances, kept_out, passes_without
 from latentmetric.core.votes import temperature_from_references
 
 
@@ -158,10 +158,14 @@ def _next_pass(
     if not state.temperature > 0:  # no distances to learn from
         record: Record = state.record | {"round": number, "seconds": {}}
         return replace(state, record=record, finished=True)
+    kept = kept_out(state.judges, int(rows.sizes.sum()), state.unseen)
+    if done >= passes_without(plan.n_passes):
+        if len(kept) and done == passes_without(plan.n_passes):
+            state = replace(state, unseen=_unseen(state, rows, kept))
+        kept = kept[:0]
     refined = refine(
         rows, state.start, state.components, state.latents, state.class_starts,
-        state.counts, state.temperature, state.moments, done, plan, generator,
-        kept_out(state.judges, int(rows.sizes.sum()), state.unseen),
+        state.counts, state.temperature, state.moments, done, plan, generator, kept,
     )  # fmt: skip
     components, moments, temperature = refined.components, refined.moments, state.temperature
     bound, length = settings.max_norm * sqrt(rows.n_features), norm(components)
@@ -187,3 +191,21 @@ def _next_pass(
         return state
     points = state.latents @ state.start.fold(state.components).T
     return with_judgement(state, state.components, points, rows, settings, clock)
+
+
+def _unseen(state: State, rows: Population, kept: Ints) -> Floats:
+    """Distances of the rows that are kept out, in units of those of other rows."""
+    components = state.start.fold(state.components)
+    others = np.setdiff1d(state.judges, kept)
+    usual = known_distances(rows, others, components, state)
+    return known_distances(rows, kept, components, state).in_units_of(usual.means)
+
+
+def known_distances(rows: Population, numbers: Ints, components: Floats, state: State) -> Distances:
+    """How far rows with these drawing numbers are, left out of their own latent examples."""
+    points = rows.sample(numbers) @ components.T
+    nearest = left_out_distances(
+        points, positions_of(rows, numbers), References.of(state.latents @ components.T),
+        state.class_starts, state.counts, weights_of(rows, numbers),
+    )  # fmt: skip
+    return Distances(nearest, squared_norms(points))

@@ -47,7 +47,7 @@ DENOISED_FEATURES = 64  # from which on the denoised start is tried; picture.py
 MEANS_PASSES = 5  # of k-means in a trial; tables.py
 
 # Rounds: Algs. 1 to 3.
-USUAL_SHARE = 0.1  # latent examples for each row, where many rows choose nothing; quality.py
+USUAL_SHARE = 0.15  # latent examples for each row, where many rows choose nothing; quality.py
 USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py

@@ -100,3 +100,8 @@ def kept_out(judges: Ints, n_rows: int, unseen: Floats) -> Ints:
     if n_kept < fewest or n_kept > len(judges):
         return judges[:0]
     return judges[np.linspace(0, len(judges) - 1, n_kept).astype(np.intp)]
+
+
+def passes_without(n_passes: int) -> int:
+    """The passes of a refinement that rows are kept out of; the last third is for all rows."""
+    return n_passes - n_passes // 3

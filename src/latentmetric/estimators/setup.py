@@ -28,10 +28,8 @@ from latentmetric.core.capacity import (
     has_few_rows,
     sample_size,
 )
-from latentmetric.core.distances import References, squared_norms
 from latentmetric.core.latents import shared_by_weight
-from latentmetric.core.learning import begin, begin_from
-from latentmetric.core.likelihood import left_out_distances
+from latentmetric.core.learning import begin, begin_from, known_distances
 from latentmetric.core.model import REACH, FittedModel
 from latentmetric.core.parallel import thread_count
 from latentmetric.core.population import (
@@ -74,7 +72,7 @@ from latentmetric.core.tuning import (
     WRONG_LABELS_SHARE,
 )
 from latentmetric.core.types import Floats, Ints
-from latentmetric.core.unknown import Distances, kept_out
+from latentmetric.core.unknown import Distances, kept_out, passes_without
 from latentmetric.engines.dispatch import check_in_memory, engine_of
 from latentmetric.estimators.training import TrainingData
 
@@ -420,7 +418,9 @@ def with_known_scores(
         known = model.nearest_and_centre(model.nearest(new, 1, estimator.n_jobs), new)
     else:
         rows, n_rows = data.training, int(data.training.sizes.sum())
-        kept = kept_out(state.judges, 0 if data.dense or data.span else n_rows, state.unseen)
+        joined = state.record.get("refinement", 0) > passes_without(n_passes(estimator, data))
+        from_others = data.dense or data.span or joined
+        kept = kept_out(state.judges, 0 if from_others else n_rows, state.unseen)
         numbers = kept if len(kept) else state.judges
         if not len(numbers) and isinstance(rows, LocalPopulation):  # a cluster's rows stay there
             numbers = np.linspace(0, n_rows - 1, min(n_rows, JUDGED_ROWS)).astype(np.intp)
@@ -428,12 +428,7 @@ def with_known_scores(
         if not len(numbers):
             return model, None
         components = state.start.fold(reduced(state, settings_of(estimator).final_rank))
-        points = rows.sample(numbers) @ components.T
-        squared = left_out_distances(
-            points, positions_of(rows, numbers), References.of(state.latents @ components.T),
-            state.class_starts, state.counts, weights_of(rows, numbers),
-        )  # fmt: skip
-        known = Distances(squared, squared_norms(points))
+        known = known_distances(rows, numbers, components, state)
         units = known.means if data.span is None else state.temperature
         if state.unseen.size and np.any(units) and not len(kept):
             known = Distances(*(state.unseen * units))
