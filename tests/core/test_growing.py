@@ -7,7 +7,7 @@ import pytest
 
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
+from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHTS
 
 FOREVER = Growth(0.0, 100)
 
@@ -77,6 +77,14 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     assert grow(rows, rows @ components.T, latents, 2, once, rng).counts.tolist() == [101, 3]
 
 
+def test_stand_ins_weigh_more_the_farther_rows_are_from_latents():
+    weights = [Growth(0.0, 1, temperature=2.0, usual=2 * away).stand_in_weight
+               for away in (0, 7, 8, 1e9)]  # fmt: skip
+    assert weights[2] == pytest.approx(np.e * weights[1])
+    assert (weights[0], weights[3]) == STAND_IN_WEIGHTS
+    assert Growth(0.0, 1).stand_in_weight == STAND_IN_WEIGHTS[0]
+
+
 class TestRefineNew:
     """A new class beside three others, in a metric whose features differ in units."""
 
@@ -111,7 +119,7 @@ class TestRefineNew:
         places = standing.positions
         votes = np.exp(-own(places, latents.positions, components) / self.T).sum(axis=1)
         others = np.exp(-own(places, places, components) / self.T).sum(axis=1)
-        return total - STAND_IN_WEIGHT * standing.shares @ np.log(others / (votes + others))
+        return total - STAND_IN_WEIGHTS[0] * standing.shares @ np.log(others / (votes + others))
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_the_loss_falls_to_a_minimum(self, arriving, rng, weighted):

@@ -9,7 +9,7 @@ from helpers import make_blobs
 from latentmetric.core.alternation import Settings
 from latentmetric.core.learning import begin, learning
 from latentmetric.core.population import LocalPopulation
-from latentmetric.core.refinement import Plan
+from latentmetric.core.refinement import Plan, refine
 
 pytestmark = pytest.mark.usefixtures("short_passes")
 
@@ -40,6 +40,33 @@ def test_rounds_are_followed_by_passes_from_the_best_of_them(final_rank, max_nor
         assert len(state.components) <= (final_rank or 5)
         assert state.record["norm"] <= max_norm * np.sqrt(5) * (1 + 1e-9)
     assert states[-1].record["loss"] < states[0].record["loss"]
+
+
+@pytest.mark.parametrize(("n_passes", "n_out"), [(1, 1), (2, 2), (3, 2), (6, 4)])
+def test_rows_that_are_kept_out_join_the_last_third_of_the_passes(n_passes, n_out, monkeypatch):
+    """What the passes without them say of new rows is remembered."""
+    X, y = make_blobs(1_200, 3, 5)
+    rows, left_out = LocalPopulation.of(X, y), []
+    settings = Settings(200, 1.7, 0.0, np.inf, 3, 3, None, 5, 1, judged=True)
+    first = partial(begin, rows, np.full(3, 5), "random", settings, "euclidean")
+    steps = learning(rows, settings, 0, Plan(n_passes, 0.0, 0.0, 1), first)
+
+    def noted(*arguments):
+        left_out.append(len(arguments[-1]))
+        return refine(*arguments)
+
+    monkeypatch.setattr("latentmetric.core.learning.refine", noted)
+    monkeypatch.setattr("latentmetric.core.unknown.FEWEST_KEPT_ALONE", 60)
+    generator = np.random.default_rng(0)
+    states = [steps.first(generator)]
+    for _ in range(n_passes):
+        states.append(steps.next(states[-1], generator))
+    assert left_out == [60] * n_out + [0] * (n_passes - n_out)
+    assert [state.unseen.shape[1] for state in states[1:]] == [
+        60 * (done >= n_out) for done in range(n_passes)
+    ]
+    if n_passes > n_out:
+        np.testing.assert_allclose(states[-1].unseen.mean(axis=1), 1, atol=0.2)
 
 
 def test_without_distances_between_latent_examples_the_refinement_ends():

@@ -16,6 +16,7 @@ from latentmetric import MaPML
 from latentmetric.core.capacity import CAPACITIES
 from latentmetric.core.population import LocalPopulation
 from latentmetric.core.starts import STARTS
+from latentmetric.core.tuning import USUAL_SHARE
 from latentmetric.estimators.base import generator_from
 
 QUICK = {"n_steps": 300, "max_iter": 3, "random_state": 0}
@@ -88,7 +89,7 @@ def test_the_history_of_a_fit_in_batches(digits, in_batches):
     assert losses.index(min(losses)) == model.best_iter_
     assert all(0 <= record["loo_error"] < 0.1 for record in model.history_)
     assert losses[-1] < losses[5] < losses[0]
-    assert len(model.latent_examples_) == pytest.approx(0.1 * len(X_train), abs=5)
+    assert len(model.latent_examples_) == pytest.approx(USUAL_SHARE * len(X_train), abs=5)
 
 
 def test_transform_neighbours_and_metric_agree(digits, on_digits):

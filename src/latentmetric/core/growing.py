@@ -23,6 +23,7 @@ copies of the rows, O(n·(m + k)) and O(M·m).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp
 
 import numpy as np
 from scipy.linalg import solve, solve_triangular
@@ -49,10 +50,14 @@ from latentmetric.core.quasi_newton import (
 from latentmetric.core.tuning import (
     FEWEST_REFINED_ROWS,
     MAX_REFINED_DISTANCES,
-    STAND_IN_WEIGHT,
+    STAND_IN_SHARE,
+    STAND_IN_WEIGHTS,
     STAND_INS,
 )
 from latentmetric.core.types import Floats, Ints
+
+MAX_AWAY = 100.0
+"""Beyond this, the weight of a stand-in is its largest in any case."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,18 @@ class Growth:
     """The power of P(y | x) that weights the gradient of a row in it."""
     temperature: float = 0.0
     """Of the vote."""
+    usual: float = 0.0
+    """The squared distance of known rows to the nearest latent example, in the mean."""
+
+    @property
+    def stand_in_weight(self) -> float:
+        """How many rows a latent example that stands in for one counts as.
+
+        It is surer of its class than a row, the more so the farther rows are away in units of T.
+        """
+        least, most = STAND_IN_WEIGHTS
+        away = min(self.usual / self.temperature, MAX_AWAY) if self.temperature > 0 else 0.0
+        return min(max(STAND_IN_SHARE * exp(away), least), most)
 
 
 @dataclass(frozen=True)
@@ -168,8 +185,8 @@ def refine_new(
         for some, heights in ((of_near, near.votes), (of_new, votes))
     )
     data = Labelled.of(places, np.zeros(n_rows, np.intp), weights, vote)
-    # As if all classes had as many rows as the new one. Means are surer of their class than rows.
-    stand_ins = STAND_IN_WEIGHT * near.shares.astype(points.dtype)
+    # As if all classes had as many rows as the new one.
+    stand_ins = growth.stand_in_weight * near.shares.astype(points.dtype)
     data = replace(
         data, rows=inside[: -len(latents)], positions=np.repeat((0, 1), (n_rows, len(stand_ins))),
         weights=np.append(data.weights, stand_ins),

@@ -104,7 +104,7 @@ class MaPML(OnlineLatents):
         The number of latent examples of each class (int), or their share of its rows (float, τ in
         the paper). A dict gives the number for each class. A class has at least one and at most as
         many as it has rows. With weights, a share refers to weight: a class whose rows weigh twice
-        as much has twice as many. "auto": few rows choose among 1, 3, 0.1 and 0.3; many take 0.1.
+        as much has twice as many. "auto": few rows choose among 1, 3, 0.1 and 0.3; many take 0.15.
     n_neighbors : int, default=3
         The number of nearest references that vote, unless ``weights="kernel"``.
     reference : {"latent", "original"}, default="latent"

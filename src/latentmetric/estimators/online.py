@@ -216,10 +216,10 @@ class OnlineLatents(ReferenceClassifier[State]):
         """A value of ``reject_below`` that rejects about this share of rows like those of ``fit``.
 
         It comes from the rows held out by ``early_stopping``, or else from rows that the refinement
-        does not learn from; if there are fewer than 5,120 rows, from those that the short fits had
-        not seen that choose how to fit, or with few rows for each feature, from those that longer
-        fits had not seen. If nothing is chosen, such as by ``warm_start``, it comes from training
-        rows, and more new rows are rejected than the share says.
+        learns from only at its end; if there are fewer than 5,120 rows, from those that the short
+        fits had not seen that choose how to fit, or with few rows for each feature, from those that
+        longer fits had not seen. If nothing is chosen, such as by ``warm_start``, it comes from
+        training rows, and more new rows are rejected than the share says.
 
         From n rows, the share has a standard error of sqrt(share · (1 − share) / n): of 512 rows
         1 % for a share of 5 %, of 150 rows 1.8 %. n is ``len(known_scores_)``. If the share is
@@ -364,9 +364,11 @@ def grown(
 def _growth(estimator: Any, forget: float) -> Growth:
     """The parameters of Alg. 1 and of the refinement, from those of the estimator."""
     n_iterations = ADDED_ITERATIONS * usual_passes(estimator)
+    model = estimator.model_
     return Growth(
         estimator.latent_reg, estimator.max_passes, forget, n_iterations,
-        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, estimator.model_.temperature,
+        WRONG_LABELS_EXPONENT if estimator.label_noise else 0.0, model.temperature,
+        model.usual_distances.nearest,
     )  # fmt: skip
 
 
