@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.neighbors import NearestCentroid
 
 from latentmetric import MaPML
-from latentmetric.core.tuning import DENSE_ROWS
+from latentmetric.core.tuning import DENSE_ROWS, EASY_ROWS
 
 
 def chosen_by(X, y, **parameters):
@@ -220,8 +220,11 @@ def test_more_rows_are_refined_at_once_where_batches_would_lose():
     for X, own in ((overlapping, False), (nested, True)):
         chosen = MaPML(random_state=0).fit(X, y).history_[0]
         assert (chosen["bandwidth"] != "shared") == own
-    apart = rng.standard_normal((2_000, 2)) + 5 * y[:, None]
-    assert "ridge" not in MaPML(random_state=0, n_steps=200, refine=1).fit(apart, y).history_[0]
+    y = np.arange(EASY_ROWS + 1) % 2
+    apart = rng.standard_normal((len(y), 2)) + 5 * y[:, None]
+    easy = MaPML(random_state=0, n_steps=200, refine=1)
+    assert "ridge" not in easy.fit(apart, y).history_[0]
+    assert "ridge" in easy.fit(apart[1:], y[1:]).history_[0]
     held = MaPML(random_state=0, ridge=0.5).fit(apart, y).history_[0]
     assert held["ridge"] == 0.5  # what was asked for
     wide = np.random.default_rng(0).standard_normal((1000, 800))

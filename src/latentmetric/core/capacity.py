@@ -134,25 +134,21 @@ class Trials:
         """
         if not self.folds:
             return False
-        shared = self._shared()
-        overlap = shared > OVERLAPPING * self.base
-        return not overlap and self._mean(best) >= OWN_BANDWIDTHS * shared
-
-    def rows_at_once(self) -> int:
-        """How many rows are always refined at once; more of classes that are easy to tell apart.
-
-        There, batches gain little and take several times as long.
-        """
-        easy = not self.folds or self._shared() < EASY * self.base
-        return EASY_ROWS if easy else DENSE_ROWS
-
-    def _shared(self) -> float:
-        """The lowest loss with a shared bandwidth."""
-        return min(
+        shared = min(
             self._mean(one)
             for one, fold in self.losses
             if fold == self.folds[-1] and one.bandwidth == "shared"
         )
+        overlap = shared > OVERLAPPING * self.base
+        return not overlap and self._mean(best) >= OWN_BANDWIDTHS * shared
+
+    def rows_at_once(self, best: Candidate) -> int:
+        """How many rows are always refined at once; more of classes that are easy to tell apart.
+
+        There, batches gain little and take several times as long.
+        """
+        easy = not self.folds or self._mean(best) < EASY * self.base
+        return EASY_ROWS if easy else DENSE_ROWS
 
     def different(self, capacities: Sequence[int | float]) -> list[int | float]:
         """Those that rows left out can tell from fewer latent examples."""

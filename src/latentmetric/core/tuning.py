@@ -25,10 +25,8 @@ ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; qualit
 CHOOSING_ROWS = 20_000  # up to this many, trials choose how to fit; tables.py
 CHOOSING_NUMBERS = 2**26  # rows times features times rank, the most for that; quality.py
 DENSE_ROWS = 1_500  # up to this many, all rows are refined at once; tables.py
-EASY, EASY_ROWS = (
-    0.1,
-    2_000,
-)  # of base rates' loss: up to this many if less is lost; small_tables.py
+EASY_ROWS = 2_000  # up to this many if classes are easy to tell apart; small_tables.py
+EASY = 0.1  # of the loss of base rates: trials of such classes lose less; small_tables.py
 DENSE_PAIRS = 2**24  # of rows and latent examples, the most for that; tables.py
 OVERLAPPING = 0.75  # of the loss of base rates: more rows too if trials lose more; tables.py
 OWN_BANDWIDTHS = 0.8  # of the loss of a shared one: more rows too if they lose less; tables.py

@@ -90,8 +90,8 @@ class MaPML(OnlineLatents):
     With at most 20,000 rows of few features, cross-validation on a sample of them chooses what is
     "auto": the start of the metric, the number of latent examples, the ridge and the bandwidths.
     The refinement then takes all rows at once, without rounds before it, unless more than 1,500 can
-    do without ridge and bandwidths. Where candidates are nearly as good, another ``random_state``
-    may choose another one.
+    do without ridge and bandwidths (2,000 if classes are easy to tell apart). Where candidates are
+    nearly as good, another ``random_state`` may choose another one.
 
     Results do not depend on a common scale or a shift of the features, the order of the rows or the
     names of the classes, unless distances tie exactly. With ``start="euclidean"``, they do not

@@ -243,7 +243,7 @@ def _choose_capacity(
     if isinstance(given.n_latents, Mapping):
         n_points = sum(given.n_latents.values())
     held = model.ridge != "auto" or model.bandwidth not in ("auto", "shared")
-    many = n_rows > trials.rows_at_once() and not held
+    many = n_rows > trials.rows_at_once(chosen) and not held
     if n_rows * n_points > DENSE_PAIRS or (many and trials.suits_batches(chosen)):
         return None, {}
     if trials.folds and has_few_rows(n_rows, rows.n_features):
