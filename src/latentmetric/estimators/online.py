@@ -218,8 +218,9 @@ class OnlineLatents(ReferenceClassifier[State]):
         It comes from the rows held out by ``early_stopping``, or else from rows that the refinement
         learns from only at its end; if there are fewer than 5,120 rows, from those that the short
         fits had not seen that choose how to fit, or with few rows for each feature, from those that
-        longer fits had not seen. If nothing is chosen, such as by ``warm_start``, it comes from
-        training rows, and more new rows are rejected than the share says.
+        longer fits had not seen. If nothing is chosen, such as by ``warm_start``, or with
+        ``keep="last"`` in batches, it comes from training rows, and more new rows are rejected than
+        the share says.
 
         From n rows, the share has a standard error of sqrt(share · (1 − share) / n): of 512 rows
         1 % for a share of 5 %, of 150 rows 1.8 %. n is ``len(known_scores_)``. If the share is
