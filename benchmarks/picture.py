@@ -49,7 +49,7 @@ def errors(name: str, rival_set: str) -> dict[str, float]:
     rivals = json.loads((RESULTS / "baselines.json").read_text())["cells"][rival_set]
     own = json.loads((RESULTS / "quality.json").read_text())["cells"][name]
     found = {label: rivals[rival]["error"] for rival, label in RIVALS.items()}
-    return found | {"MaPML, 6,000 latent examples": float(np.mean(own["error"]))}
+    return found | {"MaPML": float(np.mean(own["error"]))}
 
 
 def strips(model: MaPML, X: Any, y: Any) -> list[tuple[Any, Any]]:
