@@ -161,7 +161,7 @@ class TestDoubts:
         train.loc[7, "kind"] = "bee" if train.loc[7, "kind"] == "ant" else "ant"
         train.iloc[:, 4:6] *= 3
         train.assign(who=np.arange(180)).to_csv("wrong.csv", index=False)
-        model = MaPML(3, max_iter=1, label_noise=True, random_state=0)
+        model = MaPML(0.1, max_iter=1, label_noise=True, random_state=0)
         save(model.fit(features(train), train["kind"]), "model")
         return train
 
@@ -186,7 +186,7 @@ class TestDoubts:
 
     def test_without_a_model_one_is_fitted_for_wrong_labels(self, wrong):
         done = call(
-            *self.options, "--most", 3, "--json", "--set", "max_iter=1", "--set", "n_latents=3"
+            *self.options, "--most", 3, "--json", "--set", "max_iter=1", "--set", "n_latents=0.1"
         )
         answers = json.loads(done.stdout)
         assert answers["row"] == answers["who"]

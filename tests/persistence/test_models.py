@@ -92,8 +92,11 @@ def test_round_trip_is_exact_to_the_last_bit(tmp_path, model, dtype):
 def test_ids_of_rows_come_back(tmp_path, model):
     X, y = make_blobs(150)
     ids = [f"é日\ud800\x00{number}" for number in range(147)] + ["", 2**70, None]
-    save(clone(model).fit(X, y), tmp_path / "without")
+    without = clone(model).fit(X, y)
+    save(without, tmp_path / "without")
     model = clone(model).fit(X, y, row_ids=ids)
+    if hasattr(model, "history_"):
+        model.history_ = without.history_  # its seconds have another length in each fit
     loaded = saved(model, tmp_path)
     assert loaded.model_.row_ids.tolist() == model.model_.row_ids.tolist()
     kept = [one for one in model.model_.row_ids.ravel().tolist() if one is not None]
