@@ -36,6 +36,7 @@ from latentmetric.core.tuning import (
     JUDGING_SHARE,
     MIN_GAIN,
     NEAR_BASE,
+    RACE_RANK,
     RACE_ROWS,
     RACE_STEPS,
     REL_TOL,
@@ -117,6 +118,8 @@ def race(
         settings, n_threads=max(1, settings.n_threads // len(STARTS)),
         n_steps=min(RACE_STEPS, settings.n_steps), judged=False,
     )  # fmt: skip
+    if rows.n_features > RACE_RANK and not wide:
+        alone = replace(alone, n_components=min(RACE_RANK, settings.n_components or RACE_RANK))
 
     def run(name: str) -> Trial:
         sample = LocalPopulation.of(fitted_rows, codes, weights=of_fitted)
