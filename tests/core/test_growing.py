@@ -7,7 +7,7 @@ import pytest
 
 from latentmetric.core.growing import ClassLatents, Growth, Standing, grow, refine_new
 from latentmetric.core.likelihood import leave_one_out_factors
-from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHTS
+from latentmetric.core.tuning import FEWEST_REFINED_ROWS, STAND_IN_WEIGHT
 
 FOREVER = Growth(0.0, 100)
 
@@ -77,14 +77,6 @@ def test_rows_join_the_nearest_latent_less_the_uncertainty_of_its_place(rng):
     assert grow(rows, rows @ components.T, latents, 2, once, rng).counts.tolist() == [101, 3]
 
 
-def test_stand_ins_weigh_more_the_farther_rows_are_from_latents():
-    weights = [Growth(0.0, 1, temperature=2.0, usual=2 * away).stand_in_weight
-               for away in (0, 7, 8, 1e9)]  # fmt: skip
-    assert weights[2] == pytest.approx(np.e * weights[1])
-    assert (weights[0], weights[3]) == STAND_IN_WEIGHTS
-    assert Growth(0.0, 1).stand_in_weight == STAND_IN_WEIGHTS[0]
-
-
 class TestRefineNew:
     """A new class beside three others, in a metric whose features differ in units."""
 
@@ -107,19 +99,21 @@ class TestRefineNew:
         votes, points = np.zeros((2, len(before))), rows @ components.T
         return refine_new(rows, points, before, votes, list(standing), growth, weights)
 
-    def loss(self, latents, rows, components, standing, weights, counts_at):
+    def loss(self, latents, rows, components, standing, weights, before):
         """The loss as the module's docstring has it: rows, and the others as rows of their own."""
         to_new = own(rows, latents.positions, components)
-        nearest = own(rows, counts_at.positions, components).argmin(axis=1)
+        squared = own(rows, before.positions, components)
+        every, nearest = np.arange(len(rows)), squared.argmin(axis=1)
         counts = np.bincount(nearest, weights, minlength=len(latents))
-        to_new[np.arange(len(rows)), nearest] *= leave_one_out_factors(counts[nearest], weights)
+        farther = leave_one_out_factors(counts[nearest], weights) - 1
+        to_new[every, nearest] += farther * squared[every, nearest]
         votes = np.exp(-to_new / self.T).sum(axis=1)
         others = np.exp(-own(rows, standing.positions, components) / self.T).sum(axis=1)
         total = -np.average(np.log(votes / (votes + others)), weights=weights)
         places = standing.positions
         votes = np.exp(-own(places, latents.positions, components) / self.T).sum(axis=1)
         others = np.exp(-own(places, places, components) / self.T).sum(axis=1)
-        return total - STAND_IN_WEIGHTS[0] * standing.shares @ np.log(others / (votes + others))
+        return total - STAND_IN_WEIGHT * standing.shares @ np.log(others / (votes + others))
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_the_loss_falls_to_a_minimum(self, arriving, rng, weighted):
@@ -130,10 +124,12 @@ class TestRefineNew:
         args = rows, components, standing, weights, before
         losses = [self.loss(latents, *args) for latents in (before, moved)]
         assert losses[1] < losses[0] - 0.1
-        for _ in range(20):  # nowhere near is it lower
-            shift = 0.05 * rng.standard_normal((6, 4)) @ np.linalg.pinv(components).T
+        for _ in range(20):  # no other shift makes it lower
+            shift = 0.05 * rng.standard_normal(4) @ np.linalg.pinv(components).T
             near = ClassLatents(moved.positions + shift, moved.points, moved.counts, 0.0)
             assert self.loss(near, *args) > losses[1] - 1e-3
+        moves = moved.points - before.points
+        np.testing.assert_allclose(moves, np.tile(moves[0], (6, 1)), atol=1e-9)
         np.testing.assert_allclose(moved.points, moved.positions @ components.T)
         np.testing.assert_array_equal(moved.counts, before.counts)
         squared = own(rows, moved.positions, components).min(axis=1)

@@ -99,31 +99,6 @@ def test_loss_and_gradient_are_those_of_the_plain_loss(
     assert (np.abs(expected) > 1e-4).mean() > 0.9  # every number matters
 
 
-def test_votes_that_do_not_change_are_a_class_of_their_own_beside_points_that_move(rows, vote, rng):
-    data = Labelled.of(rows, POSITIONS, None, vote)
-    everything = Objective(data, vote, 0.0, "shared")
-    squared = data.left_out(rows @ vote.components.T, vote.points)
-    logs = logsumexp(vote.exponents(squared)[:, 3:], axis=1)
-    # The first class moves, the two others are one.
-    moving = KernelVote.equal(np.empty((0, RANK)), vote.points[:3], CLASS_STARTS[:2], T)
-    first = POSITIONS == 0
-    held = Labelled(
-        rows @ vote.components.T, np.minimum(POSITIONS, 1), np.where(first, data.own, 0),
-        np.where(first, data.stretch, 1.0), data.counts[:3], data.weights,
-    )  # fmt: skip
-    objective = Objective(held, moving, 0.0, "shared", others=logs)
-    loss, slope = objective(objective.first)
-    assert slope.shape == (3 * RANK,)
-    shares = np.exp(vote.exponents(squared))
-    shares /= shares.sum(axis=1, keepdims=True)
-    right = np.where(first, shares[:, :3].sum(axis=1), shares[:, 3:].sum(axis=1))
-    assert loss == pytest.approx(-np.log(right).mean())
-    # Which of the held classes a row belongs to does not depend on the points that move.
-    whole = everything(everything.first)[1][vote.components.size :][: 3 * RANK]
-    np.testing.assert_allclose(slope, whole, atol=1e-12)
-    assert np.abs(slope).max() > 1e-3
-
-
 def test_rows_are_left_out_of_the_nearest_latent_example_of_their_class(rows, vote):
     data = Labelled.of(rows, POSITIONS, None, vote)
     squared = np.square((rows @ vote.components.T)[:, None] - vote.points).sum(axis=2)

@@ -10,23 +10,22 @@ mean, and rows are farther from it by as much. Where rows join latent examples t
 others, this is subtracted before the nearest one is chosen. Otherwise latent examples of few rows
 would gain hardly any, and those of many rows nearly all, the more so the more features there are.
 
-The latent examples of a new class are then refined as those of a fit are: they move to make the
-labels of its rows likelier. The metric and the latent examples of other classes are held. The
-nearest of these also stand in for the rows of their classes, which are not kept, so that the new
-ones do not take over rows of others.
+The latent examples of a new class are then refined: they are shifted, all alike, to make the labels
+of its rows likelier. The metric and the latent examples of other classes are held. The nearest of
+these also stand in for the rows of their classes, which are not kept, so that the new ones do not
+take over rows of others. Steps of each latent example on its own would take several times as long,
+and suit the rows at hand more than others.
 
 Time O(n·m·r) a pass for n rows, m latent examples and a metric of rank r; the refinement of a class
-O(M·m·r + n·k·(m·i + r)) for M latent examples of others, i iterations and k = min(n, r). Memory:
-copies of the rows, O(n·(m + k)) and O(M·m).
+O(M·r + n·(m·(r + i) + r·i)) for M latent examples of others and i iterations. Memory: copies of the
+rows, O(n·m) and O(M).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp
 
 import numpy as np
-from scipy.linalg import solve, solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
@@ -40,24 +39,18 @@ from latentmetric.core.distances import (
     squared_norms,
 )
 from latentmetric.core.latents import draw_starts, latents_near
-from latentmetric.core.quasi_newton import (
-    KernelVote,
-    Labelled,
-    Objective,
-    descend,
-    squared_distances,
-)
+from latentmetric.core.likelihood import leave_one_out_factors
+from latentmetric.core.quasi_newton import lowest, squared_distances
 from latentmetric.core.tuning import (
     FEWEST_REFINED_ROWS,
     MAX_REFINED_DISTANCES,
-    STAND_IN_SHARE,
-    STAND_IN_WEIGHTS,
+    STAND_IN_WEIGHT,
     STAND_INS,
 )
 from latentmetric.core.types import Floats, Ints
 
-MAX_AWAY = 100.0
-"""Beyond this, the weight of a stand-in is its largest in any case."""
+RANK_TOLERANCE = 1e-7
+"""Gradients that differ by less than this share are equal within rounding."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +67,6 @@ class Growth:
     """The power of P(y | x) that weights the gradient of a row in it."""
     temperature: float = 0.0
     """Of the vote."""
-    usual: float = 0.0
-    """The squared distance of known rows to the nearest latent example, in the mean."""
-
-    @property
-    def stand_in_weight(self) -> float:
-        """How many rows a latent example that stands in for one counts as.
-
-        It is surer of its class than a row, the more so the farther rows are away in units of T.
-        """
-        least, most = STAND_IN_WEIGHTS
-        away = min(self.usual / self.temperature, MAX_AWAY) if self.temperature > 0 else 0.0
-        return min(max(STAND_IN_SHARE * exp(away), least), most)
 
 
 @dataclass(frozen=True)
@@ -161,12 +142,16 @@ class Standing:
         """Those of one class."""
         return cls(latents.positions, latents.points, votes, latents.counts / latents.counts.sum())
 
+    def around(self, centre: Floats) -> Standing:
+        """The same, with this point under the metric as the origin."""
+        return replace(self, points=self.points - centre)
+
 
 def refine_new(
     rows: Floats, points: Floats, latents: ClassLatents, votes: Floats, standing: list[Standing],
     growth: Growth, weights: Floats | None = None,
 ) -> ClassLatents:  # fmt: skip
-    """The latent examples of a new class moved to make the labels of its inner rows likelier.
+    """The latent examples of a new class, all shifted alike to make its inner rows likelier.
 
     Those of others that are nearest vote, and stand in for their rows. ``points`` are the rows
     under the metric; ``votes`` are the log bandwidths and log weights of the new ones, which stay.
@@ -175,37 +160,79 @@ def refine_new(
     """
     if len(rows) < FEWEST_REFINED_ROWS or len(rows) * len(latents) > MAX_REFINED_DISTANCES:
         return latents
-    near, n_rows = _nearest(standing, latents.points), len(rows)
-    centre = latents.points.mean(axis=0)
-    seen = np.concatenate((points, near.points, latents.points)) - centre
-    inside = _coordinates(seen)
-    places, of_near, of_new = np.split(inside, (n_rows, len(seen) - len(latents)))
-    others, vote = (
-        KernelVote(inside[:0], some, np.array([0, len(some)]), growth.temperature, *heights)
-        for some, heights in ((of_near, near.votes), (of_new, votes))
-    )
-    data = Labelled.of(places, np.zeros(n_rows, np.intp), weights, vote)
-    # As if all classes had as many rows as the new one.
-    stand_ins = growth.stand_in_weight * near.shares.astype(points.dtype)
-    data = replace(
-        data, rows=inside[: -len(latents)], positions=np.repeat((0, 1), (n_rows, len(stand_ins))),
-        weights=np.append(data.weights, stand_ins),
-    )  # fmt: skip
-    log_votes = logsumexp(others.exponents(squared_distances(data.rows, of_near)), axis=1)
-    objective = Objective(data, vote, 0.0, "shared", growth.exponent, growth.latent_reg, log_votes)
-    # Steps along the gradient are sums of differences; the same sums of rows are the moves.
-    shares = _shares(descend(objective, growth.n_iterations).points - of_new, inside)
-    there = latents.points + shares @ seen
-    centre = latents.positions.mean(axis=0)
-    examples = np.concatenate((rows, near.positions[:], latents.positions)) - centre
-    positions = latents.positions + shares @ examples
+    centre, inner_centre = latents.points.mean(axis=0), latents.positions.mean(axis=0)
+    near = _nearest(standing, centre)
+    loss = ShiftLoss(points - centre, latents.points - centre, near.around(centre), votes, growth,
+                     weights)  # fmt: skip
+    of_seen, of_latents = loss.shares(lowest(loss, np.zeros(len(centre)), growth.n_iterations))
+    there = latents.points + (of_seen @ loss.seen - of_latents @ loss.latents)
+    examples = np.concatenate((rows, near.positions[:])) - inner_centre
+    moved = of_seen @ examples - of_latents @ (latents.positions - inner_centre)
     spread = float(np.average(squared_distances(points, there).min(axis=1), weights=weights))
-    return ClassLatents(positions, there, latents.counts, spread)
+    return ClassLatents(latents.positions + moved, there, latents.counts, spread)
 
 
-def _nearest(standing: list[Standing], points: Floats) -> Standing:
-    """Those that are nearest to one of these points."""
-    squared = [squared_distances(some.points, points).min(axis=1) for some in standing]
+class ShiftLoss:
+    """The loss of the labels and its gradient, as functions of a shift of all latent examples.
+
+    By a shift s, D²(x, z) changes by ‖s‖² − 2 s·(x − z): no distance is computed again. A row that
+    is left out of its own latent example stays as much farther from it as it was before.
+    """
+
+    def __init__(
+        self, points: Floats, latents: Floats, near: Standing, votes: Floats, growth: Growth,
+        weights: Floats | None,
+    ) -> None:  # fmt: skip
+        n_rows, dtype = len(points), points.dtype
+        self.seen, self.latents = np.concatenate((points, near.points)), latents
+        squared = squared_distances(self.seen, latents)
+        own = squared[:n_rows].argmin(axis=1)
+        counts = np.bincount(own, weights, minlength=len(latents))
+        factors = leave_one_out_factors(counts[own], 1 if weights is None else weights)
+        squared[np.arange(n_rows), own] *= factors.astype(dtype)
+        of_rows = np.ones(n_rows) if weights is None else weights
+        # As if all classes had as many rows as the new one.
+        of_rows = np.append(of_rows / of_rows.sum(), STAND_IN_WEIGHT * near.shares)
+        self._signs = np.repeat((1.0, -1.0), (n_rows, len(near.points)))
+        self._weights, self._exponent = of_rows, growth.exponent
+        self._scales = (np.exp(votes[0]) / growth.temperature).astype(dtype)
+        self._exponents = votes[1].astype(dtype) - squared * self._scales
+        scales = np.exp(near.votes[0]) / growth.temperature
+        away = squared_distances(self.seen, near.points)
+        self._others = logsumexp(near.votes[1] - away * scales, axis=1)
+        self._pull = growth.latent_reg * len(latents) / (n_rows * growth.temperature)
+        self._found: list[tuple[Floats, Floats]] = []
+
+    def __call__(self, shift: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient at a shift."""
+        by = shift.astype(self.seen.dtype)
+        nearer = 2 * (self.seen @ by)[:, None] - (2 * (self.latents @ by) + by @ by)
+        exponents = self._exponents + nearer * self._scales
+        totals = logsumexp(exponents, axis=1)
+        odds = self._signs * (totals - self._others)
+        logs = -np.logaddexp(0, -odds)  # of P(y | x)
+        trusted = np.exp(self._exponent * logs)
+        losses = (1 - trusted) / self._exponent if self._exponent else -logs
+        slopes = self._weights * self._signs * trusted * np.exp(-np.logaddexp(0, odds))
+        shares = np.exp(exponents - totals[:, None])
+        shares *= slopes.astype(shares.dtype)[:, None] * self._scales
+        self._found.append((shares.sum(axis=1), shares.sum(axis=0)))
+        of_seen, of_latents = self._found[-1]
+        downhill = of_seen @ self.seen - of_latents @ self.latents - of_seen.sum() * by
+        loss = float(self._weights @ losses) + self._pull * float(shift @ shift)
+        return loss, 2 * (self._pull * shift - downhill)
+
+    def shares(self, shift: Floats) -> tuple[Floats, Floats]:
+        """A shift that steps along the gradients led to, as a sum of seen points less latents."""
+        of_seen, of_latents = map(np.stack, zip(*self._found, strict=True))
+        sums = (of_seen @ self.seen - of_latents @ self.latents).astype(np.float64)
+        steps = np.linalg.lstsq(sums.T, shift, rcond=RANK_TOLERANCE)[0].astype(of_seen.dtype)
+        return steps @ of_seen, steps @ of_latents
+
+
+def _nearest(standing: list[Standing], centre: Floats) -> Standing:
+    """Those that are nearest to the centre of a new class."""
+    squared = [squared_distances(some.points, centre[None])[:, 0] for some in standing]
     order = np.argsort(np.concatenate(squared), kind="stable")[:STAND_INS]
     bounds = np.cumsum([0, *map(len, squared)])
     found = []
@@ -214,31 +241,6 @@ def _nearest(standing: list[Standing], points: Floats) -> Standing:
         found.append((some.positions[own], some.points[own], some.votes.T[own], some.shares[own]))
     positions, places, votes, shares = map(np.concatenate, zip(*found, strict=True))
     return Standing(positions, places, votes.T, shares)
-
-
-def _coordinates(points: Floats) -> Floats:
-    """As many coordinates as points, if these have more: distances stay, and steps cost less."""
-    if len(points) > points.shape[1]:
-        return points
-    return np.linalg.cholesky(_positive(points @ points.T))
-
-
-def _shares(moves: Floats, coordinates: Floats) -> Floats:
-    """Moves as weighted sums of points with these coordinates."""
-    if len(coordinates) == coordinates.shape[1]:
-        shares: Floats = solve_triangular(coordinates, moves.T, lower=True, trans="T")
-    else:
-        gram = _positive(coordinates.T @ coordinates)
-        shares = coordinates @ solve(gram, moves.T, assume_a="pos")
-    return shares.T
-
-
-def _positive(gram: Floats) -> Floats:
-    """A matrix of products made positive definite, also where norms differ much."""
-    norms = np.diagonal(gram)
-    usual = float(np.median(norms)) or 1.0
-    gram[np.diag_indices_from(gram)] += np.sqrt(np.finfo(gram.dtype).eps) * np.maximum(norms, usual)
-    return gram
 
 
 def _assign(

@@ -21,6 +21,7 @@ r. Memory O(n·m).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -57,7 +58,7 @@ class KernelVote:
     """Latent examples under a metric, and how they vote."""
 
     components: Floats
-    """The factor of the metric; empty if it is held, where all rows are points under the metric."""
+    """The factor of the metric."""
     points: Floats
     """The latent examples under the metric, class by class."""
     class_starts: Ints
@@ -75,10 +76,6 @@ class KernelVote:
         zeros = np.zeros(len(points), dtype=points.dtype)
         return cls(components, points, class_starts, temperature, zeros, zeros)
 
-    def mapped(self, rows: Floats) -> Floats:
-        """Rows under the metric."""
-        return rows @ self.components.T if self.components.size else rows
-
     def exponents(self, squared: Floats) -> Floats:
         """The logarithms of the votes, from squared distances to all latent examples."""
         scales = np.exp(self.log_scales) / self.temperature
@@ -87,7 +84,7 @@ class KernelVote:
 
     def probabilities(self, rows: Floats) -> Floats:
         """P(c | x) of every class."""
-        squared = squared_distances(self.mapped(rows), self.points)
+        squared = squared_distances(rows @ self.components.T, self.points)
         shares = _shifted_exp(self.exponents(squared))
         totals: Floats = np.add.reduceat(shares, self.class_starts[:-1], axis=1)
         totals /= totals.sum(axis=1, keepdims=True)
@@ -101,7 +98,7 @@ class Labelled:
     rows: Floats
     positions: Ints
     own: Ints
-    """The latent example of its class that is nearest to each row; the last may have none."""
+    """The latent example of its class that is nearest to each row."""
     stretch: Floats
     """Factors of the squared distances to it; see ``leave_one_out_factors``."""
     counts: Floats
@@ -114,7 +111,7 @@ class Labelled:
         cls, rows: Floats, positions: Ints, weights: Floats | None, vote: KernelVote
     ) -> Labelled:
         """Assign the rows, whose positions ascend, to the latent examples of their classes."""
-        squared = squared_distances(vote.mapped(rows), vote.points)
+        squared = squared_distances(rows @ vote.components.T, vote.points)
         own = np.empty(len(rows), dtype=np.intp)
         for block, first, end in _class_blocks(positions, vote.class_starts):
             own[block] = first + squared[block, first:end].argmin(axis=1)
@@ -210,23 +207,15 @@ def first_temperature(data: Labelled, vote: KernelVote) -> float:
 
 
 class Objective:
-    """The loss of the labels and its gradient, as functions of one vector.
-
-    ``others`` are the logarithms of votes that do not change, for every row. They go to a class
-    after those of the latent examples; the pulls are those of the rows before its own.
-    """
+    """The loss of the labels and its gradient, as functions of one vector."""
 
     def __init__(
         self, data: Labelled, start: KernelVote, ridge: float, bandwidth: str,
-        exponent: float = 0.0, latent_reg: float = 0.0, others: Floats | None = None,
+        exponent: float = 0.0, latent_reg: float = 0.0,
     ) -> None:  # fmt: skip
         self._data, self._start, self._exponent = data, start, exponent
         sizes, n_rows, n_points = np.diff(start.class_starts), len(data.rows), len(start.points)
-        class_starts, self._others = start.class_starts, others
-        if others is not None:
-            class_starts = np.append(class_starts, n_points + 1)
-            n_rows = int(np.searchsorted(data.positions, len(sizes)))
-        self._blocks = _class_blocks(data.positions, class_starts)
+        self._blocks = _class_blocks(data.positions, start.class_starts)
         self._groups = np.repeat(np.arange(len(sizes)), sizes)
         if bandwidth == "latent":
             self._groups = np.arange(n_points)
@@ -236,17 +225,10 @@ class Objective:
         self._every = np.arange(len(data.own))
         self._beside = np.ones((len(data.rows), rank + 2), dtype)
         self._toward = np.empty((rank + 2, n_points), dtype)
-        self._map(start)
         of_factor = float(np.vdot(start.components, start.components)) or 1.0
         of_points = float(np.vdot(start.points, start.points)) or 1.0
         self._factor_pull = ridge / of_factor
         self._point_pull = ridge / of_points + latent_reg / (n_rows * start.temperature)
-
-    def _map(self, vote: KernelVote) -> None:
-        """Rows under the metric and their squared norms."""
-        mapped = self._beside[:, :-2]
-        mapped[:] = vote.mapped(self._data.rows)
-        self._beside[:, -2] = squared_norms(mapped)
 
     @property
     def first(self) -> Floats:
@@ -281,18 +263,15 @@ class Objective:
         scales = np.exp(vote.log_scales) / vote.temperature
         beside, toward = self._beside, self._toward
         mapped = beside[:, :rank]
-        if vote.components.size:
-            self._map(vote)
+        mapped[:] = data.rows @ vote.components.T
+        beside[:, rank] = squared_norms(mapped)
         of_norms = squared_norms(points)
         np.multiply(2 * scales, points.T, out=toward[:rank])
         toward[rank], toward[-1] = -scales, vote.log_weights - scales * of_norms
         exponents = beside @ toward  # b − e^t D² / T, where D² = ‖x‖² − 2 x·u + ‖u‖²
-        left_out = squared_norms(mapped[: len(own)] - points[own]) * data.stretch
+        left_out = squared_norms(mapped - points[own]) * data.stretch
         exponents[every, own] = vote.log_weights[own] - scales[own] * left_out
-        if self._others is not None:
-            exponents = np.column_stack((exponents, self._others))
         logs, slopes = log_likelihoods(exponents, self._blocks)
-        slopes = slopes[:, : len(points)]
         trusted = np.exp(self._exponent * logs)
         # Without a least likelihood: a loss that does not fall along its gradient ends L-BFGS.
         losses = (1 - trusted) / self._exponent if self._exponent else -logs
@@ -311,10 +290,8 @@ class Objective:
                 [np.bincount(self._groups, g) for g in (of_scales, of_weights)]
             )
         of_points = 2 * scales[:, None] * (of_points - totals[:, None] * points)
-        of_factor = np.zeros_like(vote.components)
-        if of_factor.size:
-            of_mapped = slopes @ toward[:rank].T - 2 * (slopes @ scales)[:, None] * mapped
-            of_factor = of_mapped.T @ data.rows
+        of_mapped = slopes @ toward[:rank].T - 2 * (slopes @ scales)[:, None] * mapped
+        of_factor = of_mapped.T @ data.rows
         moved, away = vote.components - start.components, vote.points - start.points
         of_factor += 2 * self._factor_pull * moved
         of_points += 2 * self._point_pull * away
@@ -346,8 +323,16 @@ def even_lengths(vote: KernelVote) -> KernelVote:
 
 def descend(objective: Objective, n_iterations: int) -> KernelVote:
     """The vote after so many iterations of L-BFGS, or fewer if the loss no longer falls."""
+    return objective.vote(lowest(objective, objective.first, n_iterations))
+
+
+def lowest(
+    loss: Callable[[Floats], tuple[float, Floats]], first: Floats, n_iterations: int
+) -> Floats:
+    """The vector that this leads to; ``loss`` also computes its gradient."""
     found = minimize(
-        objective, objective.first, jac=True, method="L-BFGS-B",
+        loss, first, jac=True, method="L-BFGS-B",
         options={"maxiter": n_iterations, "ftol": SETTLED_LOSS, "maxcor": CORRECTIONS},
     )  # fmt: skip
-    return objective.vote(found.x)
+    vector: Floats = found.x
+    return vector
