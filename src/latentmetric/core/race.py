@@ -36,6 +36,7 @@ from latentmetric.core.tuning import (
     JUDGING_SHARE,
     MIN_GAIN,
     NEAR_BASE,
+    NEAR_CHANCE,
     RACE_ROWS,
     RACE_STEPS,
     REL_TOL,
@@ -132,8 +133,11 @@ def race(
     shares_of = np.bincount(truth, of_judging) / (
         len(truth) if of_judging is None else of_judging.sum()
     )
-    base = float(entropy(shares_of))
-    if min(trial.judgement.loss for trial in trials.values()) > NEAR_BASE * base:
+    judgements = [trial.judgement for trial in trials.values()]
+    lost = min(each.loss for each in judgements) > NEAR_BASE * float(entropy(shares_of))
+    # With a row or two a class, the loss is high even if many more labels are right than by chance.
+    wrong = min(each.error for each in judgements) > NEAR_CHANCE * (1 - float(shares_of.max()))
+    if lost and wrong:
         trials = {name: trials[name] for name in ordered_starts(fitted_rows)}
     return trials
 
