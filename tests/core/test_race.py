@@ -112,3 +112,11 @@ def test_the_chosen_start_is_estimated_from_all_rows_or_a_sample(name, monkeypat
     rows = Recorded.of(X, y)
     assert estimate_start(rows, name, np.random.default_rng(0)).name == name
     assert [len(numbers) for numbers in rows.asked] == ([] if name == "euclidean" else [60])
+
+
+@pytest.mark.parametrize("error", [0.4, 0.7])
+def test_starts_keep_their_order_if_more_labels_are_right_than_by_chance(monkeypatch, error):
+    found = race_module.Trial(Judgement(9.0, error), np.zeros((2, 0)))
+    monkeypatch.setattr(race_module, "_run", lambda *given: found)
+    _, judgements = raced(*units(200))
+    assert tuple(judgements) == (STARTS if error == 0.4 else (*STARTS[1:], STARTS[0]))

@@ -76,6 +76,20 @@ def test_the_history_of_a_fit_by_default(by_default):
     assert by_default.best_iter_ == by_default.n_iter_ == 1
 
 
+def test_fewer_latent_examples_than_directions_have_no_rounds_before_a_refinement(
+    digits, in_batches
+):
+    X_train, _, y_train, _ = digits
+    for given, rounds in (
+        ({}, 0),
+        ({"n_components": 5}, 5),
+        ({"refine": 0}, 5),
+        ({"max_iter": 1}, 1),
+    ):
+        model = MaPML(n_latents=1, start="euclidean", random_state=0, **given).fit(X_train, y_train)
+        assert sum("refinement" not in one for one in model.history_[1:]) == rounds
+
+
 def test_the_history_of_a_fit_in_batches(digits, in_batches):
     X_train, _, y_train, _ = digits
     model = MaPML(random_state=0).fit(X_train, y_train)

@@ -59,7 +59,7 @@ def loss_of(likelihood: Floats, exponent: float) -> Floats:
 def judge(
     points: Floats, positions: Ints, latents: Floats, class_starts: Ints, counts: Ints | Floats,
     temperature: float, exponent: float = 0.0, n_threads: int = 1, leave_out: bool = True,
-    weights: Floats | None = None,
+    weights: Floats | None = None, most_voters: int = KERNEL_NEIGHBORS,
 ) -> Judgement:  # fmt: skip
     """Judge latent examples by rows; all are points under the metric.
 
@@ -67,7 +67,7 @@ def judge(
     ``weights`` are those of the rows.
     """
     references = References.of(latents)
-    k = min(KERNEL_NEIGHBORS, len(latents))
+    k = min(most_voters, len(latents))
     of_latents = np.repeat(np.arange(len(class_starts) - 1), np.diff(class_starts))
     losses, wrong = np.empty(len(points)), np.empty(len(points), dtype=bool)
     of_rows = np.ones(len(points)) if weights is None else weights

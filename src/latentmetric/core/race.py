@@ -36,6 +36,7 @@ from latentmetric.core.tuning import (
     JUDGING_SHARE,
     MIN_GAIN,
     NEAR_BASE,
+    NEAR_CHANCE,
     RACE_RANK,
     RACE_ROWS,
     RACE_STEPS,
@@ -135,8 +136,11 @@ def race(
     shares_of = np.bincount(truth, of_judging) / (
         len(truth) if of_judging is None else of_judging.sum()
     )
-    base = float(entropy(shares_of))
-    if min(trial.judgement.loss for trial in trials.values()) > NEAR_BASE * base:
+    judgements = [trial.judgement for trial in trials.values()]
+    lost = min(each.loss for each in judgements) > NEAR_BASE * float(entropy(shares_of))
+    # With a row or two a class, the loss is high even if many more labels are right than by chance.
+    wrong = min(each.error for each in judgements) > NEAR_CHANCE * (1 - float(shares_of.max()))
+    if lost and wrong:
         trials = {name: trials[name] for name in ordered_starts(fitted_rows)}
     return trials
 
@@ -189,6 +193,7 @@ def _run(
     judgement = judge(
         unseen, judging.positions, points, state.class_starts, state.counts, temperature,
         settings.exponent, settings.n_threads, leave_out=False, weights=judging.weights,
+        most_voters=len(points),
     )  # fmt: skip
     latents = References.of(points)
     apart = k_nearest(unseen, latents, 1)[0][:, 0]

@@ -19,6 +19,7 @@ RACE_RANK = 512  # most of a metric in the race; quality.py
 RACE_STEPS = 2_000  # most steps of Alg. 2 in the race's round; quality.py
 REL_TOL = 0.1  # a start must lower the loss of a simpler one by this share; quality.py
 NEAR_BASE = 0.9  # of the loss of always saying the base rates: starts that lose more tie; fuzz.py
+NEAR_CHANCE = 0.95  # of the error of the largest class: only if all err more, too; small_tables.py
 MIN_GAIN = 0.25  # the same for "denoised"; picture.py
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 
@@ -51,7 +52,7 @@ MEANS_PASSES = 5  # of k-means in a trial; tables.py
 
 # Rounds: Algs. 1 to 3.
 USUAL_SHARE = 0.15  # latent examples for each row, where many rows choose nothing; quality.py
-USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py
+USUAL_ROUNDS = 5  # of Alg. 3 before a refinement in batches; quality.py, small_tables.py
 MAX_LATENT_SHARE = 0.25  # most latent examples of a class of few heavy rows; small_sets.py
 START_SHIFT = 1e-4  # of the way to the mean, by which latent examples start off rows; quality.py
 SETTLED_SHARE = 0.002  # Alg. 1 ends if no more of a class's rows change; passes.py

@@ -125,7 +125,7 @@ class MaPML(OnlineLatents):
         choices, and takes the one that best predicts rows it has not seen, the simpler one on ties.
     max_iter : "auto" or int, default="auto"
         The number of rounds (K). With 0, the refinement follows the start. "auto": 5 for many
-        rows, 0 for few.
+        rows, 0 for few, or for fewer latent examples than features.
     max_passes : int, default=3
         The largest number of k-means passes (Alg. 1) per round.
     n_steps : int, default=10_000

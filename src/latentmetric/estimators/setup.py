@@ -203,10 +203,15 @@ def n_passes(model: Any, data: TrainingData) -> int:
 
 
 def n_rounds(model: Any, data: TrainingData) -> int:
-    """The rounds of Alg. 3 before the refinement."""
+    """The rounds of Alg. 3 before the refinement.
+
+    None from fewer latent examples than the metric has directions, most of which they do not show.
+    """
     if model.max_iter != "auto":
         return int(model.max_iter)
-    return 0 if data.dense else USUAL_ROUNDS
+    rank = min(data.training.n_features, model.n_components or inf)
+    few = latent_counts(data.chosen.n_latents, data).sum() < rank and model.refine != 0
+    return 0 if data.dense or few else USUAL_ROUNDS
 
 
 def _choose_capacity(
