@@ -17,10 +17,10 @@ RACE_ROWS = 3_000  # rows of the sample that the race runs on; quality.py
 JUDGING_SHARE = 1 / 3  # of the sample, held out to judge the starts; quality.py
 RACE_RANK = 512  # most of a metric in the race; quality.py
 RACE_STEPS = 2_000  # most steps of Alg. 2 in the race's round; quality.py
-REL_TOL = 0.1  # a start must lower the loss of a simpler one by this share; quality.py
+REL_TOL = 0.05  # a start must lower the loss of a simpler one by this share; quality.py
 NEAR_BASE = 0.9  # of the loss of always saying the base rates: starts that lose more tie; fuzz.py
 NEAR_CHANCE = 0.95  # of the error of the largest class: only if all err more, too; small_tables.py
-MIN_GAIN = 0.25  # the same for "denoised"; picture.py
+MIN_GAIN = 0.2  # the same for "denoised"; picture.py
 ESTIMATION_ROWS = 16_384  # rows that the chosen start is estimated from; quality.py
 
 # Few rows: what the fit chooses, and its refinement.
